@@ -1,0 +1,5 @@
+"""The command line (being built)."""
+
+
+def cli() -> None:
+    """Run the command line."""

@@ -1,0 +1,74 @@
+"""The item: one searchable thing, and the hashes that tell whether it changed."""
+
+import hashlib
+import uuid
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.views import RECIPE, View, views
+
+_NAMESPACE = uuid.UUID("6f3c1a52-6d1b-5c59-9a53-0d6a1b9ce7a1")
+
+
+class Kind(StrEnum):
+    """What sort of thing an item is."""
+
+    SKILL = "skill"
+    TOOL = "tool"
+    DOCUMENT = "document"
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One searchable thing.
+
+    Attributes:
+        id: A pure function of source and name: ``server__tool`` for tools, ``source/folder`` for
+            skills, ``source/path`` for documents.
+        kind: skill, tool or document.
+        name: What a person calls it; the title of a document.
+        source: The name of the source that offers it.
+        description: What it does, in a few sentences; the synopsis of a document.
+        body: The whole text of a skill or a document; empty for tools.
+        server: The server of a tool; empty for everything else.
+        path: Where it was read from, as the source names it; empty for what has no file.
+        tags: Words to filter by, sorted.
+        input_schema: The JSON Schema of a tool's arguments.
+        output_schema: The JSON Schema of a tool's result.
+        extra: Whatever else its author wrote (unknown front matter keys, tool annotations).
+    """
+
+    id: str
+    kind: Kind
+    name: str
+    source: str
+    description: str = ""
+    body: str = ""
+    server: str = ""
+    path: str = ""
+    tags: tuple[str, ...] = ()
+    input_schema: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+    extra: dict[str, Any] = {}
+
+    def views(self) -> list[View]:
+        """The texts of this item that are embedded: the item itself first, then its sections."""
+        return views(self.name, self.server, self.description, self.body)
+
+    def content_hash(self) -> str:
+        """SHA-256, in hex, over the recipe's version and every text that is embedded."""
+        digest = hashlib.sha256(f"recipe {RECIPE}".encode())
+        for view in self.views():
+            digest.update(b"\0" + view.text.encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def metadata_hash(self) -> str:
+        """SHA-256, in hex, over everything that the item holds."""
+        return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
+
+
+def point_id(item_id: str, section: int | None = None) -> str:
+    """The UUID under which an item, or one section of it, is stored: a pure function of both."""
+    key = item_id if section is None else f"{item_id}\0{section}"
+    return str(uuid.uuid5(_NAMESPACE, key))

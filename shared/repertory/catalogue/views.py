@@ -1,0 +1,94 @@
+"""What of an item is embedded: the item itself, and the sections of a long body."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from repertory.catalogue.names import split_name
+
+# Raised when views are made differently, so that stored hashes no longer match.
+RECIPE = 1
+
+LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
+SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens
+SHORTEST_SECTION = 80  # characters; less says too little to be found by
+MOST_SECTIONS = 16
+
+_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*$")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_SPACE = re.compile(r"\s+")
+
+
+class Section(msgspec.Struct, frozen=True):
+    """One part of a body under its heading.
+
+    Attributes:
+        heading: As written, with its marks: ``## Rotating keys``; empty before the first heading.
+        text: What follows, up to the next heading, headings excluded.
+    """
+
+    heading: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """The heading without its marks."""
+        return self.heading.lstrip("#").strip()
+
+
+class View(msgspec.Struct, frozen=True):
+    """One text that is embedded, and which section it is of; None stands for the item itself."""
+
+    section: int | None
+    heading: str
+    text: str
+
+
+def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
+    """Split Markdown at its headings, down to a level; headings in fenced code do not count."""
+    sections: list[Section] = []
+    heading, lines, fence = "", [], ""
+    for line in body.splitlines():
+        if mark := _FENCE.match(line):
+            if not fence:
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
+            sections.append(Section(heading, "\n".join(lines).strip()))
+            heading, lines = f"{found[1]} {found[2]}", []
+            continue
+        lines.append(line)
+    sections.append(Section(heading, "\n".join(lines).strip()))
+    return [section for section in sections if section.heading or section.text]
+
+
+def views(name: str, server: str, description: str, body: str) -> list[View]:
+    """The texts of an item that are embedded: the item itself first, then its sections.
+
+    The item is ``server, split name: description`` (raw schema text lowers the ranking, and
+    parameter names do not raise it). Only a body over ``LONG_BODY`` characters has sections of its
+    own; they are its parts under headings of the first two levels, ``MOST_SECTIONS`` at most.
+    """
+    title = split_name(name)
+    head = ", ".join(part for part in (split_name(server), title) if part)
+    first = View(None, "", _squeeze(f"{head}: {description}" if description else head))
+    return [first, *_section_views(title, body)]
+
+
+def _section_views(title: str, body: str) -> Iterator[View]:
+    if len(body) < LONG_BODY:
+        return
+    number = 0
+    for section in split_at_headings(body, deepest=2):
+        text = _squeeze(section.text[: 2 * SECTION_TEXT])[:SECTION_TEXT]
+        if len(text) >= SHORTEST_SECTION and section.heading:
+            yield View(number, section.heading, f"{title}, {section.title}: {text}")
+            number += 1
+            if number == MOST_SECTIONS:
+                return
+
+
+def _squeeze(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()

@@ -1,0 +1,1 @@
+"""Texts to vectors: the models, their weights, and the engines that run them."""

@@ -1,0 +1,50 @@
+"""The port of an embedding engine."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.embedding.models import Model
+
+Vectors = NDArray[np.float32]
+
+
+class EmbeddingEngine(Protocol):
+    """Runs one model on one device. Engines of one model agree (mean cosine at least 0.99).
+
+    Safe to call from several threads at once. Texts longer than the model's limit are cut there.
+    """
+
+    @property
+    def model(self) -> Model:
+        """The model that this engine runs."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``."""
+        ...
+
+    def embed_texts(
+        self, texts: Sequence[str], done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Embed texts as they are stored, without the query prefix.
+
+        Args:
+            texts: Any number of texts, in any order; an empty text is allowed.
+            done: Called with the number of texts that were just finished, from any thread.
+
+        Returns:
+            An array of shape ``(len(texts), model.dimension)``, rows of unit length, in the order
+            of the texts.
+
+        Raises:
+            ModelError: The engine failed; the message says on what.
+        """
+        ...
+
+    def embed_query(self, text: str) -> Vectors:
+        """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
+        ...

@@ -1,0 +1,78 @@
+"""The table of models: what each one needs to be used rightly.
+
+A model that is not in the table works too, if its folder says enough; see ``weights.py``.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
+
+
+class Pooling(StrEnum):
+    """How token vectors become one vector."""
+
+    MEAN = "mean"
+    CLS = "cls"
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """Maps a raw cosine of one model onto 0…1: ``floor`` and below is 0, ``ceiling`` and above 1.
+
+    No cosine threshold carries over between models, so each has its own.
+    """
+
+    floor: float = 0.0
+    ceiling: float = 0.8
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """One embedding model.
+
+    Attributes:
+        id: The name on the hub, ``organisation/name``, or the folder it was loaded from.
+        slug: Short, lower case, safe in a file or collection name.
+        dimension: Length of its vectors.
+        max_tokens: Longer texts are cut here.
+        pooling: How token vectors become one.
+        query_prefix: Put before queries, and only before queries.
+        calibration: Maps its cosines onto 0…1.
+    """
+
+    id: str
+    slug: str
+    dimension: int
+    max_tokens: int
+    pooling: Pooling = Pooling.MEAN
+    query_prefix: str = ""
+    calibration: Calibration = Calibration()
+
+
+BGE_SMALL = Model(
+    id="Xenova/bge-small-en-v1.5",
+    slug="bge-small-en-v1.5",
+    dimension=384,
+    max_tokens=512,
+    pooling=Pooling.CLS,
+    query_prefix=BGE_QUERY_PREFIX,
+    calibration=Calibration(0.4, 0.9),
+)
+MINILM = Model(
+    id="Xenova/all-MiniLM-L6-v2",
+    slug="all-minilm-l6-v2",
+    dimension=384,
+    max_tokens=256,
+)
+
+DEFAULT = BGE_SMALL
+
+# Every name that a model is known by.
+TABLE: dict[str, Model] = {
+    "Xenova/bge-small-en-v1.5": BGE_SMALL,
+    "BAAI/bge-small-en-v1.5": BGE_SMALL,
+    "bge-small-en-v1.5": BGE_SMALL,
+    "Xenova/all-MiniLM-L6-v2": MINILM,
+    "sentence-transformers/all-MiniLM-L6-v2": MINILM,
+    "all-MiniLM-L6-v2": MINILM,
+}

@@ -1,0 +1,1 @@
+"""How good the ranking is, on labelled queries."""

@@ -1,0 +1,1 @@
+"""Sources to index: scan, diff, embed, upsert."""

@@ -1,0 +1,1 @@
+"""Queries to answers: the two arms, their fusion, a confidence and a reason."""
