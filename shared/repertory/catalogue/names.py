@@ -11,7 +11,7 @@ _SEPARATORS = re.compile(r"[\W_]+")
 
 
 def split_name(name: str) -> str:
-    """Split a name at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
+    """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
     words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", unicodedata.normalize("NFKC", name)))
     return " ".join(words.lower().split())
 

@@ -48,7 +48,8 @@ class View(msgspec.Struct, frozen=True):
 def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
     """Split Markdown at its headings, down to a level; headings in fenced code do not count."""
     sections: list[Section] = []
-    heading, lines, fence = "", [], ""
+    lines: list[str] = []
+    heading = fence = ""
     for line in body.splitlines():
         if mark := _FENCE.match(line):
             if not fence:

@@ -1,11 +1,13 @@
 """The table of models: what each one needs to be used rightly.
 
-A model that is not in the table works too, if its folder says enough; see ``weights.py``.
+A model that is not in the table works too, if its folder says enough; see ``folder.py``.
 """
 
 from enum import StrEnum
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 
@@ -24,20 +26,27 @@ class Calibration(msgspec.Struct, frozen=True):
     """
 
     floor: float = 0.0
-    ceiling: float = 0.8
+    ceiling: float = 1.0
+
+    def apply(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosines as 0…1, of the same shape."""
+        span = np.float32(self.ceiling - self.floor)
+        return np.clip((cosine - np.float32(self.floor)) / span, 0.0, 1.0)
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """One embedding model.
 
     Attributes:
-        id: The name on the hub, ``organisation/name``, or the folder it was loaded from.
+        id: The name on the hub, ``organisation/name``; for a folder whose model is not in the
+            table, the folder's name and a digest of its weights.
         slug: Short, lower case, safe in a file or collection name.
         dimension: Length of its vectors.
         max_tokens: Longer texts are cut here.
         pooling: How token vectors become one.
         query_prefix: Put before queries, and only before queries.
         calibration: Maps its cosines onto 0…1.
+        torch_id: Where the hub has it for torch, if not under ``id``.
     """
 
     id: str
@@ -47,6 +56,14 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     pooling: Pooling = Pooling.MEAN
     query_prefix: str = ""
     calibration: Calibration = Calibration()
+    torch_id: str = ""
+
+    def cut(self, text: str) -> str:
+        """The text without what certainly lies beyond the limit, and without lone surrogates.
+
+        The tokenizer cuts to the token; this only keeps it from reading megabytes first.
+        """
+        return text[: 64 * self.max_tokens].encode("utf-8", "replace").decode()
 
 
 BGE_SMALL = Model(
@@ -56,13 +73,15 @@ BGE_SMALL = Model(
     max_tokens=512,
     pooling=Pooling.CLS,
     query_prefix=BGE_QUERY_PREFIX,
-    calibration=Calibration(0.4, 0.9),
+    calibration=Calibration(0.4, 1.0),
+    torch_id="BAAI/bge-small-en-v1.5",
 )
 MINILM = Model(
     id="Xenova/all-MiniLM-L6-v2",
     slug="all-minilm-l6-v2",
     dimension=384,
     max_tokens=256,
+    torch_id="sentence-transformers/all-MiniLM-L6-v2",
 )
 
 DEFAULT = BGE_SMALL
@@ -76,3 +95,9 @@ TABLE: dict[str, Model] = {
     "sentence-transformers/all-MiniLM-L6-v2": MINILM,
     "all-MiniLM-L6-v2": MINILM,
 }
+_BY_FOLDED_NAME = {name.casefold(): model for name, model in TABLE.items()}
+
+
+def known(name: str) -> Model | None:
+    """The model of that name, in any case, or None when the table does not have it."""
+    return _BY_FOLDED_NAME.get(name.casefold())

@@ -46,11 +46,18 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         problems: Everything that was wrong, errors and warnings.
         unread: The ids of items that are there but could not be read this time. What is indexed of
             them is kept: a failure is never a deletion.
+        unread_under: What the ids start with of items whose very names could not be read (a folder
+            that cannot be listed, a broken file of several items); what is indexed of them is kept.
     """
 
     items: list[Item]
     problems: list[Problem] = []
     unread: frozenset[str] = frozenset()
+    unread_under: tuple[str, ...] = ()
+
+    def keeps(self, item_id: str) -> bool:
+        """Whether an indexed item that is not among ``items`` is to be kept all the same."""
+        return item_id in self.unread or item_id.startswith(self.unread_under)
 
 
 class Source(Protocol):

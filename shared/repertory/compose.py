@@ -1,0 +1,277 @@
+"""The composition root: picks the adapters, and is all that an entry point needs to call.
+
+Whatever a command does not need is not even imported: a search loads no source, and the model is
+loaded while the index is being opened.
+"""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+import numpy as np
+
+from repertory.catalogue.item import Item
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.load import load_engine
+from repertory.errors import ModelError, StoreError, UnknownItemError
+from repertory.index.cache import SqliteVectorCache
+from repertory.index.edge import EdgeStore
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.snapshot import FileSnapshots
+from repertory.index.vectors import Collection, Filter, VectorStore
+from repertory.pipeline import keywords
+from repertory.pipeline.collections import current, model_slug
+from repertory.pipeline.report import Progress, Report
+from repertory.search.answer import Answer, Query
+from repertory.search.engine import SearchEngine
+from repertory.settings import Settings
+from repertory.workspace import Pointer, Workspace
+
+Download = Callable[[int, int], None]  # bytes there, bytes in all
+
+SEARCH_PATIENCE = 1.0  # seconds that a search waits for another process before it does without
+
+
+class Repertory:
+    """One directory's repertory: index it, search it, look at it. A context manager.
+
+    Args:
+        settings: What is in force.
+        directory: Where the user is.
+        download: Told how far a model's download is.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        *,
+        download: Download | None = None,
+    ) -> None:
+        self._stack = contextlib.ExitStack()
+        if settings.values.no_cache:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="repertory-"))
+            values = msgspec.structs.replace(settings.values, data_dir=folder)
+            settings = msgspec.structs.replace(settings, values=values)
+        self.settings = settings
+        self.workspace = Workspace(settings, directory)
+        self._download = download
+        self._search: SearchEngine | None = None
+        self._loaded: Future[EmbeddingEngine] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of everything. Closing twice is allowed."""
+        self._close_search()
+        self._stack.close()
+
+    def index(self, progress: Progress) -> Report:
+        """Make the index equal to the sources; see ``Indexer.run``."""
+        return self._run(progress, rebuild=False)
+
+    def rebuild(self, progress: Progress) -> Report:
+        """Build the index anew beside the old one; see ``Indexer.rebuild``."""
+        return self._run(progress, rebuild=True)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether a search can answer without indexing first."""
+        return self.workspace.pointer() is not None
+
+    def search(self, query: Query) -> Answer:
+        """Search the index as it is; see ``SearchEngine.search``.
+
+        Raises:
+            StoreError: Nothing is indexed here, or nothing can answer.
+        """
+        self._loading()
+        return self._searching().search(query)
+
+    def entries(self, where: Filter | None = None) -> list[Entry]:
+        """What is indexed, by id, as far as a filter lets it through."""
+        index = self._searching().keywords or KeywordIndex.empty()
+        rows = np.arange(len(index))
+        return [index.entries[row] for row in rows[index.allowed(rows, where or Filter())]]
+
+    def item(self, item_id: str) -> Item:
+        """One indexed item, whole.
+
+        Raises:
+            UnknownItemError: There is none of that id.
+            StoreError: The store cannot be read now.
+        """
+        engine = self._searching()
+        if engine.collection is None:
+            raise StoreError("The item cannot be read now: " + " ".join(engine.degraded))
+        records = engine.collection.records([item_id])
+        if item_id in records:
+            return msgspec.convert(records[item_id], Item)
+        index = engine.keywords or KeywordIndex.empty()
+        close = [index.entries[row].id for row in index.names.close(item_id)][:3]
+        hint = f"; did you mean {' or '.join(close)}?" if close else "."
+        raise UnknownItemError(f"There is no item {item_id!r}{hint}")
+
+    def stats(self) -> Pointer | None:
+        """What the last run here did; None before the first."""
+        return self.workspace.pointer()
+
+    def _run(self, progress: Progress, *, rebuild: bool) -> Report:
+        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - a search needs none
+        from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - likewise
+
+        self._close_search()
+        values, data = self.settings.values, self.settings.data_dir
+        make_directory(data)
+        sources = catalogue(self.workspace.entries(), self.workspace.base)
+        notices: list[str] = []
+        engine = load_engine(
+            values.model, values.device, data, progress=self._download, warn=notices.append
+        )
+        with contextlib.closing(SqliteVectorCache(data / "vectors.sqlite")) as cache:
+            indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
+            last = self.workspace.pointer()
+            before = {source.name: source.seen for source in last.report.sources} if last else {}
+            report = indexer.rebuild(before) if rebuild else indexer.run(before)
+        report = msgspec.structs.replace(report, notices=[*notices, *report.notices])
+        self.workspace.remember(
+            Pointer(
+                configuration=sources.hash,
+                collection=report.collection,
+                at=time.time(),
+                report=report,
+            )
+        )
+        return report
+
+    def _searching(self) -> SearchEngine:
+        if self._search is None:
+            self._search = self._open_search()
+        return self._search
+
+    def _close_search(self) -> None:
+        if self._search is not None:
+            self._search.close()
+            self._search = None
+
+    def _open_search(self) -> SearchEngine:
+        pointer = self.workspace.pointer()
+        if pointer is None:
+            raise StoreError("Nothing is indexed here yet; run `repertory index`.")
+        slug = model_slug(pointer.collection)
+        degraded: list[str] = []
+        collection: Collection | None = None
+        name = pointer.collection
+        try:
+            store = self._store(SEARCH_PATIENCE)
+            name = current(store, pointer.configuration, slug) or name
+            collection = store.open(name)
+        except StoreError as error:
+            degraded.append(str(error))
+        index = self._keywords(name, collection, degraded)
+        return SearchEngine(
+            keywords=index,
+            collection=collection,
+            embedding=lambda: self._engine(slug),
+            degraded=degraded,
+            precedence=[source.name for source in pointer.report.sources],
+            stale=pointer.report.stale_sources,
+            version=pointer.report.revision,
+        )
+
+    def _load_for_queries(self) -> EmbeddingEngine:
+        values, data = self.settings.values, self.settings.data_dir
+        return load_engine(
+            values.model, values.device, data, queries_only=True, progress=self._download
+        )
+
+    def _engine(self, slug: str) -> EmbeddingEngine:
+        """The engine for queries, once it is loaded, if it fits the vectors that are stored."""
+        engine = self._loading().result()
+        if engine.model.slug != slug:
+            raise ModelError(
+                f"The index holds vectors of {slug}, but the model is {engine.model.slug}; "
+                "run `repertory index`."
+            )
+        return engine
+
+    def _loading(self) -> "Future[EmbeddingEngine]":
+        """The engine for queries, being loaded on another thread while the index is opened."""
+        if self._loaded is None:
+            pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
+            self._loaded = pool.submit(self._load_for_queries)
+            pool.shutdown(wait=False)
+        return self._loaded
+
+    def _keywords(
+        self, name: str, collection: Collection | None, degraded: list[str]
+    ) -> KeywordIndex | None:
+        """The stored keyword index, or one built from the collection; None if neither is there."""
+        stored = keywords.load(self._snapshots, name)
+        if stored:
+            return stored[0]
+        if collection is None:
+            return None
+        try:
+            states = {state.item: state for state in collection.states()}
+            index = keywords.synchronised(KeywordIndex.empty(), states, {}, collection)
+        except StoreError as error:
+            degraded.append(str(error))
+            return None
+        revision = max((state.revision for state in states.values()), default=0)
+        # A search that cannot store what it built answers all the same.
+        with contextlib.suppress(StoreError):
+            keywords.save(self._snapshots, name, index, revision)
+        return index
+
+    @property
+    def _snapshots(self) -> FileSnapshots:
+        return FileSnapshots(self.settings.data_dir / "keywords")
+
+    def _store(self, patience: float = 5.0) -> VectorStore:
+        values = self.settings.values
+        if values.qdrant_url:
+            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - a second to import
+
+            return QdrantStore(values.qdrant_url, values.qdrant_api_key)
+        return EdgeStore(self.settings.data_dir, patience)
+
+
+def make_directory(path: Path) -> None:
+    """Make the data directory.
+
+    Raises:
+        StoreError: It cannot be made or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The data directory {path} cannot be made: {error.strerror}; choose another with "
+            "--data-dir or REPERTORY_DATA_DIR."
+        ) from error
+
+
+def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
+    """The repertory of a labelled set's corpus, apart from the user's own."""
+    entry = {"type": "corpus", "path": str(folder.resolve() / "corpus.jsonl")}
+    alone = msgspec.structs.replace(
+        settings, sources=(entry,), base=folder.resolve(), file=None, mcp_configs=()
+    )
+    return Repertory(alone, folder.resolve(), download=download)

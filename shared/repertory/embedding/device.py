@@ -1,0 +1,54 @@
+"""Which devices there are, best first, without importing torch where no GPU can be."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from repertory.embedding.folder import Format
+
+# A driver leaves one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
+_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """An engine and the device it is to run on."""
+
+    form: Format
+    device: str
+
+
+CPU = Placement(Format.ONNX, "cpu")
+
+
+def accelerators(*, thorough: bool) -> Iterator[Placement]:
+    """The GPUs that an engine is installed for, best first.
+
+    Args:
+        thorough: Ask torch even where no driver has left a trace; that import takes seconds.
+    """
+    installed = find_spec("torch") and find_spec("sentence_transformers")
+    if installed and (thorough or _has_driver()) and (device := _torch_device()):
+        yield Placement(Format.TORCH, device)
+
+    from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
+
+    for device in gpus():
+        yield Placement(Format.ONNX, device)
+
+
+def _has_driver() -> bool:
+    if sys.platform == "darwin":
+        return platform.machine() == "arm64"
+    return any(Path(trace).exists() for trace in _DRIVERS)
+
+
+def _torch_device() -> str:
+    import torch  # noqa: PLC0415 - takes seconds
+
+    if torch.cuda.is_available():
+        return "rocm" if torch.version.hip else "cuda"
+    return "mps" if torch.backends.mps.is_available() else ""

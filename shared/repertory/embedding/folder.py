@@ -1,0 +1,200 @@
+"""A folder of model files, laid out as the hub lays them out, and what it says of its model."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.embedding.models import (
+    BGE_QUERY_PREFIX,
+    BGE_SMALL,
+    Calibration,
+    Model,
+    Pooling,
+    known,
+)
+from repertory.errors import ModelError
+
+LARGEST_CONFIG = 1_000_000  # bytes; real ones have a few hundred
+
+
+class Format(StrEnum):
+    """What kind of engine the weights are for."""
+
+    ONNX = "onnx"
+    TORCH = "torch"
+
+
+# Where a folder may keep the weights, best first. Quantised variants are left alone: their vectors
+# depend on the batch. Pickles are left alone: loading one runs code.
+WEIGHTS = {
+    Format.ONNX: ("onnx/model.onnx", "model.onnx"),
+    Format.TORCH: ("model.safetensors",),
+}
+# What must be beside them.
+NEEDED = {
+    Format.ONNX: ("config.json", "tokenizer.json"),
+    Format.TORCH: ("config.json", "tokenizer.json", "modules.json"),
+}
+
+_BGE_ENGLISH = re.compile(r"bge-(small|base|large)-en\b", re.IGNORECASE)
+_NOT_ENCODERS = {
+    "ForCausalLM": "it is a decoder that generates text",
+    "LMHeadModel": "it is a decoder that generates text",
+    "ForConditionalGeneration": "it is an encoder-decoder that generates text",
+    "ForSequenceClassification": "it is a classifier or reranker, which has no sentence vectors",
+}
+# These count positions from after the padding token, so fewer than the stated number are usable.
+_POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "camembert", "mpnet"}
+_PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}
+
+
+def manifest_name(form: Format) -> str:
+    """The file that says what a folder of the cache holds; only a complete folder has it."""
+    return f"manifest.{form}.json"
+
+
+def weights_in(folder: Path, form: Format) -> Path:
+    """The file of weights in a folder.
+
+    Raises:
+        ModelError: The folder lacks a file that an engine of this format needs.
+    """
+    for name in NEEDED[form]:
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"The model folder {folder} has no {name}; give one laid out as a hub's."
+            )
+    for name in WEIGHTS[form]:
+        if (folder / name).is_file():
+            return folder / name
+    raise ModelError(
+        f"The model folder {folder} has no {form} weights ({' or '.join(WEIGHTS[form])}); "
+        f"export them, or give another model."
+    )
+
+
+def check_architecture(folder: Path) -> None:
+    """Refuse a model that is not a sentence encoder, by what its small files say.
+
+    Raises:
+        ModelError: Why it cannot be used.
+    """
+    config = _read(folder / "config.json")
+    if config.get("is_encoder_decoder"):
+        raise _refusal(folder, "it is an encoder-decoder")
+    if config.get("is_decoder"):
+        raise _refusal(folder, "it is a decoder")
+    for architecture in config.get("architectures") or []:
+        for ending, reason in _NOT_ENCODERS.items():
+            if str(architecture).endswith(ending):
+                raise _refusal(folder, f"{reason} ({architecture})")
+
+
+def check_modules(folder: Path) -> None:
+    """Refuse a model with layers behind the pooling, which an ONNX graph does not hold.
+
+    Raises:
+        ModelError: Which layer it has.
+    """
+    for module in _read_list(folder / "modules.json"):
+        kind = str(module.get("type", "")).rpartition(".")[2]
+        if kind not in _PLAIN_MODULES:
+            raise _refusal(
+                folder, f"its modules.json has a layer of type {kind} behind the pooling"
+            )
+
+
+def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
+    """What a folder says of its model.
+
+    A folder that is named like a model of the table, and does not contradict it, holds that model.
+
+    Args:
+        folder: Has at least ``config.json``.
+        digest: SHA-256 of the weights in hex, which tells two models of one name apart.
+        repository: Where on the hub it is from; then the hub's name is enough to tell.
+
+    Raises:
+        ModelError: It does not say enough, or is no sentence encoder.
+    """
+    check_architecture(folder)
+    config = _read(folder / "config.json")
+    dimension = _number(folder, config, "hidden_size", "dim", "d_model")
+    pooling = _pooling(folder)
+    names = [name.rpartition("--")[2] for name in (folder.name, folder.parent.parent.name)]
+    for name in names:
+        model = known(name)
+        if model and model.dimension == dimension and pooling in (None, model.pooling):
+            return model
+    traces = [*names, str(config.get("_name_or_path", ""))]
+    bge = any(_BGE_ENGLISH.search(trace) for trace in traces)
+    return Model(
+        id=repository or f"{folder.name}@{digest[:12]}",
+        slug=_slug(names[0]) + (f"-{digest[:8]}" if digest else ""),
+        dimension=dimension,
+        max_tokens=_max_tokens(folder, config),
+        pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
+        query_prefix=BGE_QUERY_PREFIX if bge else "",
+        calibration=BGE_SMALL.calibration if bge else Calibration(),
+    )
+
+
+def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
+    positions = _number(folder, config, "max_position_embeddings")
+    if config.get("model_type") in _POSITIONS_AFTER_PADDING:
+        positions -= int(config.get("pad_token_id") or 0) + 1
+    stated = _read(folder / "sentence_bert_config.json", needed=False).get("max_seq_length")
+    return min(stated, positions) if isinstance(stated, int) and stated > 2 else positions
+
+
+def _pooling(folder: Path) -> Pooling | None:
+    """What ``1_Pooling/config.json`` says; None when there is none."""
+    config = _read(folder / "1_Pooling" / "config.json", needed=False)
+    if not config:
+        return None
+    modes = {key.removeprefix("pooling_mode_") for key, on in config.items() if on is True}
+    modes |= {str(config["pooling_mode"])} if "pooling_mode" in config else set()
+    modes -= {"include_prompt"}
+    if modes in ({"mean_tokens"}, {"mean"}):
+        return Pooling.MEAN
+    if modes in ({"cls_token"}, {"cls"}):
+        return Pooling.CLS
+    raise _refusal(folder, f"its pooling is {', '.join(sorted(modes))}, neither mean nor cls")
+
+
+def _number(folder: Path, config: dict[str, Any], *keys: str) -> int:
+    for key in keys:
+        if isinstance(value := config.get(key), int) and 0 < value <= 100_000:
+            return value
+    raise _refusal(folder, f"its config.json has no {keys[0]}")
+
+
+def _read(file: Path, *, needed: bool = True) -> dict[str, Any]:
+    if not needed and not file.is_file():
+        return {}
+    content: dict[str, Any] = _parse(file, dict)
+    return content
+
+
+def _read_list(file: Path) -> list[dict[str, Any]]:
+    content: list[dict[str, Any]] = _parse(file, list[dict[str, Any]]) if file.is_file() else []
+    return content
+
+
+def _parse(file: Path, kind: Any) -> Any:  # noqa: ANN401 - JSON of the type that was asked for
+    try:
+        with file.open("rb") as stream:
+            return msgspec.json.decode(stream.read(LARGEST_CONFIG), type=kind)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise ModelError(f"The model's file {file} cannot be read: {exc}.") from exc
+
+
+def _refusal(folder: Path, reason: str) -> ModelError:
+    return ModelError(f"The model in {folder} cannot be used: {reason}; choose a sentence encoder.")
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"

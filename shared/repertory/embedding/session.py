@@ -1,0 +1,120 @@
+"""ONNX Runtime sessions that open fast.
+
+Optimising a graph and unpacking its weights takes most of the time in which a session is made. The
+result is kept in ONNX Runtime's own format, which is mapped into memory and not read: 0.05 s
+instead of 0.3 s for all-MiniLM-L6-v2, and 140 MB instead of 260 MB of memory.
+"""
+
+import contextlib
+import logging
+import os
+import platform
+from pathlib import Path
+
+import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
+
+from repertory.embedding.digests import identity, partial_name
+from repertory.errors import ModelError
+
+_CPU = "CPUExecutionProvider"
+_GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
+
+_log = logging.getLogger(__name__)
+
+
+def gpus() -> list[str]:
+    """The kinds of GPU that this build of ONNX Runtime can use, whether or not one is there."""
+    available = ort.get_available_providers()
+    return [device for device, provider in _GPUS.items() if provider in available]
+
+
+def open_session(
+    graph: Path, cache: Path, threads: int, device: str = "cpu"
+) -> ort.InferenceSession:
+    """Open a session on a graph.
+
+    Args:
+        graph: An ``.onnx`` file.
+        cache: A folder for optimised graphs; that it cannot be written is no error.
+        threads: How many threads one run of the session uses.
+        device: ``cpu``, or one of ``gpus()``.
+
+    Raises:
+        ModelError: The graph cannot be loaded, or not on that device.
+    """
+    if device != "cpu":
+        return _open_on_gpu(graph, threads, device)
+    try:
+        name = identity(graph)
+    except OSError as exc:
+        raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
+    optimised = cache / f"{name}-{platform.machine()}-{ort.__version__}.ort"
+    if optimised.is_file():
+        with contextlib.suppress(ModelError):  # a damaged file is made anew
+            return _load(optimised, _mapped(threads))
+    return _optimise(graph, optimised, threads)
+
+
+def _options(threads: int) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    # Threads that spin make a run faster, but must not go on burning a core after it.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    options.log_severity_level = 3
+    return options
+
+
+def _mapped(threads: int) -> ort.SessionOptions:
+    options = _options(threads)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.use_memory_mapped_ort_model", "1")
+    options.add_session_config_entry("session.use_ort_model_bytes_for_initializers", "1")
+    return options
+
+
+def _optimise(graph: Path, optimised: Path, threads: int) -> ort.InferenceSession:
+    """Open a graph and keep what ONNX Runtime makes of it for the next time."""
+    options = _options(threads)
+    # The level above this one is made for one processor; for these models it gains nothing.
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    partial = partial_name(optimised)
+    try:
+        optimised.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch()
+    except OSError:
+        return _load(graph, options)
+    options.optimized_model_filepath = str(partial)
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    try:
+        session = _load(graph, options)
+        with partial.open("rb+") as written:  # weights full of zeros would load without complaint
+            os.fsync(written.fileno())
+        partial.replace(optimised)
+        for other in optimised.parent.glob(f"{optimised.name.partition('-')[0]}-*"):
+            if other != optimised:  # of older weights or versions, or left by a killed process
+                other.unlink()
+    except (ModelError, OSError) as exc:
+        # The disk may be full, or the graph too large for the format.
+        _log.debug("optimised_graph_not_kept", extra={"graph": str(graph), "error": str(exc)})
+        return _load(graph, _options(threads))
+    else:
+        return session
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _open_on_gpu(graph: Path, threads: int, device: str) -> ort.InferenceSession:
+    session = _load(graph, _options(threads), _GPUS[device])
+    if _GPUS[device] not in session.get_providers():
+        raise ModelError(
+            f"ONNX Runtime could not start {device}; check its driver, or use the CPU."
+        )
+    return session
+
+
+def _load(file: Path, options: ort.SessionOptions, provider: str = _CPU) -> ort.InferenceSession:
+    try:
+        return ort.InferenceSession(str(file), options, providers=[provider])
+    except Exception as exc:  # ONNX Runtime's errors share no narrower base
+        raise ModelError(f"ONNX Runtime cannot load {file}: {str(exc)[:300]}.") from exc

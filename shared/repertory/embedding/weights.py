@@ -1,0 +1,210 @@
+"""Where the weights of a model come from: a path, the cache, the hub, or an installed package."""
+
+import contextlib
+import os
+import time
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from repertory.embedding import packages
+from repertory.embedding.digests import sha256, write_whole
+from repertory.embedding.folder import (
+    NEEDED,
+    WEIGHTS,
+    Format,
+    check_modules,
+    describe,
+    manifest_name,
+    weights_in,
+)
+from repertory.embedding.models import DEFAULT, Model, known
+from repertory.errors import ModelError, WeightsUnavailableError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from repertory.embedding.hub import Progress
+
+# For how long a hub that failed is left alone when a package stands in: otherwise each search from
+# a shell would pay for the hub's client, and for a time-out where packets are dropped.
+RETRY_AFTER = 600.0  # seconds
+
+
+class Origin(StrEnum):
+    """Where weights were found."""
+
+    PATH = "path"
+    CACHE = "cache"
+    HUB = "hub"
+    PACKAGE = "package"
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a model.
+
+    Attributes:
+        model: Whose they are; not the model that was asked for when a package stands in.
+        form: For which engine.
+        file: The ONNX graph, or the safetensors in a folder that sentence-transformers can load.
+        tokenizer: ``tokenizer.json``.
+        origin: Where they were found.
+        notice: What the user should be told: that another model stands in, and why. Else empty.
+    """
+
+    model: Model
+    form: Format
+    file: Path
+    tokenizer: Path
+    origin: Origin
+    notice: str = ""
+
+
+def resolve(
+    name: str | None, form: Format, data_dir: Path, progress: "Progress | None" = None
+) -> Weights:
+    """Find the weights of a model, downloading them if need be.
+
+    Only for the default model, and only when nobody asked for it by name, another one may stand in:
+    one that an installed package carries.
+
+    Args:
+        name: A name of the table, a folder, a repository of the hub, or None for the default.
+        form: For which engine.
+        data_dir: Its folder ``models`` is the cache.
+        progress: Called with the bytes that are there and the bytes in all.
+
+    Raises:
+        WeightsUnavailableError: No place has them; the message says what was tried.
+        ModelError: The model is there and cannot be used; the message says why.
+    """
+    models = data_dir / "models"
+    model = DEFAULT if name is None else known(name)
+    if name is not None and model is None and _is_path(name):
+        return _from_path(Path(name).expanduser(), form, models / "digests")
+    repository = _repository(model, form) if model else str(name)
+    folder = models / repository.replace("/", "--")
+    if _is_complete(folder, form):
+        return _from_cache(folder, form, Origin.CACHE, model, repository)
+
+    tried = [f"not in the cache ({folder})"]
+    stand_in = None
+    try:
+        if model:
+            stand_in = packages.find(model, form, models / "digests")
+        if name is None and stand_in is None:
+            stand_in = packages.find(None, form, models / "digests")
+    except (WeightsUnavailableError, OSError) as exc:
+        tried.append(str(exc))
+    failure = folder.with_name(f"{folder.name}.unavailable")
+    reason = (_recent(failure) if stand_in else "") or _try_hub(repository, form, folder, progress)
+    if not reason:
+        failure.unlink(missing_ok=True)
+        return _from_cache(folder, form, Origin.HUB, model, repository)
+    tried.append(reason)
+    if stand_in:
+        with contextlib.suppress(OSError):
+            if not _recent(failure):
+                write_whole(failure, reason.encode())
+        return _from_package(stand_in, model, reason)
+    raise WeightsUnavailableError(
+        f"The weights of {name or repository} are not to be had: {'; '.join(tried)}; connect once, "
+        f"give a folder that has them, or install the extra repertory[offline] for a smaller model."
+    )
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "~")) or Path(name).is_absolute() or Path(name).is_dir()
+
+
+def _repository(model: Model, form: Format) -> str:
+    return (model.torch_id if form is Format.TORCH else "") or model.id
+
+
+def _is_complete(folder: Path, form: Format) -> bool:
+    """Whether a folder of the cache has a manifest, and all that it says and this engine needs."""
+    try:
+        manifest = msgspec.json.decode((folder / manifest_name(form)).read_bytes())
+        files: dict[str, int] = manifest["files"]
+        return (
+            all((folder / name).stat().st_size == size for name, size in files.items())
+            and all(name in files for name in NEEDED[form])
+            and any(name in files for name in WEIGHTS[form])
+        )
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def _from_path(folder: Path, form: Format, memory: Path) -> Weights:
+    if not folder.is_dir():
+        raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
+    folder = folder.resolve()
+    file = weights_in(folder, form)
+    # The ONNX weights, where there are any, name the model for both engines.
+    named = next((folder / n for n in WEIGHTS[Format.ONNX] if (folder / n).is_file()), file)
+    try:
+        digest = sha256(named, memory)
+    except OSError as exc:
+        raise ModelError(f"The weights {named} cannot be read: {exc}.") from exc
+    return _from_folder(folder, form, Origin.PATH, describe(folder, digest))
+
+
+def _from_cache(
+    folder: Path, form: Format, origin: Origin, model: Model | None, repository: str
+) -> Weights:
+    return _from_folder(folder, form, origin, model or describe(folder, repository=repository))
+
+
+def _from_folder(folder: Path, form: Format, origin: Origin, model: Model) -> Weights:
+    if form is Format.ONNX:
+        check_modules(folder)
+    return Weights(
+        model=model,
+        form=form,
+        file=weights_in(folder, form),
+        tokenizer=folder / "tokenizer.json",
+        origin=origin,
+    )
+
+
+def _from_package(found: packages.Packaged, asked: Model | None, reason: str) -> Weights:
+    model = found.package.model
+    notice = (
+        ""
+        if asked == model or asked is None
+        else (
+            f"The default model {asked.id} cannot be had ({reason}); {model.id} from the installed "
+            f"package {found.package.name} stands in for it."
+        )
+    )
+    return Weights(
+        model=model,
+        form=found.package.form,
+        file=found.weights,
+        tokenizer=found.tokenizer,
+        origin=Origin.PACKAGE,
+        notice=notice,
+    )
+
+
+def _try_hub(repository: str, form: Format, folder: Path, progress: "Progress | None") -> str:
+    """Download a model; why it failed, or an empty text."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        return "the hub was not asked because HF_HUB_OFFLINE is set"
+    from repertory.embedding import hub  # noqa: PLC0415 - heavy, and seldom needed
+
+    try:
+        hub.fetch(repository, form, folder, progress)
+    except WeightsUnavailableError as exc:
+        return f"the hub did not give them: {exc}"
+    return ""
+
+
+def _recent(failure: Path) -> str:
+    """Why the hub failed a short while ago, or an empty text."""
+    try:
+        if 0 <= time.time() - failure.stat().st_mtime < RETRY_AFTER:
+            return failure.read_text("utf-8", "replace")
+    except OSError:
+        pass
+    return ""

@@ -1,0 +1,144 @@
+"""The embedded vector store: Qdrant's own engine in this process, one shard a collection, on disk.
+
+    <directory>/collections/<name>/         the shard
+    <directory>/collections/<name>.lock     held while it is open (and .holder, who holds it)
+    <directory>/aliases/<alias>             the name of the collection it points at
+
+Opening a shard twice damages it, so a lock of our own comes first.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from repertory.errors import StoreCorruptError, StoreError
+from repertory.index import layout
+from repertory.index.edge_collection import EdgeCollection, make_shard, require_room, translated
+from repertory.index.lock import StoreLock
+
+
+class EdgeStore:
+    """The collections under one directory."""
+
+    def __init__(self, directory: Path, patience: float = 5.0) -> None:
+        """Use a directory, which is made when it is first written to.
+
+        Args:
+            directory: Where the collections and aliases are.
+            patience: Seconds to wait for another process before ``StoreBusyError``.
+        """
+        self._collections = directory / "collections"
+        self._aliases = directory / "aliases"
+        self._patience = patience
+
+    def collections(self) -> list[str]:
+        """The names of all collections, sorted."""
+        return sorted(path.name for path in _listed(self._collections) if path.is_dir())
+
+    def create(self, name: str, dimension: int) -> EdgeCollection:
+        """Make an empty collection and open it.
+
+        It is made under another name first, so that what a crash leaves behind is never taken for
+        a collection; the next attempt clears it.
+        """
+        path = self._path(name)
+        with self._locked(path) as lock:
+            if path.exists():
+                raise StoreError(f"There is a collection {name} already: open it, or drop it.")
+            require_room(self._collections)
+            unfinished = self._collections / f".new-{name}"
+            with translated(path):
+                shutil.rmtree(unfinished, ignore_errors=True)
+                unfinished.mkdir()
+                make_shard(unfinished, dimension)
+                unfinished.replace(path)
+                _sync(self._collections)
+            return EdgeCollection(path, lock)
+
+    def open(self, name: str) -> EdgeCollection:
+        """Open a collection that exists."""
+        path = self._path(name)
+        if path.is_dir():
+            with self._locked(path) as lock:
+                if path.is_dir():  # still: whoever held it may have dropped it
+                    return EdgeCollection(path, lock)
+                lock.release()
+        raise StoreError(f"There is no collection {name}: index first.")
+
+    def drop(self, name: str) -> None:
+        """Delete a collection, the aliases that point at it and all its points."""
+        path = self._path(name)
+        if not path.is_dir():
+            return
+        with self._locked(path) as lock, translated(path):
+            for alias in _listed(self._aliases):
+                if alias.read_text(encoding="utf-8", errors="replace") == name:
+                    alias.unlink()
+            dropped = self._collections / f".old-{name}"
+            shutil.rmtree(dropped, ignore_errors=True)
+            if path.is_dir():
+                path.replace(dropped)
+                shutil.rmtree(dropped)
+            lock.release()
+
+    def alias(self, name: str) -> str | None:
+        """The collection that an alias points at, or None."""
+        path = self._aliases / layout.checked_name(name)
+        try:
+            target = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as exc:
+            raise StoreCorruptError(f"The alias {path} cannot be read: {exc}.") from exc
+        return target if target in self.collections() else None
+
+    def set_alias(self, name: str, collection: str) -> None:
+        """Point an alias at a collection, at once for everyone who looks."""
+        path = self._aliases / layout.checked_name(name)
+        if collection not in self.collections():
+            raise StoreError(f"There is no collection {collection} for {name} to point at.")
+        with translated(path):
+            self._aliases.mkdir(parents=True, exist_ok=True)
+            unfinished = self._aliases / f".{name}.{os.getpid()}"
+            with unfinished.open("w", encoding="utf-8") as file:
+                file.write(collection)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+            _sync(self._aliases)
+
+    def _path(self, name: str) -> Path:
+        return self._collections / layout.checked_name(name)
+
+    @contextlib.contextmanager
+    def _locked(self, path: Path) -> Iterator[StoreLock]:
+        """The lock of a collection; let go of only when the block fails."""
+        lock = StoreLock(path, self._patience)
+        try:
+            yield lock
+        except BaseException:
+            lock.release()
+            raise
+
+
+def _listed(directory: Path) -> list[Path]:
+    """What is in a directory, hidden files excepted; nothing when it is not there."""
+    try:
+        return [path for path in directory.iterdir() if not path.name.startswith(".")]
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise StoreError(f"{directory} cannot be read: {exc.strerror}.") from exc
+
+
+def _sync(directory: Path) -> None:
+    """Make the names in a directory safe against power loss."""
+    if os.name == "nt":  # a directory cannot be opened there
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,122 @@
+"""One item as the keyword index sees it: what is shown of it, and what its terms weigh."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import compact_name
+from repertory.index.keywords.tokens import terms
+
+SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
+DEEPEST_SCHEMA = 4  # levels of nested parameters that are read
+SATURATION = 1.2  # BM25's k1
+
+
+class Field(msgspec.Struct, frozen=True):
+    """How much a term in one field counts.
+
+    A field's length is measured against a fixed reference, not the catalogue's average, so that
+    the weight of a term depends on its own item alone: an index kept up to date item by item is
+    the same as one built at once.
+    """
+
+    weight: float
+    length: float  # in terms: the reference
+    normalisation: float = 0.75  # BM25's b
+
+
+NAME = Field(5.0, 3, 0.5)
+DESCRIPTION = Field(1.0, 25)
+SERVER = Field(1.0, 2)
+PARAMETERS = Field(0.5, 6)
+PARAMETER_TEXT = Field(0.25, 40)
+BODY = Field(0.25, 400, 0.9)
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True):
+    """What is shown of an item, what it can be filtered by, and the hash that tells its version."""
+
+    id: str
+    hash: str
+    kind: Kind
+    name: str
+    compact: str
+    description: str
+    source: str
+    server: str
+    path: str
+    tags: tuple[str, ...]
+
+
+def entry(item: Item) -> Entry:
+    """The entry of an item."""
+    return Entry(
+        id=item.id,
+        hash=item.metadata_hash(),
+        kind=item.kind,
+        name=item.name,
+        compact=compact_name(item.name),
+        description=" ".join(item.description.split())[:SHOWN_DESCRIPTION],
+        source=item.source,
+        server=item.server,
+        path=item.path,
+        tags=item.tags,
+    )
+
+
+def term_weights(item: Item) -> dict[str, float]:
+    """The saturated BM25F weight, 0…1, of every term of an item.
+
+    A term's frequency in each field, normalised by the field's length, is weighted and summed over
+    the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F).
+    """
+    names, texts = _parameters(item.input_schema)
+    title = item.extra.get("title")
+    description = f"{item.description} {' '.join(item.tags)}"
+    if isinstance(title, str):
+        description = f"{title} {description}"
+    total: dict[str, float] = {}
+    for field, text in (
+        (NAME, item.name),
+        (DESCRIPTION, description),
+        (SERVER, item.server),
+        (PARAMETERS, " ".join(names)),
+        (PARAMETER_TEXT, " ".join(texts)),
+        (BODY, item.body),
+    ):
+        found = terms(text)
+        if not found:
+            continue
+        b = field.normalisation
+        scale = field.weight / (1 - b + b * len(found) / field.length)
+        for term, count in Counter(found).items():
+            total[term] = total.get(term, 0.0) + scale * count
+    return {term: weight / (SATURATION + weight) for term, weight in total.items()}
+
+
+def _parameters(schema: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
+    """The names and the descriptions of a tool's parameters, nested ones included."""
+    names: list[str] = []
+    texts: list[str] = []
+    for name, description in _walk(schema or {}, DEEPEST_SCHEMA):
+        names.append(name)
+        texts.append(description)
+    return names, texts
+
+
+def _walk(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+    properties = schema.get("properties")
+    if depth == 0 or not isinstance(properties, Mapping):
+        return
+    for name, value in properties.items():
+        if not isinstance(value, Mapping):
+            yield str(name), ""
+            continue
+        description = value.get("description")
+        yield str(name), description if isinstance(description, str) else ""
+        yield from _walk(value, depth - 1)
+        if isinstance(items := value.get("items"), Mapping):
+            yield from _walk(items, depth - 1)

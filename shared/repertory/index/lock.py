@@ -1,0 +1,63 @@
+"""The lock of a store on disk: one process at a time, with a note that says which."""
+
+import os
+import sys
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from repertory.errors import StoreBusyError, StoreError
+
+
+class StoreLock:
+    """The right to use one store, held from construction until ``release``.
+
+    Another process, and another opening in the same one, is refused. The lock goes with the
+    process, however it ends; the note beside it (``.holder``, since a locked file cannot be read
+    everywhere) only tells people who has it.
+    """
+
+    def __init__(self, path: Path, patience: float) -> None:
+        """Take the lock, waiting up to ``patience`` seconds.
+
+        Raises:
+            StoreBusyError: It is held; the message names the holder.
+            StoreError: The directory cannot be written.
+        """
+        self._note = path.with_name(f"{path.name}.holder")
+        # Not local to a thread: what one thread opens another may close.
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=patience)
+        except Timeout as exc:
+            raise StoreBusyError(
+                f"{path} is in use by {self._holder()}: wait until it has finished, or stop it."
+            ) from exc
+        except OSError as exc:
+            raise StoreError(
+                f"{path.parent} cannot be written ({exc.strerror}): "
+                "make it writable, or choose another data directory."
+            ) from exc
+        try:
+            self._note.write_text(f"process {os.getpid()} ({_command()})", encoding="utf-8")
+        except OSError as exc:
+            self._lock.release()
+            raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc
+
+    def release(self) -> None:
+        """Let go; releasing twice is allowed."""
+        if self._lock.is_locked:
+            self._note.unlink(missing_ok=True)
+            self._lock.release()
+
+    def _holder(self) -> str:
+        try:
+            return self._note.read_text(encoding="utf-8", errors="replace") or "another process"
+        except OSError:  # it has just been taken, or let go of
+            return "another process"
+
+
+def _command() -> str:
+    """The program and its subcommand: never the whole command line, which may carry secrets."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]])[:100]

@@ -1,0 +1,108 @@
+"""The vector store on a Qdrant server, or a cluster of them.
+
+Import this module only when a server is configured: ``qdrant_client`` takes most of a second.
+"""
+
+from qdrant_client import models
+
+from repertory.index import layout
+from repertory.index.qdrant_collection import QdrantCollection
+from repertory.index.qdrant_connection import QdrantServer
+
+_KEYWORD = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD)
+# What is indexed, before the first point is written. As many items as points: theirs is on disk.
+_INDEXES: dict[str, models.PayloadSchemaParams] = {
+    "kind": _KEYWORD,
+    "source": _KEYWORD,
+    "server": _KEYWORD,
+    "tags": _KEYWORD,
+    "item": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, on_disk=True),
+    "section": models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True),
+    "revision": models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True),
+}
+
+
+class QdrantStore:
+    """The collections of one server. Threads may share it."""
+
+    def __init__(self, url: str, api_key: str | None = None) -> None:
+        """Use a server; nothing is sent to it yet.
+
+        Args:
+            url: ``http://host:6333``; a user and a password in it are not shown in messages.
+            api_key: The server's key, if it wants one.
+
+        Raises:
+            StoreError: The URL is none.
+        """
+        self._server = QdrantServer(url, api_key)
+
+    def collections(self) -> list[str]:
+        """The names of all collections, sorted."""
+        with self._server.translated():
+            found = self._server.client.get_collections().collections
+        return sorted(collection.name for collection in found)
+
+    def create(self, name: str, dimension: int) -> QdrantCollection:
+        """Make an empty collection and open it."""
+        self._server.check_version()
+        with self._server.translated(conflict=f"There is a collection {name} already."):
+            self._server.client.create_collection(
+                layout.checked_name(name),
+                vectors_config=models.VectorParams(
+                    size=dimension, distance=models.Distance.COSINE, on_disk=True
+                ),
+                hnsw_config=models.HnswConfigDiff(
+                    m=layout.GRAPH_M, ef_construct=layout.GRAPH_EF_CONSTRUCT
+                ),
+                quantization_config=models.ScalarQuantization(
+                    scalar=models.ScalarQuantizationConfig(
+                        type=models.ScalarType.INT8, quantile=0.99, always_ram=True
+                    )
+                ),
+                optimizers_config=models.OptimizersConfigDiff(indexing_threshold=layout.GRAPH_FROM),
+                on_disk_payload=True,
+            )
+        return self.open(name)
+
+    def open(self, name: str) -> QdrantCollection:
+        """Open a collection that exists, and add the payload indexes that it lacks.
+
+        It lacks some when whoever made it was interrupted.
+        """
+        self._server.check_version()
+        missing = f"There is no collection {name}: index first."
+        with self._server.translated(missing=missing):
+            info = self._server.client.get_collection(layout.checked_name(name))
+            for field, params in _INDEXES.items():
+                if field not in info.payload_schema:
+                    self._server.client.create_payload_index(name, field, params, wait=True)
+        return QdrantCollection(self._server, name)
+
+    def drop(self, name: str) -> None:
+        """Delete a collection, the aliases that point at it and all its points."""
+        with self._server.translated():
+            self._server.client.delete_collection(layout.checked_name(name))
+
+    def alias(self, name: str) -> str | None:
+        """The collection that an alias points at, or None."""
+        with self._server.translated():
+            aliases = self._server.client.get_aliases().aliases
+        return next((a.collection_name for a in aliases if a.alias_name == name), None)
+
+    def set_alias(self, name: str, collection: str) -> None:
+        """Point an alias at a collection, at once for everyone who looks."""
+        switch: list[models.AliasOperations] = [
+            models.CreateAliasOperation(
+                create_alias=models.CreateAlias(
+                    collection_name=collection, alias_name=layout.checked_name(name)
+                )
+            )
+        ]
+        if self.alias(name):
+            switch.insert(
+                0, models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=name))
+            )
+        missing = f"There is no collection {collection} for {name} to point at."
+        with self._server.translated(missing=missing):
+            self._server.client.update_collection_aliases(switch)

@@ -1,0 +1,88 @@
+"""The connection to a Qdrant server, and what its failures mean."""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from qdrant_client import QdrantClient
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import (
+    ApiException,
+    ResponseHandlingException,
+    UnexpectedResponse,
+)
+
+from repertory.errors import RepertoryError, StoreError
+
+# Older servers pass over the condition of a conditional write, and would lose newer points.
+OLDEST_SERVER = (1, 16)
+TIMEOUT = 30  # seconds for one request
+
+
+class QdrantServer:
+    """One server. Threads may share it."""
+
+    def __init__(self, url: str, api_key: str | None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
+        self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self._known_version = False
+        # The check of versions that the client would make asks the server at once, and only warns.
+        self.client = QdrantClient(
+            url=url, api_key=api_key, timeout=TIMEOUT, check_compatibility=False
+        )
+
+    def check_version(self) -> None:
+        """Refuse a server that passes over the condition of a conditional write.
+
+        Raises:
+            StoreError: It is too old, or does not answer.
+        """
+        if self._known_version:
+            return
+        with self.translated():
+            version = self.client.info().version
+        numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+        if numbers < OLDEST_SERVER:
+            oldest = ".".join(map(str, OLDEST_SERVER))
+            raise StoreError(
+                f"The Qdrant server at {self._shown} is version {version}: "
+                f"{oldest} or newer is needed."
+            )
+        self._known_version = True
+
+    @contextlib.contextmanager
+    def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
+        """Turn what the client raises into our own errors.
+
+        Args:
+            missing: What to say when the server knows no such collection.
+            conflict: What to say when there is one already.
+        """
+        try:
+            yield
+        except RepertoryError:
+            raise
+        except UnexpectedResponse as exc:
+            status = exc.status_code
+            if missing and status == 404:
+                raise StoreError(missing) from exc
+            if conflict and (status == 409 or (status == 400 and b"already exists" in exc.content)):
+                raise StoreError(conflict) from exc
+            if status in (401, 403):
+                raise StoreError(
+                    f"The Qdrant server at {self._shown} refused us: check the API key."
+                ) from exc
+            answer = exc.content[:300].decode(errors="replace")
+            raise StoreError(
+                f"The Qdrant server at {self._shown} answered {status}: {answer}"
+            ) from exc
+        except ResponseHandlingException as exc:
+            raise StoreError(
+                f"The Qdrant server at {self._shown} cannot be reached ({exc.source}): "
+                "start it, or check the URL."
+            ) from exc
+        except (ApiException, QdrantException) as exc:
+            raise StoreError(f"The Qdrant server at {self._shown} failed: {exc}.") from exc

@@ -1,0 +1,51 @@
+"""The names of collections, and which of them is in force. A slug is a model's short name."""
+
+import re
+
+from repertory.catalogue.views import RECIPE
+from repertory.index.vectors import VectorStore
+
+
+def alias_name(configuration: str) -> str:
+    """The alias of a configuration, by its hash."""
+    return f"repertory_{configuration}"
+
+
+def collection_name(configuration: str, slug: str, generation: int) -> str:
+    """The name of a collection: models and recipes never mix in one."""
+    return f"{_prefix(configuration, slug)}{generation}"
+
+
+def current(store: VectorStore, configuration: str, slug: str) -> str | None:
+    """The collection of a configuration under a model: the alias's, else the newest, else None.
+
+    The alias may point at another model's collection; going back to a model that was used before
+    finds its collection intact.
+    """
+    prefix = _prefix(configuration, slug)
+    aliased = store.alias(alias_name(configuration))
+    if aliased and aliased.startswith(prefix):
+        return aliased
+    return max(generations(store, configuration, slug), key=generation_of, default=None)
+
+
+def generations(store: VectorStore, configuration: str, slug: str) -> list[str]:
+    """Every collection of a configuration under a model."""
+    prefix = _prefix(configuration, slug)
+    return [name for name in store.collections() if name.startswith(prefix)]
+
+
+def generation_of(collection: str) -> int:
+    """The number of a collection's generation."""
+    found = re.search(r"_g(\d+)$", collection)
+    return int(found[1]) if found else 0
+
+
+def model_slug(collection: str) -> str:
+    """The slug of the model whose vectors a collection holds."""
+    found = re.fullmatch(r"repertory_[0-9a-f]+_(.+)-r\d+_g\d+", collection)
+    return found[1] if found else ""
+
+
+def _prefix(configuration: str, slug: str) -> str:
+    return f"{alias_name(configuration)}_{slug}-r{RECIPE}_g"

@@ -1,0 +1,83 @@
+"""The second stage: what changed, by comparing hashes. Pure: no input or output."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.index.vectors import State
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be done to make the index equal the sources.
+
+    Attributes:
+        added: Items that are not indexed.
+        changed: Items whose text or other data changed.
+        removed: Ids of items that are gone.
+        kept: Ids of items that could not be read, kept as they were indexed.
+        unchanged: How many items are as they were.
+        emptied: The names of sources that had items and now have none; theirs are kept.
+    """
+
+    added: list[Item]
+    changed: list[Item]
+    removed: list[str]
+    kept: list[str]
+    unchanged: int
+    emptied: frozenset[str]
+
+    @property
+    def written(self) -> list[Item]:
+        """The items that have to be written."""
+        return [*self.added, *self.changed]
+
+
+def diff(
+    items: Mapping[str, Item],
+    states: Mapping[str, State],
+    failed: Collection[str] = (),
+    unread: Collection[str] = (),
+    prune: bool = False,
+) -> Changes:
+    """Compare what sources offer with what is indexed.
+
+    A failure is never a deletion: what a failed source offered before is kept, and so is an item
+    that is there but could not be read, and so is everything of a source that is suddenly empty.
+
+    Args:
+        items: What was read, by id.
+        states: What is indexed, by id.
+        failed: The names of sources that could not be read at all.
+        unread: The ids of items that could not be read.
+        prune: Believe a source that is suddenly empty.
+    """
+    offering = {item.source for item in items.values()}
+    emptied = frozenset(
+        state.source
+        for state in states.values()
+        if state.source not in offering and state.source not in failed and not prune
+    )
+    added, changed, unchanged = [], [], 0
+    for item in items.values():
+        state = states.get(item.id)
+        if state is None:
+            added.append(item)
+        elif item.metadata_hash() != state.metadata_hash:  # it covers the text as well
+            changed.append(item)
+        else:
+            unchanged += 1
+    removed, kept = [], []
+    for state in states.values():
+        if state.item in items:
+            continue
+        stays = state.source in failed or state.source in emptied or state.item in unread
+        (kept if stays else removed).append(state.item)
+    return Changes(
+        added=added,
+        changed=changed,
+        removed=sorted(removed),
+        kept=sorted(kept),
+        unchanged=unchanged,
+        emptied=emptied,
+    )

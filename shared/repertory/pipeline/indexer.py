@@ -1,0 +1,281 @@
+"""Sources to index: a run over all stages, and the rebuild that makes a new generation."""
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from repertory.catalogue.item import Item, point_id
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import StoreCorruptError
+from repertory.index.cache import VectorCache, vector_key
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.snapshot import SnapshotStore
+from repertory.index.vectors import Collection, Point, State, VectorStore
+from repertory.pipeline import keywords
+from repertory.pipeline.collections import (
+    alias_name,
+    collection_name,
+    current,
+    generation_of,
+    generations,
+)
+from repertory.pipeline.diff import Changes, diff
+from repertory.pipeline.embed import embed_missing
+from repertory.pipeline.report import Progress, Report, SourceReport, Stage
+from repertory.pipeline.scan import Scanned, scan_all, unite
+from repertory.sources.catalogue import Catalogue
+
+WRITE_AT_ONCE = 100  # items
+
+
+class Indexer:
+    """Makes the index of one catalogue equal to its sources.
+
+    Every step can be interrupted and repeated: what was embedded is in the cache, what was written
+    is in the collection, and the next run compares both with the sources again.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        engine: EmbeddingEngine,
+        store: VectorStore,
+        cache: VectorCache,
+        snapshots: SnapshotStore,
+        progress: Progress,
+    ) -> None:
+        self._catalogue = catalogue
+        self._engine = engine
+        self._store = store
+        self._cache = cache
+        self._snapshots = snapshots
+        self._progress = progress
+        self._notices: list[str] = []
+
+    def run(self, before: Mapping[str, float]) -> Report:
+        """Bring the current collection up to date.
+
+        Args:
+            before: When each source was last read whole, by its name.
+        """
+        started = time.monotonic()
+        scanned = self._scan()
+        configuration, model = self._catalogue.hash, self._engine.model
+        name = current(self._store, configuration, model.slug)
+        with contextlib.ExitStack() as stack:
+            collection = stack.enter_context(self._open(name))
+            states = {state.item: state for state in collection.states()}
+            report = self._apply(scanned, collection, states, before, prune=False)
+        self._publish(report.collection)
+        return msgspec.structs.replace(
+            report, notices=self._notices, seconds=time.monotonic() - started
+        )
+
+    def rebuild(self, before: Mapping[str, float]) -> Report:
+        """Build a new generation beside the old one, and switch to it when it is whole.
+
+        A source that is suddenly empty is believed; of one that cannot be read, the old
+        generation's items are carried over.
+        """
+        started = time.monotonic()
+        scanned = self._scan()
+        configuration, model = self._catalogue.hash, self._engine.model
+        old = current(self._store, configuration, model.slug)
+        numbers = [
+            generation_of(name) for name in generations(self._store, configuration, model.slug)
+        ]
+        name = collection_name(configuration, model.slug, max(numbers, default=0) + 1)
+        carried = self._carried(old, scanned) if old else []
+        with self._store.create(name, model.dimension) as collection:
+            report = self._apply(scanned, collection, {}, before, prune=True, carried=carried)
+        self._publish(name)
+        return msgspec.structs.replace(
+            report, notices=self._notices, seconds=time.monotonic() - started
+        )
+
+    def _scan(self) -> list[Scanned]:
+        sources = self._catalogue.sources
+        return scan_all(sources, lambda: self._progress(Stage.SCAN, 1, len(sources)))
+
+    def _open(self, name: str | None) -> Collection:
+        """The current collection; a new one where there is none, or none that can be read."""
+        configuration, model = self._catalogue.hash, self._engine.model
+        if name is not None:
+            try:
+                return self._store.open(name)
+            except StoreCorruptError as error:
+                self._notices.append(f"{error} It was built again from the sources.")
+                self._store.drop(name)
+                self._snapshots.drop(name)
+        generation = generation_of(name) + 1 if name else 1
+        return self._store.create(
+            collection_name(configuration, model.slug, generation), model.dimension
+        )
+
+    def _carried(self, old: str, scanned: Sequence[Scanned]) -> list[Item]:
+        """The old generation's items of sources and files that cannot be read now."""
+        failed = {one.source.name for one in scanned if one.scan is None}
+        unread = {item for one in scanned if one.scan for item in one.scan.unread}
+        if not failed and not unread:
+            return []
+        try:
+            with self._store.open(old) as collection:
+                items = (msgspec.convert(record, Item) for record in collection.scan())
+                return [item for item in items if item.source in failed or item.id in unread]
+        except StoreCorruptError as error:
+            self._notices.append(f"{error} Nothing could be carried over from it.")
+            return []
+
+    def _apply(
+        self,
+        scanned: Sequence[Scanned],
+        collection: Collection,
+        states: dict[str, State],
+        before: Mapping[str, float],
+        *,
+        prune: bool,
+        carried: Sequence[Item] = (),
+    ) -> Report:
+        items, problems = unite(scanned)
+        for item in carried:
+            items.setdefault(item.id, item)
+        failed = {one.source.name for one in scanned if one.scan is None}
+        unread = {item for one in scanned if one.scan for item in one.scan.unread}
+        changes = diff(items, states, failed, unread, prune=prune)
+        latest = max((state.revision for state in states.values()), default=0)
+        revision = max(latest + 1, time.time_ns() // 1_000_000)
+
+        embedded = self._embed(changes.written)
+        self._write(collection, changes, revision)
+        for item in changes.written:
+            states[item.id] = _state(item, revision)
+        for item_id in changes.removed:
+            del states[item_id]
+        if changes.written or changes.removed:
+            collection.optimize()
+        else:
+            revision = latest
+        self._index_keywords(collection, states, items, revision)
+        return Report(
+            collection=collection.name,
+            model=self._engine.model.id,
+            revision=revision,
+            sources=[
+                _source_report(one, states, changes, {item.id for item in carried}, before)
+                for one in scanned
+            ],
+            items=len(states),
+            points=collection.count(),
+            added=len(changes.added),
+            changed=len(changes.changed),
+            removed=len(changes.removed),
+            unchanged=changes.unchanged,
+            embedded=embedded,
+            problems=problems,
+        )
+
+    def _embed(self, items: Iterable[Item]) -> int:
+        texts = [view.text for item in items for view in item.views()]
+        return embed_missing(
+            texts,
+            self._engine,
+            self._cache,
+            lambda done, total: self._progress(Stage.EMBED, done, total),
+        )
+
+    def _write(self, collection: Collection, changes: Changes, revision: int) -> None:
+        written = changes.written
+        for start in range(0, len(written), WRITE_AT_ONCE):
+            batch = written[start : start + WRITE_AT_ONCE]
+            collection.upsert(list(self._points(batch, revision)))
+            self._progress(Stage.WRITE, len(batch), len(written))
+        # What is older of these items are sections that they no longer have.
+        collection.delete_items([item.id for item in changes.changed], before=revision)
+        collection.delete_items(changes.removed, before=revision)
+
+    def _points(self, items: Sequence[Item], revision: int) -> Iterator[Point]:
+        """The points of some items, whose vectors the cache has."""
+        model = self._engine.model
+        views = [(item, view) for item in items for view in item.views()]
+        keys = [vector_key(model, view.text) for _, view in views]
+        vectors = self._cache.get(list(dict.fromkeys(keys)))
+        for (item, view), key in zip(views, keys, strict=True):
+            yield Point(
+                id=point_id(item.id, view.section),
+                vector=vectors[key],
+                item=item.id,
+                section=view.section,
+                kind=item.kind,
+                source=item.source,
+                server=item.server,
+                tags=item.tags,
+                content_hash=item.content_hash(),
+                metadata_hash=item.metadata_hash(),
+                revision=revision,
+                record={"heading": view.heading}
+                if view.section is not None
+                else msgspec.to_builtins(item),
+            )
+
+    def _index_keywords(
+        self,
+        collection: Collection,
+        states: Mapping[str, State],
+        items: Mapping[str, Item],
+        revision: int,
+    ) -> None:
+        stored = keywords.load(self._snapshots, collection.name)
+        index = stored[0] if stored else KeywordIndex.empty()
+        fresh = keywords.synchronised(index, states, items, collection)
+        if stored is None or fresh is not index or stored[1] != revision:
+            keywords.save(self._snapshots, collection.name, fresh, revision)
+
+    def _publish(self, name: str) -> None:
+        """Point the alias at a whole collection, and clear other generations of it away."""
+        configuration, model = self._catalogue.hash, self._engine.model
+        if self._store.alias(alias_name(configuration)) != name:
+            self._store.set_alias(alias_name(configuration), name)
+        for other in generations(self._store, configuration, model.slug):
+            if other != name:
+                self._store.drop(other)
+                self._snapshots.drop(other)
+
+
+def _state(item: Item, revision: int) -> State:
+    return State(
+        item=item.id,
+        source=item.source,
+        content_hash=item.content_hash(),
+        metadata_hash=item.metadata_hash(),
+        revision=revision,
+    )
+
+
+def _source_report(
+    one: Scanned,
+    states: Mapping[str, State],
+    changes: Changes,
+    carried: set[str],
+    before: Mapping[str, float],
+) -> SourceReport:
+    name = one.source.name
+    kept = carried.union(changes.kept)
+    own = [state.item for state in states.values() if state.source == name]
+    stale = sum(item in kept for item in own)
+    error = one.error
+    if name in changes.emptied:
+        error = (
+            f"It is suddenly empty; its {stale} items are kept. "
+            "If it is meant to be empty, run `repertory rebuild`."
+        )
+    return SourceReport(
+        name=name,
+        type=one.source.type,
+        location=one.source.location,
+        items=len(own),
+        stale=stale,
+        error=error,
+        seen=before.get(name, 0.0) if error else one.at,
+    )

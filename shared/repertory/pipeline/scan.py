@@ -1,0 +1,71 @@
+"""The first stage: look at every source, side by side."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.errors import SourceError
+from repertory.sources.source import Problem, Scan, Severity, Source
+
+AT_ONCE = 16  # sources; most wait for a server
+
+
+class Scanned(msgspec.Struct, frozen=True, kw_only=True):
+    """One source and what a look at it found: a scan, or the reason why there is none."""
+
+    source: Source
+    scan: Scan | None
+    error: str
+    at: float
+
+
+def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanned]:
+    """Scan all sources side by side; one that fails does not hinder the others.
+
+    Args:
+        sources: The sources, in the catalogue's order.
+        done: Called after each.
+
+    Returns:
+        One for each source, in the same order.
+    """
+
+    def look(source: Source) -> Scanned:
+        at = time.time()
+        try:
+            return Scanned(source=source, scan=source.scan(), error="", at=at)
+        except SourceError as error:
+            return Scanned(source=source, scan=None, error=str(error), at=at)
+        finally:
+            done()
+
+    if not sources:
+        return []
+    with ThreadPoolExecutor(min(AT_ONCE, len(sources))) as pool:
+        return list(pool.map(look, sources))
+
+
+def unite(scanned: Sequence[Scanned]) -> tuple[dict[str, Item], list[Problem]]:
+    """All items by id, and all problems; of two items of one id, the earlier source's is taken."""
+    items: dict[str, Item] = {}
+    problems: list[Problem] = []
+    for one in scanned:
+        if one.scan is None:
+            continue
+        problems += one.scan.problems
+        for item in one.scan.items:
+            first = items.setdefault(item.id, item)
+            if first is not item:
+                problems.append(
+                    Problem(
+                        severity=Severity.ERROR,
+                        message=f"Left out: the source {first.source} offers {item.id} already; "
+                        "rename one of them.",
+                        path=item.path,
+                        item=item.id,
+                    )
+                )
+    return items, problems

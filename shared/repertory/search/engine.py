@@ -1,0 +1,197 @@
+"""One search: both arms side by side, their candidates scored together, the best explained."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.catalogue.item import Item
+from repertory.embedding.engine import EmbeddingEngine, Vectors
+from repertory.embedding.models import Calibration
+from repertory.errors import ModelError, StoreError, UsageError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Collection, Match
+from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
+from repertory.search.candidates import POOL, Candidates, gather
+from repertory.search.confidence import confidences
+from repertory.search.hits import explained, shadowing
+from repertory.search.inference import GOOD_ENOUGH, infer
+
+
+class SearchEngine:
+    """Searches one catalogue. Safe to call from several threads.
+
+    Args:
+        keywords: The keyword index; None when it cannot be had, which leaves the semantic arm.
+        collection: The vectors; None when they cannot be had, which leaves the keyword arm.
+        embedding: Gives the engine that embeds queries, waiting for it if it is still loading;
+            raises ModelError when there is none.
+        degraded: Why an arm is missing, where one is.
+        precedence: The names of the sources, the one that is taken first at the front.
+        stale: The names of the sources whose items may be old.
+        version: The revision of the index.
+    """
+
+    def __init__(
+        self,
+        *,
+        keywords: KeywordIndex | None,
+        collection: Collection | None,
+        embedding: Callable[[], EmbeddingEngine],
+        degraded: Sequence[str] = (),
+        precedence: Sequence[str] = (),
+        stale: Sequence[str] = (),
+        version: int = 0,
+    ) -> None:
+        self.keywords = keywords
+        self.collection = collection
+        self.version = version
+        self._embedding = embedding
+        self.degraded = tuple(degraded)
+        self._precedence = {name: place for place, name in enumerate(precedence)}
+        self._stale = tuple(stale)
+        self._embedder = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
+
+    def close(self) -> None:
+        """Stop the thread that embeds queries, and let go of the collection."""
+        self._embedder.shutdown(wait=True, cancel_futures=True)
+        if self.collection is not None:
+            self.collection.close()
+
+    def search(self, query: Query) -> Answer:
+        """Find what fits a query best.
+
+        Raises:
+            UsageError: The query is empty or too long, or one of its numbers is out of range.
+            StoreError: Neither arm can answer.
+        """
+        _validate(query)
+        problems = list(self.degraded)
+        embedded = self._embed(query.text)
+        index = self.keywords
+        # The keyword arm reads while the query is being embedded on another core.
+        terms = index.terms(query.text) if index else []
+        found = index.candidates(terms, POOL, query.where) if index else np.empty(0, np.int64)
+        vector, matches = self._nearest(embedded, query, problems)
+        if index is None:
+            if vector is None or self.collection is None:
+                raise StoreError("Nothing can answer: " + " ".join(problems))
+            index = _index_of(matches, self.collection)
+            terms = index.terms(query.text)
+        mode = Mode.KEYWORD if vector is None else Mode.HYBRID
+        if self.keywords is None:
+            mode = Mode.SEMANTIC
+
+        candidates = gather(
+            query,
+            index,
+            terms=terms,
+            found=found,
+            matches=matches,
+            cosines_of=lambda items: self._cosines(vector, items),
+            calibration=self._calibration(vector),
+            mode=mode,
+        )
+        confidence = confidences(candidates)
+        order = self._order(candidates, confidence)
+        reached = [place for place in order if confidence[place] >= query.threshold]
+        best = reached[: query.limit]
+        items = self._items([candidates.entry(place).id for place in best])
+        hits = [
+            explained(
+                candidates,
+                place,
+                float(confidence[place]),
+                items.get(candidates.entry(place).id),
+            )
+            for place in best
+        ]
+        if not hits or hits[0].confidence < GOOD_ENOUGH:
+            hits = infer(query, index, hits)
+        hits = [self._marked(index, hit) for hit in hits]
+        return Answer(
+            query=query.text,
+            hits=hits,
+            threshold=query.threshold,
+            mode=mode,
+            degraded=" ".join(problems),
+            index_version=self.version,
+            items=len(index),
+            stale_sources=self._stale,
+            best_below=float(confidence[order[len(reached)]]) if len(order) > len(reached) else 0.0,
+        )
+
+    def _embed(self, text: str) -> "Future[Vectors] | None":
+        if self.collection is None:
+            return None
+        return self._embedder.submit(lambda: self._embedding().embed_query(text))
+
+    def _nearest(
+        self, embedded: "Future[Vectors] | None", query: Query, problems: list[str]
+    ) -> tuple[Vectors | None, list[Match]]:
+        """The query's vector and what lies nearest to it; None and the problem told if missing."""
+        if embedded is None or self.collection is None:
+            return None, []
+        try:
+            vector = embedded.result()
+            return vector, self.collection.search(vector, 2 * POOL, query.where)
+        except (ModelError, StoreError) as error:
+            problems.append(str(error))
+            return None, []
+
+    def _calibration(self, vector: Vectors | None) -> Calibration:
+        return Calibration() if vector is None else self._embedding().model.calibration
+
+    def _cosines(self, vector: Vectors | None, items: list[str]) -> Mapping[str, float]:
+        if vector is None or self.collection is None or not items:
+            return {}
+        return self.collection.scores(vector, items)
+
+    def _marked(self, index: KeywordIndex, hit: Hit) -> Hit:
+        entry = index.entries[index.row_of[hit.id]]
+        shadowed_by = shadowing(index, entry, self._precedence)
+        return msgspec.structs.replace(hit, shadowed_by=shadowed_by) if shadowed_by else hit
+
+    def _items(self, items: list[str]) -> Mapping[str, Item]:
+        """The whole of some items, where the store can be read."""
+        if self.collection is None:
+            return {}
+        try:
+            records = self.collection.records(items)
+        except StoreError:  # a search that came this far answers without them
+            return {}
+        return {item: msgspec.convert(record, Item) for item, record in records.items()}
+
+    def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
+        """The places of the candidates, best first; of equals, the source taken first leads."""
+
+        def key(place: int) -> tuple[float, int, str]:
+            entry = candidates.entry(place)
+            rank = self._precedence.get(entry.source, len(self._precedence))
+            return -round(float(confidence[place]), 6), rank, entry.id
+
+        return sorted(range(len(candidates.rows)), key=key)
+
+
+def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:
+    """A keyword index of just what the vectors found, for when there is no other."""
+    records = collection.records(list(dict.fromkeys(match.item for match in matches)))
+    return KeywordIndex.empty().updated(
+        (), (msgspec.convert(record, Item) for record in records.values())
+    )
+
+
+def _validate(query: Query) -> None:
+    if not query.text.strip():
+        raise UsageError("The query is empty; say what you look for.")
+    if len(query.text) > LONGEST_QUERY:
+        raise UsageError(
+            f"The query has {len(query.text):,} characters; {LONGEST_QUERY:,} is the limit."
+        )
+    for name, value in (("threshold", query.threshold), ("alpha", query.alpha)):
+        if not 0.0 <= value <= 1.0:
+            raise UsageError(f"{name} is {value}; it must be from 0 to 1.")
+    if query.limit < 1:
+        raise UsageError(f"limit is {query.limit}; it must be at least 1.")

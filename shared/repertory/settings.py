@@ -1,0 +1,210 @@
+"""Every setting: its flag, its environment variable and its place in the configuration file.
+
+Read once, at the start. A flag wins over the environment, which wins over the project's
+configuration file, which wins over the user's, which wins over the default.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from repertory.errors import ConfigurationError
+
+PROJECT_FILE = "repertory.toml"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one setting can be given, and what it does."""
+
+    field: str
+    key: str
+    doc: str
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The command line's flag."""
+        return "--" + self.field.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return "REPERTORY_" + self.key.replace(".", "_").upper()
+
+    @property
+    def alias(self) -> str:
+        """The variable of the system that went before, which still works."""
+        return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
+
+
+SETTINGS = (
+    Setting(field="data_dir", key="data_dir", doc="Where the index, vectors and models are kept."),
+    Setting(field="model", key="search.model", doc="The embedding model: a name or a folder."),
+    Setting(field="device", key="search.device", doc="auto, cpu or gpu."),
+    Setting(field="alpha", key="search.alpha", doc="The share of meaning against words, 0 to 1."),
+    Setting(field="limit", key="search.limit", doc="The most results to show."),
+    Setting(field="threshold", key="search.threshold", doc="The least confidence to show, 0 to 1."),
+    Setting(field="no_cache", key="search.no_cache", doc="Load nothing stored, store nothing."),
+    Setting(field="mcp_timeout", key="mcp.timeout", doc="Seconds for an MCP server to answer."),
+    Setting(field="qdrant_url", key="qdrant.url", doc="A Qdrant server, instead of the embedded."),
+    Setting(field="qdrant_api_key", key="qdrant.api_key", doc="The key to it.", secret=True),
+)
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of all settings."""
+
+    data_dir: str = ""
+    model: str | None = None
+    device: str = "auto"
+    alpha: float = 0.7
+    limit: int = 3
+    threshold: float = 0.35
+    no_cache: bool = False
+    mcp_timeout: float = 30.0
+    qdrant_url: str | None = None
+    qdrant_api_key: str | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings in force, and where each came from.
+
+    Attributes:
+        values: What they are.
+        origins: Where each that is not a default was given, by field.
+        sources: The ``[[sources]]`` of the configuration file; empty where it has none.
+        base: The folder that relative paths of sources start from.
+        file: The project's configuration file, if there is one.
+        named: Whether the user named that file, which is to trust what it runs.
+        mcp_configs: MCP configurations that the user named.
+    """
+
+    values: Values
+    origins: dict[str, str] = {}
+    sources: tuple[dict[str, Any], ...] = ()
+    base: Path
+    file: Path | None = None
+    named: bool = False
+    mcp_configs: tuple[Path, ...] = ()
+
+    @property
+    def data_dir(self) -> Path:
+        """Where everything is kept."""
+        given = self.values.data_dir
+        return Path(given).expanduser() if given else Path(platformdirs.user_data_dir("repertory"))
+
+
+def load(
+    flags: Mapping[str, Any],
+    directory: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Read all settings.
+
+    Args:
+        flags: What the command line gave, by field, None for what it did not; ``config`` names a
+            configuration file, ``mcp_config`` is a list of MCP configurations.
+        directory: Where the user is; the project's file is looked for here and above.
+        environment: The environment.
+
+    Raises:
+        ConfigurationError: A value is wrong; the message names the setting and where it was given.
+    """
+    named = flags.get("config") or environment.get("REPERTORY_CONFIG")
+    file = directory / Path(named).expanduser() if named else _find(directory)
+    if named and file and not file.is_file():
+        raise ConfigurationError(f"There is no configuration file {file}.")
+    user_file = Path(platformdirs.user_config_dir("repertory")) / "config.toml"
+
+    given: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    sources: tuple[dict[str, Any], ...] = ()
+    for path in (user_file, file):
+        if path is not None and path.is_file():
+            document = _read(path)
+            sources = tuple(document.pop("sources", sources))
+            for field, value in _flatten(document, path).items():
+                given[field], origins[field] = value, str(path)
+    for setting in SETTINGS:
+        for variable in (setting.alias, setting.variable):
+            if value := environment.get(variable):
+                given[setting.field], origins[setting.field] = value, variable
+        if (flag := flags.get(setting.field)) is not None:
+            given[setting.field], origins[setting.field] = flag, setting.flag
+    configs = flags.get("mcp_config") or [
+        path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
+    ]
+    return Settings(
+        values=_convert(given, origins),
+        origins=origins,
+        sources=sources,
+        base=file.parent if file and sources else directory,
+        file=file,
+        named=bool(named),
+        mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
+    )
+
+
+def _find(directory: Path) -> Path | None:
+    for folder in (directory, *directory.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder / PROJECT_FILE
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not TOML: {error}.") from error
+
+
+def _flatten(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The settings of a document by field."""
+    fields = {setting.key: setting.field for setting in SETTINGS}
+    found: dict[str, Any] = {}
+    for section, content in document.items():
+        table = content if isinstance(content, dict) else {"": content}
+        for name, value in table.items():
+            key = f"{section}.{name}" if name else section
+            if key not in fields:
+                raise ConfigurationError(
+                    f"{path}: there is no setting {key!r}; `repertory config show` lists them."
+                )
+            found[fields[key]] = value
+    return found
+
+
+def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
+    checked: dict[str, Any] = {}
+    for field, value in given.items():
+        try:
+            one = msgspec.convert({field: value}, Values, strict=False)
+        except msgspec.ValidationError as error:
+            reason = str(error).split(" - at ")[0].lower()
+            raise ConfigurationError(
+                f"{origins[field]} is {value!r}, which cannot be: {reason}."
+            ) from error
+        checked[field] = getattr(one, field)
+    values = Values(**checked)
+    for field in ("alpha", "threshold"):
+        if not 0.0 <= getattr(values, field) <= 1.0:
+            raise ConfigurationError(
+                f"{origins[field]} is {getattr(values, field)}; it must be from 0 to 1."
+            )
+    if values.limit < 1:
+        raise ConfigurationError(f"{origins['limit']} is {values.limit}; it must be at least 1.")
+    if not values.mcp_timeout > 0:
+        raise ConfigurationError(
+            f"{origins['mcp_timeout']} is {values.mcp_timeout}; it must be more than 0 seconds."
+        )
+    if values.device not in {"auto", "cpu", "gpu"}:
+        raise ConfigurationError(f"{origins['device']} is {values.device!r}; use auto, cpu or gpu.")
+    return values

@@ -1,0 +1,72 @@
+"""Built-in skills: given as text, by the program or in the configuration itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import ConfigurationError
+from repertory.sources.entry import check_options, checked_name
+from repertory.sources.problems import error
+from repertory.sources.source import Problem, Scan, Source
+from repertory.sources.text import clean, is_clean
+
+DESCRIPTION = 500  # characters
+
+
+class BuiltinSkills:
+    """Skills from a mapping of names to texts; an id is the source's name and the skill's."""
+
+    type: ClassVar[str] = "builtin-skills"
+    location: ClassVar[str] = "built in"
+
+    def __init__(self, *, name: str = "builtin", skills: Mapping[str, str]) -> None:
+        self.name = checked_name(name)
+        self._skills = dict(skills)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Type and name."""
+        return {"type": self.type, "name": self.name}
+
+    def scan(self) -> Scan:
+        """Every skill that has a text, in the order of their names."""
+        items: list[Item] = []
+        problems: list[Problem] = []
+        for name, content in sorted(self._skills.items()):
+            item_id = f"{self.name}/{name}"
+            if not content.strip():
+                message = f"The built-in skill {name!r} has no text and was left out."
+                problems.append(error("", message, item=item_id))
+                continue
+            items.append(
+                Item(
+                    id=item_id,
+                    kind=Kind.SKILL,
+                    name=name,
+                    source=self.name,
+                    description=description(content),
+                    body=clean(content),
+                )
+            )
+        return Scan(items=items, problems=problems)
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - as all builders
+    """The source of a configuration entry whose ``skills`` map names to texts.
+
+    Raises:
+        ConfigurationError: The entry is wrong.
+    """
+    check_options(entry, "name", "skills")
+    skills = entry.get("skills")
+    if not isinstance(skills, Mapping):
+        raise ConfigurationError("Built-in skills need `skills`, a mapping of names to texts.")
+    for name, content in skills.items():
+        if not (isinstance(name, str) and name and is_clean(name) and isinstance(content, str)):
+            raise ConfigurationError(f"The built-in skill {name!r} is not a name with a text.")
+    return [BuiltinSkills(name=entry.get("name") or "builtin", skills=skills)]
+
+
+def description(content: str) -> str:
+    """The beginning of a text, ``DESCRIPTION`` characters of it."""
+    return clean(content)[:DESCRIPTION]

@@ -1,0 +1,85 @@
+"""The corpus of a labelled set: items as JSON lines, ids as they are written; for `eval`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import SourceError
+from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.problems import error
+from repertory.sources.source import Problem, Scan, Source
+
+
+class _Row(msgspec.Struct, frozen=True):
+    id: str
+    kind: Kind
+    name: str
+    description: str | None = None
+    server: str | None = None
+    schema: dict[str, Any] | None = None
+    body: str | None = None
+
+
+class Corpus:
+    """The items of a ``corpus.jsonl``."""
+
+    type = "corpus"
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name = name
+        self.path = path
+
+    @property
+    def location(self) -> str:
+        """The file."""
+        return str(self.path)
+
+    def identity(self) -> Mapping[str, Any]:
+        """The file's path."""
+        return {"path": str(self.path)}
+
+    def scan(self) -> Scan:
+        """Read the file once; a line that is no item is a problem, the rest is read."""
+        try:
+            lines = self.path.read_bytes().splitlines()
+        except OSError as exc:
+            raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
+        items: dict[str, Item] = {}
+        problems: list[Problem] = []
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = msgspec.json.decode(line, type=_Row)
+            except msgspec.MsgspecError as exc:
+                message = f"This line is no item: {str(exc).lower()}."
+                problems.append(error(str(self.path), message, line=number))
+                continue
+            if row.id in items:
+                message = f"The id {row.id!r} was used before; this line is left out."
+                problems.append(error(str(self.path), message, line=number, item=row.id))
+                continue
+            items[row.id] = self._item(row)
+        return Scan(items=list(items.values()), problems=problems)
+
+    def _item(self, row: _Row) -> Item:
+        return Item(
+            id=row.id,
+            kind=row.kind,
+            name=row.name,
+            source=self.name,
+            description=row.description or "",
+            server=row.server or "",
+            body=row.body or "",
+            input_schema=row.schema,
+        )
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """The corpus of an entry's ``path``."""
+    check_options(entry, "name", "path")
+    path = source_path(entry, base)
+    return [Corpus(checked_name(entry.get("name", path.parent.name)), path)]

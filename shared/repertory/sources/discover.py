@@ -1,0 +1,113 @@
+"""What there is to index where nobody configured anything."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from repertory.errors import ConfigurationError, UsageError
+from repertory.sources.files import walk
+from repertory.sources.neuroscript import SUFFIX
+from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE
+
+Entry = dict[str, Any]
+
+# Where agent hosts keep their MCP configurations.
+PROJECT_CONFIGURATIONS = (
+    ".mcp.json",
+    "mcp.json",
+    ".toolscript.json",
+    ".cursor/mcp.json",
+    ".vscode/mcp.json",
+    ".gemini/settings.json",
+    ".codex/config.toml",
+)
+HOME_CONFIGURATIONS = (
+    ".claude.json",
+    ".cursor/mcp.json",
+    ".gemini/settings.json",
+    ".codex/config.toml",
+    ".config/Claude/claude_desktop_config.json",
+    "Library/Application Support/Claude/claude_desktop_config.json",
+)
+TOOL_FOLDERS = ("tools", "tool_schemas", "tool-schemas")
+PYTHON_SKILL_FOLDERS = ("python-skills", "python_skills")
+MARKDOWN_SKILL_FOLDERS = (".claude/commands", ".claude/agents", "markdown-skills")
+
+
+def discover(root: Path, home: Path | None = None) -> list[Entry]:
+    """The sources that a folder holds, as configuration entries; those of the home come last.
+
+    An MCP configuration is an entry too, but nobody has said yet that it may be run.
+
+    Args:
+        root: A project, or any folder with skills, tool files or documents.
+        home: The user's home directory; None leaves it out.
+    """
+    entries = list(_in_project(root))
+    if home and home != root:
+        entries += _in_home(home)
+    return entries
+
+
+def _in_project(root: Path) -> Iterator[Entry]:
+    skill_roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
+    for place in skill_roots:
+        owner = place.split("/")[0].strip(".")
+        name = "project" if owner == "skills" else f"project-{owner}"
+        yield {"type": "skills", "name": name, "path": str(root / place)}
+    if not skill_roots and _holds(root, SKILL_FILE):
+        yield {"type": "skills", "path": str(root)}
+    for kind, places in (
+        ("python-skills", PYTHON_SKILL_FOLDERS),
+        ("markdown-skills", MARKDOWN_SKILL_FOLDERS),
+        ("tools", TOOL_FOLDERS),
+    ):
+        for place in places:
+            if (root / place).is_dir():
+                name = place.strip(".").replace("/", "-")
+                yield {"type": kind, "name": name, "path": str(root / place)}
+    if _holds(root, SUFFIX):
+        yield {"type": "neuroscript", "name": "procedures", "path": str(root)}
+    found = [str(root / place) for place in PROJECT_CONFIGURATIONS if (root / place).is_file()]
+    if found:
+        yield {"type": "mcp", "config": found}
+    yield {"type": "documents", "name": "documents", "path": str(root)}
+
+
+def _in_home(home: Path) -> Iterator[Entry]:
+    for place in HOME_ROOTS:
+        if (home / place).is_dir():
+            owner = place.removeprefix(".config/").split("/")[0].strip(".")
+            yield {"type": "skills", "name": f"user-{owner}", "path": str(home / place)}
+    for place in HOME_CONFIGURATIONS:
+        if (home / place).is_file():
+            yield {"type": "mcp", "config": str(home / place)}
+
+
+def _holds(root: Path, ending: str) -> bool:
+    return bool(walk(root, lambda name: name.endswith(ending)).files)
+
+
+def entry_of(path: Path) -> list[Entry]:
+    """What a folder or a file that the user named is indexed as."""
+    if path.is_dir():
+        return discover(path)
+    if path.suffix == ".toml" or _is_mcp_configuration(path):
+        return [{"type": "mcp", "config": str(path), "trusted": True}]
+    if path.suffix == ".json":
+        return [{"type": "tools", "path": str(path)}]
+    if path.name == SKILL_FILE:
+        return [{"type": "skills", "path": str(path.parent)}]
+    raise UsageError(
+        f"{path} is neither a folder, a {SKILL_FILE}, an MCP configuration nor a JSON list of "
+        "tools; name one of these."
+    )
+
+
+def _is_mcp_configuration(path: Path) -> bool:
+    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - only for files
+
+    try:
+        return bool(read_servers([path]))
+    except ConfigurationError:
+        return False

@@ -1,0 +1,247 @@
+"""Files as every file source walks and reads them: bounded, confined to the root, never waiting."""
+
+import os
+import stat
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from repertory.errors import SourceError
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem
+from repertory.sources.text import clean, is_clean
+
+DEEPEST = 10  # folders below the root
+MOST_FOLDERS = 50_000
+FILE_LIMIT = 1 << 20  # bytes
+
+# Folders that tools make and fill; nothing that a person wrote for others is in them.
+SKIPPED = frozenset(
+    {".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
+    | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+)
+
+# A FIFO without a writer would hold a plain open for ever.
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Found(msgspec.Struct, frozen=True, order=True):
+    """One file: its place under the root, with ``/`` between its parts, and its absolute path."""
+
+    place: str
+    path: str
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """What a walk came by.
+
+    Attributes:
+        files: The wanted files, sorted by place.
+        problems: What was not followed or entered, and why.
+        unlisted: The places of folders that are there but could not be listed; the empty place
+            stands for any.
+    """
+
+    files: list[Found]
+    problems: list[Problem]
+    unlisted: list[str]
+
+
+def walk(
+    root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool] = lambda _place: True
+) -> Walk:
+    """Find the files below a folder whose name is wanted.
+
+    A link is followed only to a target inside the root, and a folder is entered once, under its
+    own name rather than a link's where it has both. A wanted name counts whatever bears it (a
+    FIFO, a dangling link): reading it says what is wrong.
+
+    Args:
+        root: The folder to walk.
+        wanted: Tells from a file's name whether it is wanted.
+        enter: Tells from a folder's place whether to go into it.
+
+    Raises:
+        SourceError: The root is missing, not a folder, or cannot be listed.
+    """
+    walker = _Walker(root, wanted, enter)
+    walker.run()
+    return Walk(
+        files=sorted(walker.files),
+        problems=sorted(walker.problems, key=lambda problem: problem.path),
+        unlisted=sorted(walker.unlisted),
+    )
+
+
+class _Walker:
+    def __init__(
+        self, root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool]
+    ) -> None:
+        self._wanted, self._enter = wanted, enter
+        self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
+        self._real_top = os.path.realpath(root)
+        self._folders = deque([("", self._real_top)])  # place and real path
+        self._links: deque[tuple[str, str]] = deque()  # to folders: place and real path
+        self._entered = {self._real_top}
+        self._too_deep: list[str] = []
+        self.files: list[Found] = []
+        self.problems: list[Problem] = []
+        self.unlisted: list[str] = []
+
+    def run(self) -> None:
+        # Links wait until every folder was entered under its own name.
+        while (self._folders or self._links) and len(self._entered) <= MOST_FOLDERS:
+            if self._folders:
+                self._list(*self._folders.popleft())
+            else:
+                self._follow(*self._links.popleft())
+        if self._folders or self._links:
+            message = (
+                f"There are more than {MOST_FOLDERS:,} folders here, and the rest was not looked "
+                "at; name a smaller folder."
+            )
+            self._warn("", message)
+            self.unlisted.append("")
+        if self._too_deep:
+            message = (
+                f"This folder is more than {DEEPEST} levels down and was not entered, nor were "
+                f"{len(self._too_deep) - 1:,} others; make it a source of its own."
+            )
+            self._warn(min(self._too_deep), message)
+            self.unlisted += self._too_deep
+
+    def _list(self, place: str, real: str) -> None:
+        try:
+            with os.scandir(self._path(place)) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError as exc:
+            if not place:
+                raise SourceError(
+                    f"The folder {self._top} cannot be read ({exc.strerror}); what was indexed "
+                    "from it is kept. Restore it, or take its source out of the configuration."
+                ) from exc
+            message = f"The folder cannot be listed ({exc.strerror})."
+            self.problems.append(error(self._path(place), message))
+            self.unlisted.append(place)
+            return
+        for entry in entries:
+            inside = f"{place}/{entry.name}" if place else entry.name
+            if entry.is_symlink():
+                self._add_link(inside, entry.name)
+                continue
+            if self._wanted(entry.name):
+                self._add_file(inside)
+            if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED:
+                self._add_folder(inside, os.path.join(real, entry.name))  # noqa: PTH118 - speed
+
+    def _add_file(self, place: str) -> None:
+        if is_clean(place):
+            self.files.append(Found(place, self._path(place)))
+        else:
+            self._warn(place, "The name has characters that cannot be shown; rename the file.")
+
+    def _add_folder(self, place: str, real: str) -> None:
+        if real in self._entered or not self._enter(place):
+            return
+        if place.count("/") >= DEEPEST:
+            self._too_deep.append(place)
+            return
+        self._entered.add(real)
+        self._folders.append((place, real))
+
+    def _add_link(self, place: str, name: str) -> None:
+        real = os.path.realpath(self._path(place))
+        is_folder = os.path.isdir(real)  # noqa: PTH112 - speed
+        if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
+            return
+        if not _inside(real, self._real_top):
+            message = (
+                f"The link leads out of {self._top} to {clean(real)} and was not followed; make "
+                "that a source of its own."
+            )
+            self._warn(place, message)
+        elif is_folder:
+            self._links.append((place, real))
+        else:
+            self._add_file(place)
+
+    def _follow(self, place: str, real: str) -> None:
+        if _inside(os.path.realpath(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+            self._warn(place, "The link leads back to a folder that it is in and was not followed.")
+        else:
+            self._add_folder(place, real)
+
+    def _path(self, place: str) -> str:
+        return os.path.join(self._top, place) if place else self._top  # noqa: PTH118 - speed
+
+    def _warn(self, place: str, message: str) -> None:
+        self.problems.append(warning(clean(self._path(place)), message))
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
+
+
+def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
+    """Read a file as UTF-8, a byte order mark allowed, every line end a newline.
+
+    What is not UTF-8 is replaced, and control characters are left out, with a warning.
+
+    Args:
+        path: The file.
+        limit: The most bytes that are read.
+
+    Returns:
+        The text, None when there is none to be had (unreadable, not a plain file, over the limit,
+        binary, empty), and what was wrong.
+    """
+    data = _read(path, limit)
+    if isinstance(data, str):
+        return None, [error(path, data)]
+    problems = []
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as exc:
+        text = data.decode(errors="replace")
+        message = (
+            f"The file is not UTF-8 (byte {exc.start:,}); what could not be read was replaced. "
+            "Save it as UTF-8."
+        )
+        line = data.count(b"\n", 0, exc.start) + 1
+        problems.append(warning(path, message, line))
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not is_clean(text):
+        text = clean(text)
+        problems.append(warning(path, "The file has control characters; they were left out."))
+    return text, problems
+
+
+def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each thing wrong
+    """The bytes of a file, or what is wrong with it in a sentence."""
+    try:
+        descriptor = os.open(path, _OPEN)
+    except OSError as exc:
+        return f"The file cannot be read ({exc.strerror})."
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return "This is not a plain file (a folder, a pipe or a device) and was not read."
+        if status.st_size > limit:
+            return (
+                f"The file has {status.st_size:,} bytes, over the limit of {limit:,}; split it or "
+                "shorten it."
+            )
+        data = os.read(descriptor, status.st_size)
+    except OSError as exc:
+        return f"The file cannot be read ({exc.strerror})."
+    finally:
+        os.close(descriptor)
+    if b"\0" in data:
+        return "The file is binary (it holds a zero byte); if it is text, save it as UTF-8."
+    if not data.strip():
+        return "The file is empty; write what it is for, or delete it."
+    return data

@@ -1,0 +1,135 @@
+"""What every source that reads a folder has in common: one scan, one parser for each file."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.files import FILE_LIMIT, Found, read_text, walk
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem, Scan
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file offers.
+
+    Attributes:
+        items: Its items; none where its author hides them.
+        problems: What is wrong with it.
+        broken: Whether it should offer something that could not be read, so that what is indexed
+            of it is to be kept.
+    """
+
+    items: list[Item] = []
+    problems: list[Problem] = []
+    broken: bool = False
+
+
+class FolderSource:
+    """A source that is a folder, some of whose files offer items.
+
+    A subclass says which files (``wants``, ``enters``), what their ids are (``file_id``), and what
+    they hold (``read``).
+    """
+
+    type: ClassVar[str]
+    file_limit: ClassVar[int] = FILE_LIMIT
+    # Whether a file offers several items, whose ids are then the file's, a slash, and more.
+    many_in_a_file: ClassVar[bool] = False
+
+    def __init__(self, *, name: str, path: Path | str) -> None:
+        self.name = checked_name(name)
+        self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
+        """The source of a configuration entry with a ``path`` and, if it likes, a ``name``.
+
+        Raises:
+            ConfigurationError: The entry is wrong.
+        """
+        check_options(entry, "name", "path")
+        path = source_path(entry, base)
+        return cls(name=entry.get("name") or path.resolve().name or cls.type, path=path)
+
+    @property
+    def location(self) -> str:
+        """The folder."""
+        return str(self.path)
+
+    def identity(self) -> Mapping[str, Any]:
+        """Type, name and folder."""
+        return {"type": self.type, "name": self.name, "path": self.path.as_posix()}
+
+    def wants(self, filename: str) -> bool:
+        """Whether a file of this name may offer items."""
+        raise NotImplementedError
+
+    def enters(self, place: str) -> bool:  # noqa: ARG002 - the default looks at no folder's place
+        """Whether to look into a folder."""
+        return True
+
+    def file_id(self, place: str) -> str:
+        """The id of what the file at a place offers."""
+        return f"{self.name}/{place}"
+
+    def read(self, file: Found, text: str) -> Reading:
+        """Take the text of one file apart."""
+        raise NotImplementedError
+
+    def files(self, files: list[Found]) -> list[Found]:
+        """The files to read, of those whose name is wanted."""
+        return files
+
+    def scan(self) -> Scan:
+        """Read every wanted file once; see ``Source.scan``."""
+        walked = walk(self.path, self.wants, self.enters)
+        items: dict[str, Item] = {}
+        problems = list(walked.problems)
+        unread: set[str] = set()
+        unread_under = []
+        for place in walked.unlisted:
+            unread.add(f"{self.name}/{place}")
+            unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
+        for file in self.files(walked.files):
+            text, found = read_text(file.path, self.file_limit)
+            reading = Reading(broken=True) if text is None else self.read(file, text)
+            problems += found + reading.problems
+            if reading.broken:
+                unread.add(self.file_id(file.place))
+                if self.many_in_a_file:
+                    unread_under.append(f"{self.file_id(file.place)}/")
+            for item in reading.items:
+                if (first := items.setdefault(item.id, item)) is not item:
+                    problems.append(_same_id(item, first))
+        problems += _shadowed(items.values())
+        return Scan(
+            items=list(items.values()),
+            problems=problems,
+            unread=frozenset(unread),
+            unread_under=tuple(unread_under),
+        )
+
+
+def _same_id(item: Item, first: Item) -> Problem:
+    message = f"This would have the id of {first.path} and was left out; rename one of the two."
+    return error(item.path, message, item=item.id)
+
+
+def _shadowed(items: Iterable[Item]) -> list[Problem]:
+    """A warning for each skill that another of the same name comes before."""
+    first: dict[str, Item] = {}
+    problems = []
+    for item in items:
+        earlier = first.setdefault(item.name, item)
+        if item.kind is Kind.SKILL and earlier is not item:
+            message = (
+                f"The skill {item.name!r} is shadowed by {earlier.id} ({earlier.path}); both are "
+                "found, but rename one of them."
+            )
+            problems.append(warning(item.path, message, item=item.id))
+    return problems

@@ -1,0 +1,106 @@
+"""The YAML front matter of a Markdown file, read leniently, as the Agent Skills format asks."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem
+from repertory.sources.structured import Defect, load
+
+LIMIT = 1 << 16  # characters between the fences
+
+_OPENING = re.compile(r"\s*---[ \t]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
+
+
+class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
+    """A text taken apart.
+
+    Attributes:
+        fields: What the front matter says, unknown keys included; empty where there is none, None
+            where it is broken.
+        body: The text after it; the whole text where there is none or it is broken.
+        problems: Errors where it is broken, warnings where it was read all the same.
+    """
+
+    fields: dict[str, Any] | None
+    body: str
+    problems: list[Problem] = []
+
+
+def parse(text: str, path: str) -> FrontMatter:
+    """Take a text apart into its front matter and its body; broken front matter never raises.
+
+    Args:
+        text: The text, its lines ended by newlines.
+        path: The file it is from, for problems.
+    """
+    opening = _OPENING.match(text)
+    if not opening:
+        return FrontMatter(fields={}, body=text)
+    first = text.count("\n", 0, opening.end()) + 1
+    closing = _CLOSING.search(text, opening.end())
+    if not closing or closing.start() - opening.end() > LIMIT:
+        reason = (
+            f"has more than {LIMIT:,} characters; shorten it"
+            if closing
+            else "is not closed; put a line of --- after it"
+        )
+        return _broken(text, path, first - 1, f"The front matter {reason}.")
+    source = text[opening.end() : closing.start()]
+    fields, problems = _load(source, path, first)
+    if isinstance(fields, Defect):
+        line = first - 1 + (fields.line or 0)
+        return _broken(text, path, line, f"The front matter is broken: {fields.message}.")
+    if isinstance(fields, list):
+        return _broken(text, path, first, "The front matter is a list; write it as `key: value`.")
+    return FrontMatter(fields=fields, body=text[closing.end() :], problems=problems)
+
+
+def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
+    """The fields, or the defect, of the YAML that starts on a line of its file."""
+    fields = load(source, "yaml")
+    if not isinstance(fields, Defect):
+        return fields, []
+    mended, quoted = _quote(source)
+    again = load(mended, "yaml")
+    if not quoted or isinstance(again, Defect):
+        return fields, []
+    message = "The value of `{}` is not valid YAML and was read as plain text; put it in quotes."
+    return again, [warning(path, message.format(key), first + line) for line, key in quoted]
+
+
+def _quote(source: str) -> tuple[str, list[tuple[int, str]]]:
+    """Quote every value that cannot be read by itself (``Use when: a colon stands in it``).
+
+    Returns:
+        The YAML with as many lines as before, and the line (from 0) and key of each quoted value.
+    """
+    lines = source.split("\n")
+    quoted = []
+    at = 0
+    while at < len(lines):
+        entry = _ENTRY.fullmatch(lines[at])
+        after = at + 1
+        if entry:
+            indent = len(entry[1])
+            while after < len(lines) and _continues(lines[after], indent):
+                after += 1
+            if isinstance(load("\n".join(lines[at:after]), "yaml"), Defect):
+                value = " ".join([entry[3], *map(str.strip, lines[at + 1 : after])])
+                escaped = value.strip().replace("'", "''")
+                lines[at:after] = [f"{entry[1]}{entry[2]}: '{escaped}'", *[""] * (after - at - 1)]
+                quoted.append((at, entry[2]))
+        at = after
+    return "\n".join(lines), quoted
+
+
+def _continues(line: str, indent: int) -> bool:
+    return not line.strip() or len(line) - len(line.lstrip(" ")) > indent
+
+
+def _broken(text: str, path: str, line: int, message: str) -> FrontMatter:
+    return FrontMatter(fields=None, body=text, problems=[error(path, message, line)])

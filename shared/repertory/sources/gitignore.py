@@ -1,0 +1,61 @@
+"""Which files the ``.gitignore`` files below a root leave out."""
+
+import os
+import re
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from repertory.sources.files import read_text
+
+_LIMIT = 1 << 16  # bytes
+_MOST_PATTERNS = 1_000
+_MOST_STARS = 3  # in one part of a pattern; the time to match a name grows with their power
+
+
+class GitIgnore:
+    """Answers for places under one root; each ``.gitignore`` is read when it is first needed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+        self._specs: dict[str, GitIgnoreSpec | None] = {}
+
+    def ignores(self, place: str) -> bool:
+        """Whether a place is ignored by the nearest ``.gitignore`` that speaks of it.
+
+        Args:
+            place: With ``/`` between its parts, and at its end if it is a folder. The folders
+                above it are taken not to be ignored.
+        """
+        folder = place.rstrip("/")
+        while folder:
+            folder = folder.rpartition("/")[0]
+            spec = self._spec(folder)
+            if spec is not None:
+                verdict = spec.check_file(place[len(folder) :].lstrip("/")).include
+                if verdict is not None:
+                    return verdict
+        return False
+
+    def _spec(self, folder: str) -> GitIgnoreSpec | None:
+        if folder not in self._specs:
+            self._specs[folder] = self._read(os.path.join(self._root, folder, ".gitignore"))  # noqa: PTH118 - speed
+        return self._specs[folder]
+
+    def _read(self, path: str) -> GitIgnoreSpec | None:
+        text, _ = read_text(path, _LIMIT)
+        if text is None:
+            return None
+        lines = text.split("\n")[:_MOST_PATTERNS]
+        return GitIgnoreSpec.from_lines(filter(_is_usable, lines))
+
+
+def _is_usable(pattern: str) -> bool:
+    """Whether a pattern is one, as git passes over others, and can be matched in short time."""
+    if any(part.count("*") > _MOST_STARS for part in pattern.split("/")):
+        return False
+    try:
+        GitIgnoreSpec.from_lines([pattern])
+    except (ValueError, re.error):
+        return False
+    return True

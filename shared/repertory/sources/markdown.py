@@ -1,0 +1,55 @@
+"""What a text says first: its heading and its first paragraph of prose."""
+
+import re
+from collections.abc import Iterator
+
+from repertory.sources.text import cut, one_line
+
+PARAGRAPH = 500  # characters
+_HEAD = 16_000  # characters that are looked at
+
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,}|<!--)")
+_HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
+_UNDERLINE = re.compile(r"([=\-~^\"'*+.:_])\1{2,}")  # Markdown's and reStructuredText's
+# Badges, images, tags, tables, link targets, directives, attributes, rules: not prose.
+_NOT_PROSE = re.compile(r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|([-*_])(?:[ \t]*\1){2,}$")
+
+
+def first_heading(text: str) -> str:
+    """The first heading of a Markdown, reStructuredText or AsciiDoc text; empty without one."""
+    return next((block for heading, block in _blocks(text) if heading), "")
+
+
+def first_paragraph(text: str) -> str:
+    """The first paragraph of prose on one line, cut to ``PARAGRAPH`` characters; empty without."""
+    prose = (block for heading, block in _blocks(text) if not heading)
+    return cut(next(prose, ""), PARAGRAPH)
+
+
+def _blocks(text: str) -> Iterator[tuple[bool, str]]:
+    """Each heading (True) and each paragraph of prose (False) of a text's beginning."""
+    paragraph: list[str] = []
+    fence = ""
+    for line in [*text[:_HEAD].split("\n"), ""]:
+        if fence:
+            fence = "" if _closes(line, fence) else fence
+            continue
+        bare = line.strip()
+        if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
+            yield True, one_line(paragraph.pop())
+            continue
+        heading, mark = _HEADING.match(line), _FENCE.match(line)
+        if bare and not (heading or mark or _UNDERLINE.fullmatch(bare)):
+            paragraph.append(line)
+            continue
+        if paragraph and not _NOT_PROSE.match(paragraph[0].lstrip()):
+            yield False, one_line(" ".join(paragraph))
+        paragraph.clear()
+        if heading:
+            yield True, one_line(heading[1].rstrip().rstrip("#="))
+        elif mark and not (mark[1] == "<!--" and _closes(line, "<!--")):
+            fence = mark[1]
+
+
+def _closes(line: str, fence: str) -> bool:
+    return "-->" in line if fence == "<!--" else line.strip().startswith(fence)

@@ -1,0 +1,63 @@
+"""Plain Markdown skills: one file, one skill, named after the file."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources import frontmatter
+from repertory.sources.fields import extra, tags, text_field
+from repertory.sources.files import Found
+from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.markdown import first_paragraph
+from repertory.sources.problems import warning
+from repertory.sources.skill_folders import SKILL_FILE
+from repertory.sources.source import Source
+
+_SUFFIXES = (".md", ".markdown")
+
+
+class MarkdownSkills(FolderSource):
+    """The Markdown skills below a folder; an id is the source's name and the place without suffix.
+
+    The name is the file's and the description its first paragraph, unless front matter says
+    otherwise.
+    """
+
+    type = "markdown-skills"
+
+    def wants(self, filename: str) -> bool:
+        """Markdown files, but those that are skills after the Agent Skills format."""
+        return filename.lower().endswith(_SUFFIXES) and filename != SKILL_FILE
+
+    def file_id(self, place: str) -> str:
+        """The source's name and the file's place without its suffix."""
+        return f"{self.name}/{PurePosixPath(place).with_suffix('')}"
+
+    def read(self, file: Found, text: str) -> Reading:
+        """The one skill of a file."""
+        parsed = frontmatter.parse(text, file.path)
+        if parsed.fields is None:
+            return Reading(problems=parsed.problems, broken=True)
+        item_id = self.file_id(file.place)
+        item = Item(
+            id=item_id,
+            kind=Kind.SKILL,
+            name=text_field(parsed.fields, "name") or PurePosixPath(file.place).stem,
+            source=self.name,
+            description=text_field(parsed.fields, "description") or first_paragraph(parsed.body),
+            body=parsed.body.strip(),
+            path=file.path,
+            tags=tags(parsed.fields),
+            extra=extra(parsed.fields),
+        )
+        problems = list(parsed.problems)
+        if not item.description:
+            message = "The skill has no paragraph that says what it does; begin it with one."
+            problems.append(warning(file.path, message, item=item_id))
+        return Reading(items=[item], problems=problems)
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """The one source of a configuration entry."""
+    return [MarkdownSkills.from_entry(entry, base)]

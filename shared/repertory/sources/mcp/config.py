@@ -1,0 +1,312 @@
+"""MCP configuration files of every agent host, read into one kind of server entry.
+
+| host                        | file                                   | servers under |
+| --------------------------- | -------------------------------------- | ------------- |
+| Claude Desktop, Claude Code | claude_desktop_config.json, .mcp.json  | mcpServers    |
+| Cursor                      | .cursor/mcp.json                       | mcpServers    |
+| VS Code                     | .vscode/mcp.json                       | servers       |
+| Codex                       | .codex/config.toml                     | mcp_servers   |
+| Gemini                      | .gemini/settings.json                  | mcpServers    |
+| toolscript                  | .toolscript.json                       | mcpServers    |
+
+Comments and trailing commas are tolerated in all of them. Nothing is filled in here: ``${…}`` stays
+as it was written until the server is launched, so that no secret of the environment is ever held.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.errors import ConfigurationError
+from repertory.sources.structured import Defect, load
+from repertory.sources.text import one_line
+
+DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
+LARGEST_FILE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
+LONGEST_NAME = 128  # characters
+
+_SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+_NOT_BLANK = re.compile(r"[^\n]")
+_OURSELVES = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
+
+
+class Transport(StrEnum):
+    """How a server is spoken to."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+    SSE = "sse"
+
+
+_TRANSPORTS = {
+    "stdio": Transport.STDIO,
+    "local": Transport.STDIO,
+    "http": Transport.HTTP,
+    "streamable-http": Transport.HTTP,
+    "streamableHttp": Transport.HTTP,
+    "streamable_http": Transport.HTTP,
+    "sse": Transport.SSE,
+}
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One MCP server as it is configured, variables not yet filled in.
+
+    Attributes:
+        name: The server's name in the configuration.
+        transport: stdio, http (streamable) or sse.
+        command, args, env, cwd: What to start; stdio only. An empty ``cwd`` is the workspace.
+        env_file: A file of ``NAME=value`` lines that ``env`` is laid over.
+        env_names: Variables of our own environment to pass on where they are set.
+        url, headers: What to call; http and sse only.
+        include, exclude: Globs of the names of the tools to take; nothing included is everything.
+        timeout: Seconds to start it and to list all its tools.
+        workspace: The folder that the configuration belongs to.
+        origins: Every file that names the server, the one in force last.
+        fault: Why the entry cannot be used; empty for a good one.
+    """
+
+    name: str
+    transport: Transport = Transport.STDIO
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    env_file: str = ""
+    env_names: tuple[str, ...] = ()
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = {}
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    timeout: float = DEFAULT_TIMEOUT
+    workspace: str = ""
+    origins: tuple[str, ...] = ()
+    fault: str = ""
+
+    def __repr__(self) -> str:
+        """Without arguments, environment and headers: they may hold secrets."""
+        return f"ServerConfig({self.name!r}, {self.transport.value})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """As ``repr`` has it."""
+        return [("name", self.name), ("transport", self.transport.value)]
+
+
+Scalar = str | int | float | bool | None
+Names = list[str]
+
+
+class _Entry(msgspec.Struct, frozen=True, rename="camel"):
+    """What hosts write of a server in camel case, and what they all write the same."""
+
+    type: str = ""
+    command: str = ""
+    args: list[str | int | float] = []
+    env: dict[str, Scalar] = {}
+    env_file: str = ""
+    cwd: str = ""
+    url: str = ""
+    http_url: str = ""
+    headers: dict[str, str] = {}
+    enabled: bool = True
+    disabled: bool = False
+    include_tools: Names = []
+    exclude_tools: Names = []
+    timeout: float | None = None  # milliseconds
+
+
+class _SnakeEntry(msgspec.Struct, frozen=True):
+    """What only Codex writes of a server."""
+
+    env_vars: Names = []
+    bearer_token_env_var: str = ""
+    http_headers: dict[str, str] = {}
+    env_http_headers: dict[str, str] = {}
+    enabled_tools: Names = []
+    disabled_tools: Names = []
+    startup_timeout_sec: float | None = None
+    startup_timeout_ms: float | None = None
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    """Which servers Gemini lets run."""
+
+    allowed: Names = []
+    excluded: Names = []
+
+
+def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
+    """The servers of several configuration files, merged in order: a later file wins.
+
+    Disabled servers are left out. A server whose entry is wrong is returned with its ``fault``.
+
+    Raises:
+        ConfigurationError: A file cannot be read at all; the message names it and the line.
+    """
+    merged: dict[str, ServerConfig | None] = {}
+    origins: dict[str, tuple[str, ...]] = {}
+    for path in paths:
+        for name, server in _read_file(path).items():
+            origins[name] = (*origins.get(name, ()), str(path))
+            merged[name] = server
+    return [
+        msgspec.structs.replace(server, origins=origins[name])
+        for name, server in merged.items()
+        if server is not None
+    ]
+
+
+def _read_file(path: Path) -> dict[str, ServerConfig | None]:
+    """The servers of one file by name; None for one that is disabled there."""
+    text = _read_text(path)
+    document = _parse(path, text)
+    key = next((key for key in _SERVER_TABLES if key in document), "")
+    table: object = document.get(key, {})
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{path}: {key} must hold the servers by name.")
+    try:
+        rules = msgspec.convert(document.get("mcp", {}), _Rules)
+    except msgspec.ValidationError as exc:
+        raise ConfigurationError(f"{path}: mcp is not set up right: {exc}.") from exc
+    servers: dict[str, ServerConfig | None] = {}
+    for name, entry in table.items():
+        allowed = name in (rules.allowed or table) and name not in rules.excluded
+        servers[name] = _read_entry(path, text, name, entry) if allowed else None
+    return servers
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as exc:
+        raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
+    if len(data) > LARGEST_FILE:
+        raise ConfigurationError(f"{path} is larger than {LARGEST_FILE // 2**20} MB.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise ConfigurationError(f"{path}:{line}: this is not UTF-8 text.") from exc
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    document: object
+    if path.suffix == ".toml":
+        document = load(text, "toml")
+    else:
+        text = _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+        document = load(text, "json") if text.strip() else {}
+    if isinstance(document, Defect):
+        place = f"{path}:{document.line}" if document.line else str(path)
+        raise ConfigurationError(f"{place}: {document.message}.")
+    if not isinstance(document, dict):
+        raise ConfigurationError(f"{path}: a list was found where an object is expected.")
+    return document
+
+
+def _blank(found: re.Match[str]) -> str:
+    """Strings as they are, anything else as blanks, so that lines keep their numbers."""
+    return found[0] if found[0].startswith('"') else _NOT_BLANK.sub(" ", found[0])
+
+
+def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig | None:
+    if isinstance(raw, dict):
+        raw = {key: value for key, value in raw.items() if value is not None}
+    try:
+        entry = msgspec.convert(raw, _Entry)
+        codex = msgspec.convert(raw, _SnakeEntry)
+        if entry.disabled or not entry.enabled:
+            return None
+        return _server(path, name, entry, codex)
+    except ValueError as exc:  # msgspec.ValidationError is one, and quotes no values
+        line = _line_of(text, name)
+        place = f"{path}:{line}" if line else str(path)
+        name = one_line(name)[:LONGEST_NAME] or "unnamed"
+        fault = f"{place}: the MCP server {name} is not set up right: {exc}."
+        return ServerConfig(name=name, fault=fault)
+
+
+def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerConfig:
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"a name has 1 to {LONGEST_NAME} printable characters")
+    transport = _transport(path, entry)
+    if transport is Transport.STDIO and not entry.command:
+        raise ValueError("there is neither a command nor a url")
+    if transport is not Transport.STDIO and not (entry.http_url or entry.url):
+        raise ValueError(f"a server of type {transport} needs a url")
+    headers = entry.headers | codex.http_headers
+    headers |= {header: f"${{{variable}}}" for header, variable in codex.env_http_headers.items()}
+    if codex.bearer_token_env_var:
+        headers["Authorization"] = f"Bearer ${{{codex.bearer_token_env_var}}}"
+    return ServerConfig(
+        name=name,
+        transport=transport,
+        command=entry.command,
+        args=tuple(str(argument) for argument in entry.args),
+        env={key: _as_text(value) for key, value in entry.env.items() if value is not None},
+        env_file=entry.env_file,
+        env_names=tuple(codex.env_vars),
+        cwd=entry.cwd,
+        url=entry.http_url or entry.url,
+        headers=headers,
+        include=(*entry.include_tools, *codex.enabled_tools),
+        exclude=(*entry.exclude_tools, *codex.disabled_tools),
+        timeout=_timeout(entry, codex),
+        workspace=str(_workspace(path)),
+    )
+
+
+def _transport(path: Path, entry: _Entry) -> Transport:
+    if entry.type:
+        if entry.type not in _TRANSPORTS:
+            raise ValueError(f"the type {entry.type!r} is not supported; use stdio, http or sse")
+        return _TRANSPORTS[entry.type]
+    if entry.command:
+        return Transport.STDIO
+    if entry.http_url or not entry.url:
+        return Transport.HTTP if entry.http_url else Transport.STDIO
+    return Transport.SSE if path.parent.name == ".gemini" else Transport.HTTP
+
+
+def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
+    milliseconds = codex.startup_timeout_ms or entry.timeout
+    seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else None)
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise ValueError("a timeout must be greater than 0")
+    return seconds or DEFAULT_TIMEOUT
+
+
+def _workspace(path: Path) -> Path:
+    """The folder that a configuration is for, whether it is in it or in a host's folder there."""
+    folder = path.absolute().parent
+    return folder.parent if folder.name in _HOST_FOLDERS else folder
+
+
+def _as_text(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _line_of(text: str, name: str) -> int | None:
+    """The line where a server's entry starts, as far as plain searching can tell."""
+    table = re.search("|".join(_SERVER_TABLES), text)
+    quoted = re.escape(json.dumps(name, ensure_ascii=False))
+    pattern = rf"{quoted}\s*:|^\s*\[\s*mcp_servers\s*\.\s*({quoted}|{re.escape(name)})\s*\]"
+    start = table.start() if table else 0
+    found = re.compile(pattern, re.MULTILINE).search(text, max(0, text.rfind("\n", 0, start)))
+    return text.count("\n", 0, found.end()) + 1 if found else None
+
+
+def launches_repertory(server: ServerConfig) -> bool:
+    """Whether a server is this program itself, which must not index itself."""
+    program = re.split(r"[/\\]", server.command)[-1].removesuffix(".exe")
+    line = " ".join((server.command, *server.args))
+    return program == "repertory" or _OURSELVES.search(line) is not None

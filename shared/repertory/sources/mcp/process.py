@@ -1,0 +1,166 @@
+"""A server as a child process: what it sends is bounded, and nothing of it is left behind.
+
+The SDK's own stdio transport reads without bounds, logs every line that is not MCP, and leaves
+children of a server that went away in good order; hence this one. Imported only by ``client``.
+"""
+
+import asyncio
+import contextlib
+import math
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from repertory.sources.mcp.traffic import Traffic
+from repertory.sources.mcp.variables import Launch
+
+GRACE = 1.0  # seconds to leave after stdin is closed, and again after SIGTERM
+POLL = 0.01  # seconds
+
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@contextlib.asynccontextmanager
+async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams]:
+    """Start a server and speak MCP over its stdin and stdout; on leaving, end it and its children.
+
+    It sees only the few variables that the SDK deems safe (``PATH``, ``HOME``, …) and its own.
+
+    Raises:
+        OSError: The command cannot be started.
+    """
+    environment = get_default_environment() | launch.env
+    # Windows finds ``npx.cmd`` only this way.
+    command = shutil.which(launch.command, path=environment.get("PATH")) or launch.command
+    server = _Server(traffic)
+    try:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: server,
+            command,
+            *launch.args,
+            env=environment,
+            cwd=launch.cwd,
+            start_new_session=True,
+        )
+    except BaseException:  # cancellation too
+        server.close()
+        raise
+    # No await between the start and this: a cancellation there would leave the process behind.
+    outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_write, transport, to_write)
+        try:
+            yield server.incoming, outgoing
+        finally:
+            outgoing.close()
+            with anyio.CancelScope(shield=True):
+                await _stop(transport, server, traffic)
+            server.close()
+            tasks.cancel_scope.cancel()
+
+
+class _Server(asyncio.SubprocessProtocol):
+    """Receives what a server writes: messages on stdout, anything on stderr."""
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._traffic = traffic
+        self._partial = bytearray()
+        self._messages, self.incoming = anyio.create_memory_object_stream[
+            SessionMessage | Exception
+        ](math.inf)  # bounded by ``Traffic``
+        self.ended = False
+        self.closed = asyncio.Event()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if fd == 2:
+            self._traffic.add_stderr(data)
+        elif not self._traffic.add_received(len(data), data.count(b"\n")):
+            self._messages.close()
+        else:
+            self._partial += data
+            if b"\n" in data:
+                *lines, self._partial = self._partial.split(b"\n")
+                for line in lines:
+                    self._receive(line)
+
+    def _receive(self, line: bytearray) -> None:
+        if not line.strip():
+            return
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            self._traffic.add_stray(bytes(line))
+            return
+        # The session may have gone already, while the server still talks.
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._messages.send_nowait(SessionMessage(message))
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        if fd == 1:
+            self.ended = True
+            self._messages.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
+        self.closed.set()
+
+    def close(self) -> None:
+        self._messages.close()
+        self.incoming.close()
+
+
+async def _write(
+    transport: asyncio.SubprocessTransport, to_write: MemoryObjectReceiveStream[SessionMessage]
+) -> None:
+    pipe = transport.get_pipe_transport(0)
+    assert isinstance(pipe, asyncio.WriteTransport)
+    async with to_write:
+        async for item in to_write:
+            line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+            pipe.write(line.encode() + b"\n")
+
+
+async def _stop(transport: asyncio.SubprocessTransport, server: _Server, traffic: Traffic) -> None:
+    """Close stdin and wait; then end the whole process group, first kindly, then for good."""
+    ended_by_itself = server.ended
+    if stdin := transport.get_pipe_transport(0):
+        stdin.close()
+    await _wait_until(lambda: transport.get_returncode() is not None)
+    if ended_by_itself:
+        traffic.exit_code = transport.get_returncode()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if not _signal_group(transport, number):
+            break
+        await _wait_until(lambda: not _signal_group(transport, 0))
+    transport.close()
+    with anyio.move_on_after(GRACE):
+        await server.closed.wait()
+
+
+def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
+    """Signal a server and all its children; False when none of them is left."""
+    if sys.platform == "win32":  # no process groups: only the server itself can be ended
+        transport.kill()
+        return False
+    try:
+        # Its own pid, since it leads its group; asking for the group fails once it is gone.
+        os.killpg(transport.get_pid(), number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+async def _wait_until(done: Callable[[], bool]) -> None:
+    """Wait for something to be true, but for ``GRACE`` seconds at most."""
+    with anyio.move_on_after(GRACE):
+        while not done():
+            await anyio.sleep(POLL)

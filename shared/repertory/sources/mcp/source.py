@@ -1,0 +1,144 @@
+"""The source of one MCP server: its tools as items."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from repertory.errors import SourceError
+from repertory.sources.mcp.config import ServerConfig, Transport, launches_repertory
+from repertory.sources.problems import warning
+from repertory.sources.source import Scan
+from repertory.sources.tools import tool_items
+
+# Long, with letters and digits: some servers take their key as a part of the path.
+_KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/]*\d)(?=[^/]*[A-Za-z])[^/]{20,}")
+
+
+class McpServer:
+    """One server of an MCP configuration.
+
+    Args:
+        server: Its configuration.
+        trusted: Whether it may be started or called: the user named its configuration, or trusts
+            it. One that was merely found may not.
+        include: Globs of the tools to take, by ``tool`` or ``server__tool``; none takes all.
+        exclude: Globs of the tools to leave out.
+    """
+
+    type = "mcp"
+
+    def __init__(
+        self,
+        server: ServerConfig,
+        *,
+        trusted: bool = False,
+        include: tuple[str, ...] = (),
+        exclude: tuple[str, ...] = (),
+    ) -> None:
+        self._server = server
+        self._trusted = trusted
+        self._include = include
+        self._exclude = exclude
+
+    @property
+    def name(self) -> str:
+        """The server's name in its configuration."""
+        return self._server.name
+
+    @property
+    def location(self) -> str:
+        """The command's name, or the URL without what may be a secret in it."""
+        if self._server.transport is Transport.STDIO:
+            return self._server.command
+        return _KEY_IN_PATH.sub("***", _bare_url(self._server.url))
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The configuration files that name it, the one in force last."""
+        return self._server.origins
+
+    def identity(self) -> Mapping[str, Any]:
+        """How the server is launched and which of its tools are taken.
+
+        Of environment and headers only the names, and of the arguments a digest: all of them may
+        hold secrets.
+        """
+        server = self._server
+        arguments = hashlib.sha256(msgspec.json.encode(server.args)).hexdigest()
+        return {
+            "type": self.type,
+            "name": server.name,
+            "transport": server.transport.value,
+            "command": server.command,
+            "args": arguments if server.args else "",
+            "cwd": str(Path(server.workspace, server.cwd)) if server.command else "",
+            "env": sorted({*server.env, *server.env_names}),
+            "url": _bare_url(server.url),
+            "headers": sorted(server.headers),
+            "include": [sorted(server.include), sorted(self._include)],
+            "exclude": sorted({*server.exclude, *self._exclude}),
+        }
+
+    def scan(self) -> Scan:
+        """Launch the server, list its tools, and end it.
+
+        Raises:
+            SourceError: Its entry is wrong, it may not be run, or it does not answer.
+        """
+        server = self._server
+        origin = server.origins[-1] if server.origins else ""
+        if server.fault:
+            raise SourceError(server.fault)
+        if launches_repertory(server):
+            message = f"The MCP server {self.name} is Repertory itself and was left out."
+            return Scan(items=[], problems=[warning(origin, message)])
+        if not self._trusted:
+            raise SourceError(
+                f"{origin} was found but not run; "
+                f"run 'repertory config trust {origin}' to allow it."
+            )
+        from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
+
+        listing = list_tools(server)
+        tools = [tool for tool in listing.tools if self._takes(tool)]
+        items, problems = tool_items(self.name, self.name, tools, origin)
+        problems += [
+            warning(origin, f"The MCP server {self.name} {complaint}.")
+            for complaint in listing.complaints
+        ]
+        return Scan(items=items, problems=problems)
+
+    def _takes(self, tool: object) -> bool:
+        """Whether a tool passes both the configuration's filters and the source's own.
+
+        What has no name passes, to be complained of.
+        """
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(name, str):
+            return True
+        names = (name, f"{self.name}__{name}")
+        server = self._server
+        return (
+            (not server.include or _matches(names, server.include))
+            and (not self._include or _matches(names, self._include))
+            and not _matches(names, (*server.exclude, *self._exclude))
+        )
+
+
+def _matches(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, glob) for name in names for glob in globs)
+
+
+def _bare_url(url: str) -> str:
+    """Scheme, host, port and path; credentials and query left out."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" if url else ""

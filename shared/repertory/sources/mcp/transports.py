@@ -1,0 +1,141 @@
+"""The ways to a server: its process, streamable HTTP or SSE, each with its bounds.
+
+Imported only by ``client``.
+"""
+
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
+
+from repertory.errors import SourceError
+from repertory.sources.mcp.config import Transport
+from repertory.sources.mcp.process import run_process
+from repertory.sources.mcp.traffic import MOST_BYTES, Traffic
+from repertory.sources.mcp.variables import Launch
+
+
+@contextlib.asynccontextmanager
+async def open_streams(
+    transport: Transport, launch: Launch, traffic: Traffic
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Reach a server: the stream of what it says, its tools taken out, and the one of our words."""
+    async with contextlib.AsyncExitStack() as stack:
+        match transport:
+            case Transport.STDIO:
+                streams: Any = run_process(launch, traffic)
+            case Transport.HTTP:
+                client = await stack.enter_async_context(_http_client(traffic, launch.headers))
+                streams = streamable_http_client(
+                    launch.url, http_client=client, max_sse_event_size=MOST_BYTES
+                )
+            case Transport.SSE:
+                streams = sse_client(
+                    launch.url,
+                    launch.headers,
+                    httpx_client_factory=functools.partial(_http_client, traffic),
+                )
+        received, to_send = await stack.enter_async_context(streams)
+        yield _Intake(received, traffic), to_send
+
+
+class _Words(Protocol):
+    """The part of a stream that is needed here."""
+
+    async def receive(self) -> SessionMessage | Exception: ...
+
+    async def aclose(self) -> None: ...
+
+
+class _Intake:
+    """What a server says, with the tools taken out of it and kept in ``traffic`` as they came.
+
+    The SDK refuses a whole page for one tool that is not as it should be; kept here, each can be
+    checked by itself.
+    """
+
+    def __init__(self, inner: _Words, traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def receive(self) -> SessionMessage | Exception:
+        item = await self._inner.receive()
+        if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
+            result = item.message.result
+            if isinstance(result.get("tools"), list):
+                self._traffic.tools += result["tools"]
+                result["tools"] = []
+        return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def _http_client(
+    traffic: Traffic,
+    headers: Mapping[str, str] | None = None,
+    timeout: httpx2.Timeout | None = None,
+    auth: httpx2.Auth | None = None,
+) -> httpx2.AsyncClient:
+    """An HTTP client that notes the status of each answer and counts what comes in."""
+
+    async def note(response: httpx2.Response) -> None:
+        # Our messages count, and what comes first; a server may well refuse the rest.
+        if response.request.method == "POST" or not traffic.status:
+            traffic.status = response.status_code
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise SourceError("compressed its answer, whose size has no bounds then")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Counted(response.stream, traffic)
+
+    return httpx2.AsyncClient(
+        headers={**(headers or {}), "Accept-Encoding": "identity"},
+        timeout=timeout or httpx2.Timeout(None),
+        auth=auth,
+        event_hooks={"response": [note]},
+    )
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """A body that ends with an error as soon as it is too much."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            if not self._traffic.add_received(len(chunk)):
+                raise httpx2.StreamError("too much")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

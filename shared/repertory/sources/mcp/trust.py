@@ -1,0 +1,74 @@
+"""Which configurations may be run although nobody named them: those the user has trusted."""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from repertory.errors import StoreError, UsageError
+
+
+class TrustStore:
+    """Trusted configuration files and the SHA-256 each had when it was trusted.
+
+    Kept as one JSON file. A file that changed since is not trusted any more, and a store that
+    cannot be read trusts nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def is_trusted(self, config: Path) -> bool:
+        """Whether a configuration was trusted and has the same bytes still."""
+        known = self._read().get(_key(config))
+        try:
+            return known is not None and known == _digest(config)
+        except OSError:
+            return False
+
+    def trust(self, config: Path) -> None:
+        """Trust a configuration as it is now.
+
+        Raises:
+            UsageError: There is no such file.
+            StoreError: The data directory cannot be written.
+        """
+        try:
+            digest = _digest(config)
+        except OSError as exc:
+            raise UsageError(f"{config} cannot be trusted: {exc.strerror}.") from exc
+        self._write(self._read() | {_key(config): digest})
+
+    def revoke(self, config: Path) -> None:
+        """Trust a configuration no longer; one that was not trusted is passed over."""
+        trusted = self._read()
+        if trusted.pop(_key(config), None) is not None:
+            self._write(trusted)
+
+    def _read(self) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+        except (OSError, ValueError):
+            return {}
+
+    def _write(self, trusted: dict[str, str]) -> None:
+        data = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"))
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(name).replace(self._path)
+        except OSError as exc:
+            raise StoreError(f"{self._path} cannot be written: {exc.strerror}.") from exc
+
+
+def _key(config: Path) -> str:
+    return str(config.expanduser().resolve())
+
+
+def _digest(config: Path) -> str:
+    with config.expanduser().open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

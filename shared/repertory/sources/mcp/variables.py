@@ -1,0 +1,139 @@
+"""Variables of a configuration, filled in only at the moment a server is launched."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote
+
+import msgspec
+
+from repertory.errors import SourceError
+from repertory.sources.mcp.config import ServerConfig
+
+LARGEST_ENV_FILE = 2**20  # bytes
+SHORTEST_SECRET = 4  # characters; shorter values are not secrets, and blanking them ruins messages
+
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server is started or called with, every variable filled in. Never stored or logged.
+
+    ``secrets`` are the values, and the words in them, that must not be seen in any message.
+    """
+
+    command: str
+    args: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    url: str
+    headers: dict[str, str]
+    secrets: frozenset[str]
+
+    def __repr__(self) -> str:
+        """Without any value: they may be secrets."""
+        return "Launch(…)"
+
+    def redact(self, text: str) -> str:
+        """The text with every secret of this launch blanked."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return text
+
+
+def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
+    """Everything that a server is launched with.
+
+    ``${NAME}`` and ``${env:NAME}`` come from the environment, ``${NAME:-default}`` has a default,
+    ``${input:id}`` comes from ``MCP_INPUT_<ID>``, since nobody is there to be asked; and
+    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders.
+    Whatever else stands between braces is left as it is.
+
+    Raises:
+        SourceError: A variable has no value, or the file of variables cannot be read.
+    """
+    used: set[str] = set()
+
+    def fill(text: str) -> str:
+        return _REFERENCE.sub(lambda found: _value(found, server, environment, used), text)
+
+    env = {name: environment[name] for name in server.env_names if name in environment}
+    if server.env_file:
+        env |= _read_env_file(server, Path(server.workspace, fill(server.env_file)))
+    env |= {name: fill(value) for name, value in server.env.items()}
+    headers = {name: fill(value) for name, value in server.headers.items()}
+    url = fill(server.url)
+    values = {*env.values(), *headers.values(), *_url_secrets(url), *used}
+    return Launch(
+        command=fill(server.command),
+        args=tuple(fill(argument) for argument in server.args),
+        env=env,
+        cwd=str(Path(server.workspace, fill(server.cwd))),
+        url=url,
+        headers=headers,
+        secrets=frozenset(
+            secret
+            for value in values
+            for secret in (value, *value.split())
+            if len(secret) >= SHORTEST_SECRET
+        ),
+    )
+
+
+def _value(
+    found: re.Match[str], server: ServerConfig, environment: Mapping[str, str], used: set[str]
+) -> str:
+    reference = found[1]
+    folders = {
+        "workspaceFolder": server.workspace,
+        "workspaceFolderBasename": Path(server.workspace).name,
+        "userHome": str(Path.home()),
+    }
+    if reference in folders:
+        return folders[reference]
+    if reference.startswith("input:"):
+        name = "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix("input:")).upper()
+        missing = f"The MCP server {server.name} needs input: set {name} in the environment."
+        default = None
+    elif variable := _VARIABLE.fullmatch(reference):
+        name, default = variable.groups()
+        missing = (
+            f"The MCP server {server.name} needs the environment variable {name}, which is not set."
+        )
+    else:
+        return found[0]
+    value = environment.get(name)
+    if not value and default is not None:
+        value = default
+    if value is None:
+        raise SourceError(missing)
+    used.add(value)
+    return value
+
+
+def _url_secrets(url: str) -> set[str]:
+    """The password and the values of the query, as they stand in the URL and as they are meant."""
+    rest, _, query = url.partition("?")
+    userinfo = re.match(r"[^/]*//([^/@]*)@", rest)
+    values = [pair.partition("=")[2] for pair in query.split("&")]
+    values += userinfo[1].split(":") if userinfo else []
+    return {*values, *map(unquote, values)}
+
+
+def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            text = file.read(LARGEST_ENV_FILE).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SourceError(
+            f"The envFile {path} of the MCP server {server.name} cannot be read as text."
+        ) from exc
+    lines = (_ENV_LINE.fullmatch(line) for line in text.splitlines())
+    return {line[1]: _unquote(line[2]) for line in lines if line}
+
+
+def _unquote(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1] if quoted else value

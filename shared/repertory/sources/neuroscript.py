@@ -1,0 +1,141 @@
+"""NeuroScript procedures: ``.ns.txt`` files whose comment blocks say what each one does."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources.files import Found
+from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Source
+from repertory.sources.text import one_line
+
+SUFFIX = ".ns.txt"
+
+_DEFINE = re.compile(r"\s*DEFINE\s+PROCEDURE\s+([A-Za-z_][\w.]*)\s*\(([^)]*)\)")
+_COMMENT = re.compile(r"\s*COMMENT:")
+_END_COMMENT = re.compile(r"\s*ENDCOMMENT\b")
+_FIELD = re.compile(r"\s*([A-Z][A-Z_]+):[ \t]*(.*)")
+
+
+class Procedure(msgspec.Struct, frozen=True, kw_only=True):
+    """One procedure.
+
+    Attributes:
+        name: As defined.
+        arguments: The names of its arguments.
+        line: Where its definition stands, from 1.
+        fields: The parts of its comment block by their names (PURPOSE, INPUTS, …); None where the
+            block is never closed.
+        code: What follows the comment block.
+    """
+
+    name: str
+    arguments: list[str]
+    line: int
+    fields: dict[str, str] | None
+    code: str
+
+    def body(self) -> str:
+        """The procedure for people: its signature, what its comment says, and its code."""
+        parts = [f"{self.name}({', '.join(self.arguments)})"]
+        for field, text in (self.fields or {}).items():
+            if field != "PURPOSE" and text:
+                parts.append(f"## {field.replace('_', ' ').capitalize()}\n\n{text}")
+        if self.code:
+            parts.append(f"## Code\n\n```neuroscript\n{self.code}\n```")
+        return "\n\n".join(parts)
+
+
+class NeuroScript(FolderSource):
+    """The procedures of the ``.ns.txt`` files below a folder.
+
+    An id is the source's name, the file's place without its suffix, and the procedure's name.
+    """
+
+    type = "neuroscript"
+    many_in_a_file = True
+
+    def wants(self, filename: str) -> bool:
+        """Whether this is a NeuroScript file."""
+        return filename.endswith(SUFFIX)
+
+    def file_id(self, place: str) -> str:
+        """The source's name and the file's place without its suffix."""
+        return f"{self.name}/{place.removesuffix(SUFFIX)}"
+
+    def read(self, file: Found, text: str) -> Reading:
+        """Every procedure that a file defines."""
+        items, problems, broken = [], [], False
+        for procedure in procedures(text):
+            item_id = f"{self.file_id(file.place)}/{procedure.name}"
+            if procedure.fields is None:
+                message = (
+                    f"The comment of {procedure.name} is never closed, so it was left out; end it "
+                    "with ENDCOMMENT."
+                )
+                problems.append(error(file.path, message, procedure.line, item_id))
+                broken = True
+                continue
+            purpose = one_line(procedure.fields.get("PURPOSE", ""))
+            if not purpose:
+                message = f"{procedure.name} has no PURPOSE; say in its COMMENT block what it does."
+                problems.append(warning(file.path, message, procedure.line, item_id))
+            item = Item(
+                id=item_id,
+                kind=Kind.SKILL,
+                name=procedure.name,
+                source=self.name,
+                description=purpose,
+                body=procedure.body(),
+                path=file.path,
+                extra={"arguments": procedure.arguments},
+            )
+            items.append(item)
+        if not items and not problems:
+            message = (
+                "The file defines no procedure; write one as DEFINE PROCEDURE Name(arguments)."
+            )
+            problems.append(warning(file.path, message))
+        return Reading(items=items, problems=problems, broken=broken)
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """The one source of a configuration entry."""
+    return [NeuroScript.from_entry(entry, base)]
+
+
+def procedures(text: str) -> Iterator[Procedure]:
+    """Every procedure of a NeuroScript text, in order; nothing of it is run."""
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        if defined := _DEFINE.match(lines[start]):
+            arguments = [word.strip() for word in defined[2].split(",") if word.strip()]
+            fields, code = _comment(lines[start + 1 : end])
+            yield Procedure(
+                name=defined[1], arguments=arguments, line=start + 1, fields=fields, code=code
+            )
+
+
+def _comment(lines: list[str]) -> tuple[dict[str, str] | None, str]:
+    """The fields of the comment block at the head of a procedure, and the code after it."""
+    opening = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
+    if opening == len(lines) or not _COMMENT.match(lines[opening]):
+        return {}, "\n".join(lines).strip()
+    closing = next((at for at, line in enumerate(lines) if _END_COMMENT.match(line)), None)
+    if closing is None:
+        return None, ""
+    fields: dict[str, list[str]] = {}
+    current: list[str] = []
+    for line in lines[opening + 1 : closing]:
+        if found := _FIELD.match(line):
+            current = fields.setdefault(found[1], [])
+            line = found[2]  # noqa: PLW2901 - the rest of the line is the field's first
+        current.append(line.strip())
+    texts = {field: "\n".join(parts).strip() for field, parts in fields.items()}
+    return texts, "\n".join(lines[closing + 1 :]).strip()

@@ -1,0 +1,135 @@
+"""Skills after the Agent Skills format: folders that hold a ``SKILL.md``."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources import frontmatter
+from repertory.sources.fields import extra, is_true, tags, text_field
+from repertory.sources.files import Found
+from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem, Source
+
+SKILL_FILE = "SKILL.md"
+LONGEST_NAME = 64  # this and the next are the format's own limits
+LONGEST_DESCRIPTION = 1_024
+
+# Hosts that keep skills in a folder of their own, both in a project and in the home directory.
+_HOSTS = (
+    *("adal", "aider-desk", "augment", "autohand", "bob", "claude", "codeartsdoer", "codebuddy"),
+    *("codemaker", "codestudio", "codewhale", "codex", "commandcode", "continue", "copilot"),
+    *("cursor", "factory", "forge", "fx", "gemini", "goose", "grok", "hermes", "iflow"),
+    *("inferencesh", "jazz", "junie", "kilo", "kiro", "kode", "lingma", "mcpjam", "minimax"),
+    *("moxby", "mux", "neovate", "ona", "openclaw", "opencode", "openhands", "pochi", "qoder"),
+    *("qwen", "reasonix", "roo", "rovodev", "terramind", "tinycloud", "trae", "vibe", "windsurf"),
+    *("zcode", "zencoder"),
+)
+_OWN_ROOTS = tuple(f".{host}/skills" for host in _HOSTS)
+
+# Where agent hosts keep skills, relative to a project and to the home directory; the root that
+# hosts share comes first.
+PROJECT_ROOTS = (
+    ".agents/skills",
+    *_OWN_ROOTS,
+    *(".cortex/skills", ".crush/skills", ".devin/skills", ".github/skills", ".kimchi/skills"),
+    *(".pi/skills", ".posit/assistant/skills", ".tabnine/agent/skills"),
+    *("agent/skills", "skills"),
+)
+HOME_ROOTS = (
+    ".agents/skills",
+    *_OWN_ROOTS,
+    *(".config/agents/skills", ".config/crush/skills", ".config/devin/skills"),
+    *(".config/goose/skills", ".config/kimchi/harness/skills", ".config/opencode/skills"),
+    *(".codeium/windsurf/skills", ".deepagents/agent/skills", ".gemini/antigravity/skills"),
+    *(".pi/agent/skills", ".posit/assistant/skills", ".snowflake/cortex/skills"),
+    *(".tabnine/agent/skills",),
+)
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class SkillFolders(FolderSource):
+    """The skills below a folder, at whatever depth; an id is the source's name and the place.
+
+    A skill whose author turned model invocation off, or marked it internal, is hidden entirely.
+    """
+
+    type = "skills"
+
+    def wants(self, filename: str) -> bool:
+        """Only ``SKILL.md``, spelt exactly so."""
+        return filename == SKILL_FILE
+
+    def file_id(self, place: str) -> str:
+        """The source's name and the skill's folder."""
+        return f"{self.name}/{self._folder(place)}"
+
+    def read(self, file: Found, text: str) -> Reading:
+        """The one skill of a ``SKILL.md``, leniently: only a description it must have."""
+        parsed = frontmatter.parse(text, file.path)
+        if parsed.fields is None:
+            return Reading(problems=parsed.problems, broken=True)
+        if _is_hidden(parsed.fields):
+            return Reading()
+        item_id = self.file_id(file.place)
+        name = text_field(parsed.fields, "name")
+        description = text_field(parsed.fields, "description")
+        if not description:
+            lacks = "description" if parsed.fields else "front matter"
+            message = (
+                f"The skill has no {lacks} and was left out; begin the file with front matter "
+                "whose `description` says what it does and when to use it."
+            )
+            problem = error(file.path, message, item=item_id)
+            return Reading(problems=[*parsed.problems, problem], broken=True)
+        folder = self._folder(file.place).rpartition("/")[2]
+        item = Item(
+            id=item_id,
+            kind=Kind.SKILL,
+            name=name or folder,
+            source=self.name,
+            description=description,
+            body=parsed.body.strip(),
+            path=file.path,
+            tags=tags(parsed.fields),
+            extra=extra(parsed.fields),
+        )
+        departures = _departures(name, description, folder, file.path, item_id)
+        return Reading(items=[item], problems=[*parsed.problems, *departures])
+
+    def _folder(self, place: str) -> str:
+        return place.rpartition("/")[0] or self.path.name
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """The one source of a configuration entry."""
+    return [SkillFolders.from_entry(entry, base)]
+
+
+def _is_hidden(fields: dict[str, Any]) -> bool:
+    metadata = fields.get("metadata")
+    return is_true(fields.get("disable-model-invocation")) or (
+        isinstance(metadata, dict) and is_true(metadata.get("internal"))
+    )
+
+
+def _departures(name: str, description: str, folder: str, path: str, item_id: str) -> list[Problem]:
+    """A warning for each way in which a skill departs from the format."""
+    messages = []
+    if not name:
+        messages.append(f"The skill has no name and goes by its folder's, {folder!r}.")
+    elif len(name) > LONGEST_NAME:
+        messages.append(f"The name has {len(name)} characters; the format allows {LONGEST_NAME}.")
+    elif not _NAME.fullmatch(name):
+        messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
+    elif name != folder:
+        messages.append(f"The name {name!r} is not that of its folder, {folder!r}.")
+    if len(description) > LONGEST_DESCRIPTION:
+        messages.append(
+            f"The description has {len(description):,} characters; the format allows "
+            f"{LONGEST_DESCRIPTION:,}, and hosts may cut the rest."
+        )
+    return [warning(path, message, item=item_id) for message in messages]

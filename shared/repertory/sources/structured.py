@@ -1,0 +1,177 @@
+"""YAML, JSON and TOML that others wrote, read into plain JSON values.
+
+The values are bounded in depth, hold cleaned text, and always encode as JSON. Nothing is ever
+constructed from a tag, and a YAML alias is refused: a few lines of aliases can stand for gigabytes.
+"""
+
+import math
+import re
+import tomllib
+from typing import Any, TypeAlias
+
+import msgspec
+import yaml
+
+from repertory.sources.text import clean
+
+DEEPEST = 64  # levels of nesting; libyaml and JSON encoders fail on many more
+
+_PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
+_INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
+_FLOAT = re.compile(r"[-+]?\d{1,18}\.\d{1,18}([eE][-+]?\d{1,2})?")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_LINE = re.compile(r"\(at line (\d+),")
+
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+
+
+class Defect(msgspec.Struct, frozen=True):
+    """Why a text could not be read, and its line where known, from 1."""
+
+    message: str
+    line: int | None = None
+
+
+def load(text: str, syntax: str) -> dict[str, Json] | list[Json] | Defect:
+    """Read a mapping or a list.
+
+    Args:
+        text: What to read.
+        syntax: ``yaml``, ``json`` or ``toml``.
+
+    Returns:
+        The mapping or list (an empty mapping for an empty text), or what is wrong with it.
+    """
+    readers = {"yaml": _load_yaml, "json": _load_json, "toml": _load_toml}
+    value = readers[syntax](text)
+    if isinstance(value, Defect | dict | list):
+        return value
+    return {} if value is None else Defect("it is one value, not a mapping or a list", 1)
+
+
+def plain(value: object, deepest: int = DEEPEST) -> Json:  # noqa: PLR0911 - one for each type
+    """The value as plain JSON: cleaned text, text keys, whatever JSON lacks as text.
+
+    Raises:
+        ValueError: It is nested deeper than allowed.
+    """
+    if isinstance(value, str):
+        return clean(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 64:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if not isinstance(value, dict | list | tuple):
+        return clean(str(value))
+    if deepest == 0:
+        raise ValueError("it is nested too deeply")
+    if isinstance(value, dict):
+        return {clean(str(key)): plain(inner, deepest - 1) for key, inner in value.items()}
+    return [plain(inner, deepest - 1) for inner in value]
+
+
+def decode_json(text: str) -> Json | Defect:
+    """The value of a JSON text as it is, not yet ``plain``; a ``Defect`` where it has none."""
+    try:
+        value: Json = msgspec.json.decode(text)
+    except msgspec.DecodeError as exc:
+        at = int(found[1]) if (found := _BYTE.search(str(exc))) else len(text.encode())
+        message = str(exc).removeprefix("JSON is malformed: ")
+        return Defect(f"the JSON cannot be read: {message}", text.encode()[:at].count(b"\n") + 1)
+    except RecursionError:
+        return Defect("it is nested too deeply")
+    return value
+
+
+def _load_json(text: str) -> Json | Defect:
+    value = decode_json(text)
+    try:
+        return value if isinstance(value, Defect) else plain(value)
+    except ValueError as exc:
+        return Defect(str(exc))
+
+
+def _load_toml(text: str) -> Json | Defect:
+    try:
+        return plain(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as exc:
+        found = _LINE.search(str(exc))
+        return Defect(f"the TOML cannot be read: {exc}", int(found[1]) if found else None)
+    except RecursionError:
+        return Defect("it is nested too deeply")
+    except ValueError as exc:
+        return Defect(str(exc))
+
+
+def _load_yaml(text: str) -> Json | Defect:
+    try:
+        return _Yaml(text).document()
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
+    except yaml.reader.ReaderError as exc:
+        line = text.count("\n", 0, exc.position) + 1
+        return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
+
+
+class _Yaml:
+    """Builds a value from the parser's events, so that every bound holds while it is read.
+
+    Composing a whole tree first, as PyYAML's own loaders do, overflows the stack in C on a few
+    kilobytes of brackets.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._next = getattr(yaml, "CBaseLoader", yaml.BaseLoader)(text).get_event
+
+    def document(self) -> Json:
+        self._next()
+        if isinstance(self._next(), yaml.StreamEndEvent):
+            return None
+        value = self._value(self._next(), 0)
+        self._next()
+        end = self._next()
+        if not isinstance(end, yaml.StreamEndEvent):
+            raise _fault("it holds a second document", end)
+        return value
+
+    def _value(self, event: yaml.Event, depth: int) -> Json:
+        if isinstance(event, yaml.ScalarEvent):
+            return _scalar(event)
+        if isinstance(event, yaml.AliasEvent):
+            raise _fault("an alias (*name) is not allowed; put the text in quotes", event)
+        if depth == DEEPEST:
+            raise _fault(f"it is nested more than {DEEPEST} levels deep", event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            values = []
+            while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+                values.append(self._value(event, depth + 1))
+            return values
+        mapping = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise _fault("a key that is not text is not allowed", event)
+            mapping[clean(event.value)] = self._value(self._next(), depth + 1)
+        return mapping
+
+
+def _scalar(event: yaml.ScalarEvent) -> Json:
+    """A scalar by the core schema of YAML 1.2, for which ``no`` and dates are text."""
+    text: str = event.value
+    if not event.implicit[0]:
+        return clean(text)
+    if text.lower() in _PLAIN_WORDS:
+        return _PLAIN_WORDS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    return clean(text)
+
+
+def _fault(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
+    mark: Any = event.start_mark  # of the parser in C or in Python, which the stubs tell apart
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -1,0 +1,135 @@
+"""Tool-schema files: what a server answered to ``tools/list``, kept as JSON."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.errors import SourceError
+from repertory.sources.files import Found, read_text, walk
+from repertory.sources.folder import FolderSource
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem, Scan, Source
+from repertory.sources.structured import Defect, decode_json
+from repertory.sources.text import one_line
+from repertory.sources.tools import LONGEST_NAME, tool_items
+
+# A broken file that holds none of these is some other JSON, and no concern of ours.
+_OF_TOOLS = re.compile(r'"(?:tools|inputSchema)"')
+
+
+class ToolList(msgspec.Struct, frozen=True):
+    """The tools of one file, and the server they are of."""
+
+    server: str
+    tools: list[Any]
+
+
+class ToolFiles(FolderSource):
+    """The tools of one JSON file, or of those below a folder; other JSON there is passed over.
+
+    A server goes by the name that its file gives it (``server``, ``name`` or ``serverInfo``), else
+    by the file's own.
+    """
+
+    type = "tools"
+    file_limit = 16 << 20
+
+    def wants(self, filename: str) -> bool:
+        """Whether this is a JSON file."""
+        return filename.lower().endswith(".json")
+
+    def scan(self) -> Scan:
+        """Read every file once; see ``Source.scan``.
+
+        Raises:
+            SourceError: The folder cannot be read, or the one file is not a list of tools.
+        """
+        return self._scan_folder() if self.path.is_dir() else self._scan_file()
+
+    def _scan_file(self) -> Scan:
+        listed, problems = _read(Found(self.path.name, str(self.path)), self.file_limit)
+        if listed is None:
+            reason = problems[-1].message if problems else "It holds no list of tools."
+            raise SourceError(
+                f"The tool file {self.path} cannot be used, so its items stay as they are: {reason}"
+            )
+        items, wrong = tool_items(listed.server, self.name, listed.tools, str(self.path))
+        return Scan(items=items, problems=problems + wrong)
+
+    def _scan_folder(self) -> Scan:
+        walked = walk(self.path, self.wants)
+        problems = list(walked.problems)
+        items: dict[str, Item] = {}
+        complete = not walked.unlisted
+        for file in walked.files:
+            listed, found = _read(file, self.file_limit)
+            problems += found
+            if listed is None:
+                complete = complete and not found
+                continue
+            offered, wrong = tool_items(listed.server, self.name, listed.tools, file.path)
+            problems += wrong
+            for item in offered:
+                if (first := items.setdefault(item.id, item)) is not item:
+                    message = f"{first.path} lists the tool {item.id} too; that one is kept."
+                    problems.append(warning(file.path, message, item=item.id))
+        # What a broken file offered is not known, so nothing is taken to be gone.
+        unread_under = () if complete else ("",)
+        return Scan(items=list(items.values()), problems=problems, unread_under=unread_under)
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """The one source of a configuration entry."""
+    return [ToolFiles.from_entry(entry, base)]
+
+
+def _read(file: Found, limit: int) -> tuple[ToolList | None, list[Problem]]:
+    """The tools of a file and what is wrong with it; None and nothing for other JSON."""
+    text, problems = read_text(file.path, limit)
+    if text is None:
+        return None, problems
+    value = decode_json(text)
+    if isinstance(value, Defect):
+        if not _OF_TOOLS.search(text):
+            return None, []
+        return None, [error(file.path, f"The file is broken: {value.message}.", value.line)]
+    listed = _tool_list(value, Path(file.place).stem)
+    return listed, problems if listed else []
+
+
+def _tool_list(value: object, server: str) -> ToolList | None:
+    """The list of tools in a value, whichever way it is wrapped; None where it holds none."""
+    if isinstance(value, list):
+        return ToolList(server, value) if any(map(_is_tool, value)) else None
+    if not isinstance(value, dict):
+        return None
+    result = value.get("result")
+    tools = (result if isinstance(result, dict) else value).get("tools")
+    if not isinstance(tools, list) or (tools and not any(map(_has_name, tools))):
+        return None
+    return ToolList(_server_name(value) or server, tools)
+
+
+def _has_name(tool: object) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("name"), str)
+
+
+def _is_tool(tool: object) -> bool:
+    return (
+        isinstance(tool, dict)
+        and _has_name(tool)
+        and ("inputSchema" in tool or "description" in tool)
+    )
+
+
+def _server_name(value: dict[str, Any]) -> str:
+    for key in ("server", "name", "serverInfo"):
+        given = value.get(key)
+        name = given.get("name") if isinstance(given, dict) else given
+        if isinstance(name, str) and 0 < len(one_line(name)) <= LONGEST_NAME:
+            return one_line(name)
+    return ""

@@ -1,0 +1,131 @@
+"""Tools as a server lists them, made into items one by one: a bad one never spoils the rest."""
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.sources.json_schema import schema_defect
+from repertory.sources.problems import error, warning
+from repertory.sources.source import Problem
+from repertory.sources.structured import plain
+from repertory.sources.text import clean, is_clean, one_line
+
+MOST_TOOLS = 10_000  # of one server
+LONGEST_NAME = 128
+LONGEST_DESCRIPTION = 20_000  # characters
+LARGEST_SCHEMA = 1 << 19  # bytes of JSON
+LARGEST_EXTRA = 1 << 16  # bytes of JSON
+
+_NAMED = frozenset({"name", "description", "inputSchema", "outputSchema"})
+
+
+def tool_id(server: str, tool: str) -> str:
+    """The id of a server's tool."""
+    return f"{server}__{tool}"
+
+
+def tool_items(
+    server: str, source: str, raw_tools: Sequence[object], origin: str
+) -> tuple[list[Item], list[Problem]]:
+    """Make items of a ``tools/list`` answer's tools, each judged by itself.
+
+    A tool needs a name and nothing else. A bad schema is dropped, and the tool stays; of two tools
+    of one name the first stays. What else a tool has (title, annotations, …) goes to ``extra``.
+
+    Args:
+        server: The server's name.
+        source: The source's name.
+        raw_tools: The tools as JSON values, as untrusted as they came.
+        origin: The file or the server they are from, for people.
+
+    Returns:
+        The items in the order of the list, ids unique, and what was wrong.
+    """
+    items: dict[str, Item] = {}
+    problems: list[Problem] = []
+    for number, raw in enumerate(islice(raw_tools, MOST_TOOLS), 1):
+        item, found = _tool_item(server, source, raw, origin, number)
+        problems += found
+        if item and items.setdefault(item.id, item) is not item:
+            message = f"The server {server} lists {item.name!r} twice; the first is kept."
+            problems.append(warning(origin, message, item=item.id))
+    if len(raw_tools) > MOST_TOOLS:
+        message = (
+            f"The server {server} lists {len(raw_tools):,} tools; those after the first "
+            f"{MOST_TOOLS:,} were left out."
+        )
+        problems.append(error(origin, message))
+    return list(items.values()), problems
+
+
+def _tool_item(
+    server: str, source: str, raw: object, origin: str, number: int
+) -> tuple[Item | None, list[Problem]]:
+    """The item of one tool, None where it has no usable name, and what was wrong."""
+    given = raw.get("name") if isinstance(raw, Mapping) else None
+    name = one_line(given) if isinstance(given, str) else ""
+    if not isinstance(raw, Mapping) or not 0 < len(name) <= LONGEST_NAME:
+        message = (
+            f"Tool {number} of the server {server} has no name of 1 to {LONGEST_NAME} characters "
+            "and was left out."
+        )
+        return None, [error(origin, message)]
+    item_id = tool_id(server, name)
+    messages = []
+    description = raw.get("description") or ""
+    if not isinstance(description, str):
+        messages.append("has a description that is not text; it was left out.")
+        description = ""
+    if name != given or not is_clean(description):
+        messages.append("has control characters in its name or description; they were left out.")
+        description = clean(description)
+    if len(description) > LONGEST_DESCRIPTION:
+        messages.append(f"has a description of {len(description):,} characters; it was cut.")
+        description = description[:LONGEST_DESCRIPTION]
+    schemas: dict[str, dict[str, Any] | None] = {"inputSchema": None, "outputSchema": None}
+    for key in schemas:
+        schemas[key], defect = _schema(raw[key]) if key in raw else (None, "")
+        if defect:
+            messages.append(f"has an invalid {key}, which was left out: {defect}.")
+    extra, defect = _extra({key: value for key, value in raw.items() if key not in _NAMED})
+    if defect:
+        messages.append(f"has further fields that were left out: {defect}.")
+    item = Item(
+        id=item_id,
+        kind=Kind.TOOL,
+        name=name,
+        source=source,
+        description=description.strip(),
+        server=server,
+        path=origin,
+        input_schema=schemas["inputSchema"],
+        output_schema=schemas["outputSchema"],
+        extra=extra,
+    )
+    return item, [warning(origin, f"The tool {name} {text}", item=item_id) for text in messages]
+
+
+def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
+    """A schema as plain JSON, or None and what is wrong with it."""
+    if not isinstance(raw, Mapping):
+        return None, "it is not an object"
+    schema, defect = _bounded(raw, LARGEST_SCHEMA)
+    defect = defect or schema_defect(schema) or ""
+    return (None, defect) if defect else (schema, "")
+
+
+def _extra(raw: Mapping[Any, Any]) -> tuple[dict[str, Any], str]:
+    return _bounded(raw, LARGEST_EXTRA) if raw else ({}, "")
+
+
+def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:
+    """A mapping as plain JSON, or an empty one and why it is too much."""
+    try:
+        value = {clean(str(key)): plain(inner) for key, inner in raw.items()}
+    except ValueError as exc:
+        return {}, str(exc)
+    size = len(msgspec.json.encode(value))
+    return ({}, f"{size:,} bytes are over the limit of {limit:,}") if size > limit else (value, "")

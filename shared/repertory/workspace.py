@@ -1,0 +1,169 @@
+"""Which catalogue a directory searches, and what is remembered of it between two calls.
+
+What is remembered holds nothing that cannot be found again: it saves a search from looking
+through a project before it answers.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from repertory.errors import StoreError, UsageError
+from repertory.pipeline.report import Report
+from repertory.settings import Settings
+from repertory.sources.mcp.trust import TrustStore
+
+T = TypeVar("T")
+
+
+class Pointer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search needs to know of the last run.
+
+    Attributes:
+        configuration: The configuration hash.
+        collection: The collection that was written.
+        at: When, in seconds since the epoch.
+        report: What the run found; ``stats`` shows it.
+    """
+
+    configuration: str
+    collection: str
+    at: float
+    report: Report
+
+
+class Workspace:
+    """A directory, the settings in force there, and the catalogue that follows from them."""
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._data = settings.data_dir
+        self.trust = TrustStore(self._data / "trusted.json")
+
+    def paths(self) -> tuple[Path, ...]:
+        """The folders that `repertory index PATH…` made this directory's catalogue."""
+        return tuple(Path(path) for path in _load(self._paths_file, list[str]) or ())
+
+    def set_paths(self, paths: Sequence[Path]) -> None:
+        """Make folders this directory's catalogue; none goes back to what is configured or found.
+
+        Raises:
+            UsageError: One is not there.
+            StoreError: The data directory cannot be written.
+        """
+        for path in paths:
+            if not path.exists():
+                raise UsageError(f"There is no {path}; name a folder or a file to index.")
+        if paths:
+            _save(self._paths_file, [str(path.resolve()) for path in paths])
+        else:
+            self._paths_file.unlink(missing_ok=True)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """The catalogue as configuration entries.
+
+        They are the paths that were given, else the configuration file's sources, else what is
+        found in the directory and the home; and the MCP configurations that the user named.
+        """
+        from repertory.sources.discover import discover, entry_of  # noqa: PLC0415 - not to search
+
+        if paths := self.paths():
+            entries = [entry for path in paths for entry in entry_of(path)]
+        elif self._settings.sources:
+            entries = [dict(entry) for entry in self._settings.sources]
+        else:
+            entries = discover(self._directory, Path.home())
+        if self._settings.mcp_configs:
+            named = [str(path) for path in self._settings.mcp_configs]
+            entries.append({"type": "mcp", "config": named, "trusted": True})
+        return [self._prepared(entry) for entry in entries]
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths of entries start from."""
+        return self._settings.base
+
+    def pointer(self) -> Pointer | None:
+        """What is remembered of the last run here, if anything that can be read is."""
+        return _load(self._pointer_file, Pointer)
+
+    def remember(self, pointer: Pointer) -> None:
+        """Remember a run.
+
+        Raises:
+            StoreError: The data directory cannot be written.
+        """
+        _save(self._pointer_file, pointer)
+
+    def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """An entry with what only the workspace knows: time limits and trust."""
+        if entry.get("type") != "mcp":
+            return entry
+        config = entry.get("config", [])
+        paths = [self.base / Path(path).expanduser() for path in _listed(config)]
+        trusted = entry.get("trusted", False) or all(self._is_trusted(path) for path in paths)
+        timeout = self._settings.values.mcp_timeout
+        given = "mcp_timeout" in self._settings.origins
+        limits = {"timeout": timeout} if given and "timeout" not in entry else {}
+        return {**entry, **limits, "trusted": trusted}
+
+    def _is_trusted(self, config: Path) -> bool:
+        """Whether a configuration may be run: the user named what names it, or trusted it."""
+        return self._settings.named or self.trust.is_trusted(config)
+
+    @property
+    def _paths_file(self) -> Path:
+        return self._data / "workspaces" / f"{_key(str(self._directory))}.paths.json"
+
+    @property
+    def _pointer_file(self) -> Path:
+        """One for each directory, model and configuration that was asked for."""
+        settings = self._settings
+        asked = msgspec.json.encode(
+            [
+                str(self._directory),
+                [str(path) for path in self.paths()],
+                settings.values.model,
+                settings.values.qdrant_url,
+                str(settings.file),
+                settings.sources,
+                [str(path) for path in settings.mcp_configs],
+            ],
+            order="deterministic",
+        ).decode()
+        return self._data / "workspaces" / f"{_key(asked)}.json"
+
+
+def _listed(config: object) -> list[str]:
+    return [config] if isinstance(config, str) else [str(path) for path in _list(config)]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _load(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _save(path: Path, value: object) -> None:
+    half = path.with_suffix(".tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        half.write_bytes(msgspec.json.encode(value))
+        half.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write {path}: {error.strerror}; choose another --data-dir."
+        ) from error

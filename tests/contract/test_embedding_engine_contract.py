@@ -1,0 +1,192 @@
+"""The contract of an embedding engine, on both engines, with the weights of installed packages."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.folder import Format
+from repertory.embedding.models import MINILM
+from repertory.embedding.onnx import OnnxEngine
+from repertory.embedding.weights import Weights, resolve
+
+# torch and transformers warn of their own future at import.
+pytestmark = pytest.mark.timeout(300)
+
+TEXTS = [
+    "Read the contents of a file from disk",
+    "read_file: reads a text file and returns what is in it",
+    "git commit: record changes to the repository with a message",
+    "Resize, crop and rotate pictures; convert between PNG, JPEG and WebP.",
+    "Run a shell command in a terminal and return its output",
+    "Translate a document from German into Portuguese, keeping its layout",
+    "Query a PostgreSQL database and explain why a query is slow. " * 6,
+    "日本語の文書を検索する",
+    "Deploy a container to Kubernetes, watch the roll-out, and roll it back when health checks fail.",
+    "weather",
+    "Fetch a web page, follow redirects and turn its HTML into Markdown.",
+    "Create a calendar event, invite people and find a free room. " * 12,
+]
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Format, str], EmbeddingEngine]:
+    """Builds an engine, once for each format and prefix."""
+    data_dir = tmp_path_factory.mktemp("data")
+    built: dict[tuple[Format, str], EmbeddingEngine] = {}
+
+    def engine(form: Format, prefix: str = "") -> EmbeddingEngine:
+        if (form, prefix) not in built:
+            weights = _offline(form, data_dir)
+            model = msgspec.structs.replace(weights.model, query_prefix=prefix)
+            weights = msgspec.structs.replace(weights, model=model)
+            built[form, prefix] = _engine(weights, data_dir)
+        return built[form, prefix]
+
+    return engine
+
+
+def _offline(form: Format, data_dir: Path) -> Weights:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        return resolve(MINILM.id, form, data_dir)
+
+
+def _engine(weights: Weights, data_dir: Path) -> EmbeddingEngine:
+    if weights.form is Format.ONNX:
+        return OnnxEngine(weights, data_dir / "cache")
+    from repertory.embedding.sentence_transformer import SentenceTransformerEngine
+
+    return SentenceTransformerEngine(weights)
+
+
+@pytest.fixture(params=list(Format))
+def engine(
+    request: pytest.FixtureRequest, build: Callable[[Format, str], EmbeddingEngine]
+) -> EmbeddingEngine:
+    """Each engine in turn."""
+    return build(request.param, "")
+
+
+def test_rows_are_unit_vectors_of_the_models_dimension(engine: EmbeddingEngine) -> None:
+    """Shape, type and length are what the port says."""
+    vectors = engine.embed_texts(TEXTS)
+    assert vectors.shape == (len(TEXTS), engine.model.dimension)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert engine.device == "cpu"
+
+
+def test_vectors_come_in_the_order_of_the_texts(engine: EmbeddingEngine) -> None:
+    """Whatever is batched with what: each row is its own text's."""
+    backwards = engine.embed_texts(TEXTS[::-1])[::-1]
+    cosines = (engine.embed_texts(TEXTS) * backwards).sum(1)
+    assert cosines.min() >= 0.999
+
+
+def test_a_vector_does_not_depend_on_its_batch(engine: EmbeddingEngine) -> None:
+    """A text alone and a text among others have the same vector."""
+    alone = np.stack([engine.embed_texts([text])[0] for text in TEXTS])
+    assert (alone * engine.embed_texts(TEXTS)).sum(1).min() >= 0.999
+
+
+def test_no_texts_give_no_vectors(engine: EmbeddingEngine) -> None:
+    """The shape still has the model's dimension."""
+    assert engine.embed_texts([]).shape == (0, engine.model.dimension)
+
+
+def test_an_empty_text_is_allowed(engine: EmbeddingEngine) -> None:
+    """It has a unit vector like any other."""
+    vectors = engine.embed_texts(["", "something", " \n"])
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None:
+    """What lies beyond 256 tokens changes nothing, and what lies beyond 128 does."""
+    words = " ".join(["garden"] * 200 + ["engine"] * 54)  # and two special tokens
+    full, cut, half = engine.embed_texts([words + " rocket" * 100_000, words, "garden " * 126])
+    assert full @ cut >= 0.9999
+    assert full @ half < 0.999
+
+
+def test_texts_that_unicode_does_not_allow_are_embedded(engine: EmbeddingEngine) -> None:
+    """Lone surrogates and control characters make nothing fail."""
+    assert np.isfinite(engine.embed_texts(["\ud800 half a character", "\0\x1b[31m"])).all()
+
+
+def test_done_adds_up_to_the_number_of_texts(engine: EmbeddingEngine) -> None:
+    """It is called as texts are finished, and never for none."""
+    finished: list[int] = []
+    engine.embed_texts(TEXTS * 3, finished.append)
+    assert sum(finished) == 3 * len(TEXTS)
+    assert min(finished) > 0
+    assert len(finished) > 1
+
+
+def test_a_query_has_one_vector(engine: EmbeddingEngine) -> None:
+    """Without a prefix it is the vector of the text."""
+    vector = engine.embed_query(TEXTS[0])
+    assert vector.shape == (engine.model.dimension,)
+    assert vector @ engine.embed_texts(TEXTS[:1])[0] >= 0.9999
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_the_prefix_is_put_before_queries_only(
+    form: Format, build: Callable[[Format, str], EmbeddingEngine]
+) -> None:
+    """A query is embedded as prefix and text, a text as it is."""
+    plain, prefixed = build(form, ""), build(form, "Represent this: ")
+    text = TEXTS[0]
+    assert prefixed.embed_query(text) @ plain.embed_query("Represent this: " + text) >= 0.9999
+    assert prefixed.embed_query(text) @ plain.embed_query(text) < 0.999
+    assert prefixed.embed_texts([text])[0] @ plain.embed_texts([text])[0] >= 0.9999
+
+
+def test_threads_may_share_an_engine(engine: EmbeddingEngine) -> None:
+    """Queries and texts embedded at once come out as they do one by one."""
+    expected = engine.embed_texts(TEXTS)
+    with ThreadPoolExecutor(4) as pool:
+        queries = [pool.submit(engine.embed_query, text) for text in TEXTS]
+        texts = [pool.submit(engine.embed_texts, TEXTS) for _ in range(3)]
+        assert (np.stack([query.result() for query in queries]) * expected).sum(1).min() >= 0.999
+        for future in texts:
+            assert (future.result() * expected).sum(1).min() >= 0.999
+
+
+def test_the_engines_of_one_model_agree(
+    build: Callable[[Format, str], EmbeddingEngine], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mean cosine over the test texts is at least 0.99; it is printed."""
+    cosines = (
+        build(Format.ONNX, "").embed_texts(TEXTS) * build(Format.TORCH, "").embed_texts(TEXTS)
+    ).sum(1)
+    with capsys.disabled():
+        print(f"\n  engines agree: mean cosine {cosines.mean():.5f}, least {cosines.min():.5f}")
+    assert cosines.mean() >= 0.99
+
+
+def test_a_batch_that_does_not_fit_is_halved(
+    build: Callable[[Format, str], EmbeddingEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory that suffices for two texts at a time costs time and changes no vector."""
+    import torch
+
+    engine = build(Format.TORCH, "")
+    expected = engine.embed_texts(TEXTS)
+    encode = vars(engine)["_encoder"].encode
+    sizes: list[int] = []
+
+    def encode_little(texts: list[str], **options: object) -> object:
+        if len(texts) > 2:
+            raise torch.OutOfMemoryError("too much")
+        sizes.append(len(texts))
+        return encode(texts, **options)
+
+    monkeypatch.setattr(vars(engine)["_encoder"], "encode", encode_little)
+    monkeypatch.setattr(engine, "_batch", 8)
+    assert (engine.embed_texts(TEXTS) * expected).sum(1).min() >= 0.999
+    assert set(sizes) == {2}

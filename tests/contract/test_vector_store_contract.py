@@ -1,0 +1,405 @@
+"""What every vector store does: run on Qdrant's engine in the process and on a Qdrant server.
+
+The server is a stand-in on the same engine, or the real one that REPERTORY_TEST_QDRANT_URL names.
+"""
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repertory.errors import StoreError
+from repertory.index.edge import EdgeStore
+from repertory.index.qdrant import QdrantStore
+from repertory.index.vectors import Collection, Filter, Point, State, VectorStore
+from tests.support.points import DIMENSION, direction, point
+from tests.support.qdrant_server import QdrantStandIn
+
+
+@pytest.fixture(scope="module")
+def server_url() -> Iterator[str]:
+    """The real server when one is named, else a stand-in."""
+    if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
+        yield url
+        return
+    with QdrantStandIn() as server:
+        yield server.url
+
+
+@pytest.fixture(params=["edge", "qdrant"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
+    """Each adapter in turn; what a test leaves on a server is deleted."""
+    if request.param == "edge":
+        yield EdgeStore(tmp_path / "data", patience=0.1)
+        return
+    server: VectorStore = QdrantStore(request.getfixturevalue("server_url"))
+    before = set(server.collections())
+    yield server
+    for name in set(server.collections()) - before:
+        server.drop(name)
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses."""
+    return f"repertory_{uuid.uuid4().hex[:16]}_bge-small-en-v1.5_g1"
+
+
+@pytest.fixture
+def collection(store: VectorStore, name: str) -> Iterator[Collection]:
+    """An empty collection."""
+    with store.create(name, DIMENSION) as made:
+        yield made
+
+
+def found(collection: Collection, where: Filter | None = None) -> set[str]:
+    """The items that a search for nothing in particular finds."""
+    return {match.item for match in collection.search(direction(1, 1, 1, 1), 100, where)}
+
+
+def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> None:
+    """Everything that reads answers with nothing, and nothing fails."""
+    assert collection.name == name
+    assert collection.count() == 0
+    assert list(collection.states()) == []
+    assert list(collection.scan()) == []
+    assert collection.records(["a"]) == {}
+    assert collection.search(direction(1), 10) == []
+    assert collection.scores(direction(1), ["a"]) == {}
+
+
+def test_empty_and_unknown_input_changes_nothing(collection: Collection) -> None:
+    """Empty sequences and unknown items are passed over."""
+    collection.upsert([point("a")])
+    collection.upsert([])
+    collection.delete_items([], before=9)
+    collection.delete_items(["unknown"], before=9)
+    assert collection.records([]) == {}
+    assert collection.records(["unknown", "a"]) == {"a": {"id": "a", "revision": 1}}
+    assert collection.scores(direction(1), []) == {}
+    assert collection.count() == 1
+
+
+def test_search_gives_the_nearest_first_with_their_cosine(collection: Collection) -> None:
+    """Matches come best first, at most as many as asked for, with the plain cosine."""
+    near, middle, far = direction(1, 0.1), direction(1, 1), direction(-1, 0.2)
+    collection.upsert([point("far", far), point("near", near), point("middle", middle)])
+    matches = collection.search(direction(1), 2)
+    assert [match.item for match in matches] == ["near", "middle"]
+    assert [match.score for match in matches] == pytest.approx(
+        [float(near[0]), float(middle[0])], abs=1e-5
+    )
+    assert collection.search(direction(1), 10)[-1].score == pytest.approx(float(far[0]), abs=1e-5)
+
+
+def test_sections_are_found_beside_their_item(collection: Collection) -> None:
+    """Search returns sections with their numbers; states, records, scan and scores are of items."""
+    collection.upsert(
+        [
+            point("guide", direction(1)),
+            point("guide", direction(0, 1), section=0, record={"heading": "## Setup"}),
+            point("guide", direction(0, 0, 1), section=1, record={"heading": "## Use"}),
+        ]
+    )
+    assert collection.count() == 3
+    best = collection.search(direction(0, 0, 1), 1)[0]
+    assert (best.item, best.section) == ("guide", 1)
+    assert collection.search(direction(1), 1)[0].section is None
+    assert [state.item for state in collection.states()] == ["guide"]
+    assert list(collection.scan()) == [{"id": "guide", "revision": 1}]
+    assert collection.records(["guide"]) == {"guide": {"id": "guide", "revision": 1}}
+    assert collection.scores(direction(0, 0, 1), ["guide"]) == pytest.approx({"guide": 0.0})
+
+
+def test_scores_are_the_cosines_of_the_items_named(collection: Collection) -> None:
+    """Every item named that is there gets its cosine, however far it is."""
+    vectors = {"a": direction(1), "b": direction(1, 1), "c": direction(-1), "d": direction(0, 1)}
+    collection.upsert([point(item, vector) for item, vector in vectors.items()])
+    query = direction(0.6, 0.8)
+    expected = {item: float(vectors[item] @ query) for item in ("a", "b", "c")}
+    assert collection.scores(query, ["a", "b", "c", "unknown"]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_state_says_what_a_diff_needs(collection: Collection) -> None:
+    """A state carries the item's source, hashes and revision."""
+    collection.upsert([point("a", source="team", revision=7)])
+    assert list(collection.states()) == [
+        State(
+            item="a",
+            source="team",
+            content_hash="content 7",
+            metadata_hash="metadata 7",
+            revision=7,
+        )
+    ]
+
+
+def test_records_come_back_as_they_were(collection: Collection) -> None:
+    """Nesting, nulls, huge and small numbers, any characters: what went in comes out."""
+    record: dict[str, Any] = {
+        "id": "a",
+        "body": "línea\n\0 😀 \ud800",
+        "schema": {"minimum": -(2**70), "default": None, "enum": [1, 1.5, True, []], "": {}},
+    }
+    collection.upsert([point("a", record=record)])
+    assert collection.records(["a"]) == {"a": record}
+    assert list(collection.scan()) == [record]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (None, {"read", "grep", "commit", "guide"}),
+        (Filter(), {"read", "grep", "commit", "guide"}),
+        (Filter(kinds=("document",)), {"guide"}),
+        (Filter(kinds=("document", "tool")), {"read", "grep", "commit", "guide"}),
+        (Filter(sources=("mcp",)), {"read", "grep", "commit"}),
+        (Filter(servers=("git",)), {"commit"}),
+        (Filter(servers=("git", "files")), {"read", "grep", "commit"}),
+        (Filter(tags=("text",)), {"grep", "guide"}),
+        (Filter(tags=("text", "io")), {"read", "grep", "guide"}),
+        (Filter(servers=("files",), tags=("text",)), {"grep"}),
+        (
+            Filter(kinds=("tool",), sources=("mcp",), servers=("files",), tags=("io",)),
+            {"read", "grep"},
+        ),
+        (Filter(kinds=("document",), servers=("git",)), set()),
+        (Filter(tags=("unknown",)), set()),
+    ],
+)
+def test_filters(collection: Collection, where: Filter | None, expected: set[str]) -> None:
+    """Any of the values within a field, all fields together, inside the search."""
+    collection.upsert(
+        [
+            point("read", source="mcp", server="files", tags=("io",)),
+            point("grep", source="mcp", server="files", tags=("io", "text")),
+            point("commit", source="mcp", server="git"),
+            point("guide", kind="document", tags=("text",)),
+        ]
+    )
+    assert found(collection, where) == expected
+
+
+def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:
+    """The nearest of those that fit are found, however many nearer ones do not fit."""
+    collection.upsert([point(f"near {n}", direction(1), source="a") for n in range(50)])
+    collection.upsert([point("far", direction(-1), source="b")])
+    matches = collection.search(direction(1), 1, Filter(sources=("b",)))
+    assert [match.item for match in matches] == ["far"]
+
+
+def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> None:
+    """Lower and equal revisions are passed over, higher ones replace; also within one call."""
+    collection.upsert([point("a", direction(1), revision=5)])
+    collection.upsert([point("a", direction(0, 1), revision=4), point("b", revision=4)])
+    assert {state.item: state.revision for state in collection.states()} == {"a": 5, "b": 4}
+    assert collection.scores(direction(1), ["a"])["a"] == pytest.approx(1, abs=1e-5)
+    collection.upsert([point("a", direction(0, 1), revision=9), point("a", revision=8)])
+    assert {state.item: state.revision for state in collection.states()} == {"a": 9, "b": 4}
+    assert collection.scores(direction(1), ["a"])["a"] == pytest.approx(0, abs=1e-5)
+
+
+def test_deletion_takes_all_points_of_an_item_that_are_older(collection: Collection) -> None:
+    """An item goes with its sections; what was written at or after ``before`` stays."""
+    collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])
+    collection.upsert([point("b", revision=1), point("c", revision=1)])
+    collection.upsert([point("b", revision=2), point("b", section=0, revision=1)])
+    collection.delete_items(["a", "b"], before=2)
+    assert {match.item for match in collection.search(direction(1), 10)} == {"b", "c"}
+    assert collection.count() == 2
+
+
+def test_more_points_than_one_write_or_one_page_takes(collection: Collection) -> None:
+    """A thousand items and more are written, listed and deleted, each once."""
+    items = [f"item {number}" for number in range(1_201)]
+    collection.upsert([point(item, direction(1, n)) for n, item in enumerate(items)])
+    assert sorted(state.item for state in collection.states()) == sorted(items)
+    assert sorted(record["id"] for record in collection.scan()) == sorted(items)
+    assert len(collection.records(items)) == len(items)
+    collection.delete_items(items[1:], before=2)
+    assert collection.count() == 1
+
+
+def test_reading_goes_on_while_it_is_written(collection: Collection) -> None:
+    """An upsert in the midst of a listing breaks neither."""
+    collection.upsert([point(f"item {number}") for number in range(1_100)])
+    states = collection.states()
+    first = next(states).item
+    collection.upsert([point("new")])
+    assert len({first, *(state.item for state in states)} - {"new"}) == 1_100
+
+
+Write = tuple[str, int | None, int]
+WRITES = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([None, 0, 1]), st.integers(1, 4)),
+    max_size=8,
+)
+DELETION = st.tuples(st.lists(st.sampled_from("abcd"), max_size=3), st.integers(1, 5))
+
+
+def write(item: str, section: int | None, revision: int) -> Point:
+    """A point whose vector tells its revision."""
+    return point(item, direction(1, revision), section=section, revision=revision)
+
+
+def contents(collection: Collection) -> dict[tuple[str, int | None], int]:
+    """Every point's revision, read back from its vector, for points made by ``write``."""
+    matches = collection.search(direction(1), 100)
+    return {(m.item, m.section): round((m.score**-2 - 1) ** 0.5) for m in matches}
+
+
+def example(store: VectorStore, run: Callable[[Collection], None]) -> None:
+    """Run one example of a law on a collection of its own."""
+    name = f"law_{uuid.uuid4().hex}"
+    with store.create(name, DIMENSION) as collection:
+        run(collection)
+    store.drop(name)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example makes its own
+)
+@given(writes=WRITES, data=st.data())
+def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataObject) -> None:
+    """Whatever their order, their batches and repetitions, the highest revisions win."""
+    model: dict[tuple[str, int | None], int] = {}
+    for item, section, revision in writes:
+        model[item, section] = max(revision, model.get((item, section), 0))
+    repeated = data.draw(st.permutations([*writes, *writes[: len(writes) // 2]]))
+    cut = data.draw(st.integers(0, len(repeated)))
+
+    def run(collection: Collection) -> None:
+        for batch in (repeated[:cut], repeated[cut:]):
+            collection.upsert([write(*one) for one in batch])
+        assert contents(collection) == model
+        assert collection.count() == len(model)
+
+    example(store, run)
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example makes its own
+)
+@given(steps=st.lists(WRITES | DELETION, max_size=6))
+def test_writes_and_deletions_do_what_a_dictionary_does(
+    store: VectorStore, steps: list[list[Write] | tuple[list[str], int]]
+) -> None:
+    """Any series of upserts and deletions leaves what it leaves in a plain dictionary."""
+
+    def run(collection: Collection) -> None:
+        model: dict[tuple[str, int | None], int] = {}
+        for step in steps:
+            if isinstance(step, tuple):
+                items, before = step
+                collection.delete_items(items, before)
+                model = {k: r for k, r in model.items() if k[0] not in items or r >= before}
+            else:
+                collection.upsert([write(*one) for one in step])
+                for item, section, revision in step:
+                    model[item, section] = max(revision, model.get((item, section), 0))
+        own = {item: revision for (item, section), revision in model.items() if section is None}
+        assert {state.item: state.revision for state in collection.states()} == own
+        assert contents(collection) == model
+
+    example(store, run)
+
+
+def test_a_vector_that_does_not_fit_is_refused(collection: Collection) -> None:
+    """Another length, or numbers that are none, raise StoreError and change nothing."""
+    collection.upsert([point("a")])
+    for wrong in (np.ones(3, np.float32), np.full(DIMENSION, np.nan, np.float32)):
+        with pytest.raises(StoreError):
+            collection.upsert([point("a", wrong, revision=2)])
+        with pytest.raises(StoreError):
+            collection.search(wrong, 10)
+    assert [state.revision for state in collection.states()] == [1]
+
+
+def test_what_was_written_is_there_after_reopening(store: VectorStore, name: str) -> None:
+    """Closing twice is allowed; a closed collection says that it is; opening finds everything."""
+    collection = store.create(name, DIMENSION)
+    collection.upsert([point("a", revision=3), point("a", section=0, revision=3)])
+    collection.flush()
+    collection.close()
+    collection.close()
+    with pytest.raises(StoreError, match="closed"):
+        collection.count()
+    with store.open(name) as again:
+        assert again.count() == 2
+        assert [state.revision for state in again.states()] == [3]
+        again.upsert([point("a", revision=2)])
+        assert [state.revision for state in again.states()] == [3]
+
+
+def test_optimizing_loses_nothing(collection: Collection) -> None:
+    """All points are found after it as before."""
+    collection.upsert([point(f"item {n}", direction(1, n)) for n in range(300)])
+    collection.delete_items([f"item {n}" for n in range(200)], before=2)
+    collection.optimize()
+    assert len(found(collection)) == 100
+
+
+def test_collections_are_listed_created_once_and_dropped(store: VectorStore, name: str) -> None:
+    """A name is taken once; what is not there cannot be opened; dropping twice is allowed."""
+    with pytest.raises(StoreError, match="no collection"):
+        store.open(name)
+    with store.create(name, DIMENSION) as collection:
+        collection.upsert([point("a")])
+    assert name in store.collections()
+    assert store.collections() == sorted(store.collections())
+    with pytest.raises(StoreError, match="already"):
+        store.create(name, DIMENSION)
+    with store.open(name) as collection:
+        assert collection.count() == 1
+    store.drop(name)
+    store.drop(name)
+    assert name not in store.collections()
+    with store.create(name, DIMENSION) as collection:
+        assert collection.count() == 0
+
+
+@pytest.mark.parametrize("wrong", ["", "../x", "a/b", ".hidden", "a\0b", "x" * 300])
+def test_a_name_that_could_leave_the_store_is_refused(store: VectorStore, wrong: str) -> None:
+    """Names are file names and parts of URLs; anything else is refused."""
+    with pytest.raises(StoreError, match="cannot name"):
+        store.create(wrong, DIMENSION)
+    with pytest.raises(StoreError, match="cannot name"):
+        store.set_alias(wrong, "x")
+
+
+def test_an_alias_switches_at_once(store: VectorStore, name: str) -> None:
+    """An alias points at one collection, then at another; a failed switch changes nothing."""
+    alias, second = f"alias_{name}", f"{name}2"
+    store.create(name, DIMENSION).close()
+    store.create(second, DIMENSION).close()
+    assert store.alias(alias) is None
+    store.set_alias(alias, name)
+    assert store.alias(alias) == name
+    store.set_alias(alias, second)
+    assert store.alias(alias) == second
+    with pytest.raises(StoreError, match="no collection"):
+        store.set_alias(alias, f"{name}3")
+    assert store.alias(alias) == second
+    store.drop(name)
+    assert store.alias(alias) == second
+
+
+def test_an_alias_goes_with_its_collection(store: VectorStore, name: str) -> None:
+    """No alias points at nothing, also when a collection of that name is made again."""
+    alias = f"alias_{name}"
+    store.create(name, DIMENSION).close()
+    store.set_alias(alias, name)
+    store.drop(name)
+    assert store.alias(alias) is None
+    store.create(name, DIMENSION).close()
+    assert store.alias(alias) is None

@@ -1,0 +1,161 @@
+"""Downloading a model from a server that speaks the hub's protocol, and starting without one."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.embedding.folder import Format
+from repertory.embedding.models import BGE_SMALL, MINILM
+from repertory.embedding.onnx import OnnxEngine
+from repertory.embedding.weights import Origin, Weights, resolve
+from repertory.errors import ModelError, WeightsUnavailableError
+from tests.support.hub_server import HubServer
+from tests.support.model_folders import write_model
+
+ONNX = "onnx/model.onnx"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub that has bge-small-en-v1.5 and, beside it, what nobody needs."""
+    folder = write_model(tmp_path / "served", pooling="cls_token")
+    (folder / "onnx" / "model_quantized.onnx").write_bytes(b"not wanted")
+    (folder / "pytorch_model.bin").write_bytes(b"not wanted")
+    server = HubServer(BGE_SMALL.id, folder)
+    monkeypatch.setenv("HF_ENDPOINT", server.url)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    yield server
+    server.close()
+
+
+def download(tmp_path: Path, name: str = BGE_SMALL.id) -> Weights:
+    """Resolve a model, into an empty data directory unless one is there."""
+    return resolve(name, Format.ONNX, tmp_path / "data")
+
+
+def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Path) -> None:
+    """Only the files that are needed are asked for; the second time nobody is asked."""
+    found = download(tmp_path)
+    assert (found.model, found.origin) == (BGE_SMALL, Origin.HUB)
+    assert OnnxEngine(found, tmp_path / "cache").embed_query("w1").shape == (384,)
+    fetched = {line.rpartition("/resolve/")[2] for line in hub.requests if "GET /X" in line}
+    assert {name.partition("/")[2] for name in fetched} == {
+        "1_Pooling/config.json",
+        "config.json",
+        "tokenizer.json",
+        ONNX,
+    }
+    hub.requests.clear()
+    assert download(tmp_path).origin is Origin.CACHE
+    assert hub.requests == []
+
+
+def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path) -> None:
+    """The bytes that are there never exceed the bytes in all, and end there."""
+    hub.pause = 0.3
+    seen: list[tuple[int, int]] = []
+    resolve(BGE_SMALL.id, Format.ONNX, tmp_path, lambda done, total: seen.append((done, total)))
+    total = sum(
+        len(hub.files[name])
+        for name in ("config.json", "tokenizer.json", "1_Pooling/config.json", ONNX)
+    )
+    assert seen[0] == (0, total)
+    assert seen[-1] == (total, total)
+    assert all(0 <= done <= total for done, total in seen)
+    assert any(0 < done < total for done, total in seen)
+
+
+def test_a_body_that_breaks_off_is_resumed(hub: HubServer, tmp_path: Path) -> None:
+    """The rest is asked for, and the whole is what the hub has."""
+    hub.cut_once.add(ONNX)
+    assert download(tmp_path).file.read_bytes() == hub.files[ONNX]
+    assert not hub.cut_once
+
+
+@pytest.mark.parametrize("name", [ONNX, "tokenizer.json"])
+def test_a_file_with_another_checksum_is_refused(hub: HubServer, tmp_path: Path, name: str) -> None:
+    """It is not kept, and the next attempt fetches it anew."""
+    hub.lie_about.add(name)
+    with pytest.raises(WeightsUnavailableError, match=f"{name} is not what the hub lists"):
+        download(tmp_path)
+    assert not (tmp_path / "data" / "models" / "Xenova--bge-small-en-v1.5" / name).exists()
+    hub.lie_about.clear()
+    assert download(tmp_path).file.read_bytes() == hub.files[ONNX]
+
+
+def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_path: Path) -> None:
+    """What is there already is used by the next attempt, which ends with everything."""
+    hub.lie_about.add(ONNX)
+    with pytest.raises(WeightsUnavailableError):
+        download(tmp_path)
+    hub.lie_about.clear()
+    hub.requests.clear()
+    assert download(tmp_path).origin is Origin.HUB
+    assert not [line for line in hub.requests if "GET" in line and "tokenizer.json" in line]
+
+
+def test_a_model_that_the_hub_does_not_have_is_an_error(hub: HubServer, tmp_path: Path) -> None:
+    """The message names the repository and what else was tried."""
+    with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*nobody/nothing: .*404"):
+        download(tmp_path, "nobody/nothing")
+
+
+def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Path) -> None:
+    """The message says that the hub did not give the weights, and what to do."""
+    hub.close()
+    with pytest.raises(
+        WeightsUnavailableError, match=r"hub did not give them: .*repertory\[offline\]"
+    ):
+        download(tmp_path)
+
+
+def test_the_default_model_is_replaced_while_the_hub_is_away(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """A package stands in, with a notice; the hub is not asked again at once."""
+    hub.lie_about.add(ONNX)
+    for _ in range(2):
+        found = resolve(None, Format.ONNX, tmp_path)
+        assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
+        assert "is not what the hub lists" in found.notice
+    assert sum("/api/models/" in line for line in hub.requests) == 1
+
+
+def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """What the hub lists is enough to know."""
+    del hub.files[ONNX]
+    with pytest.raises(ModelError, match="has no onnx/model.onnx or model.onnx"):
+        download(tmp_path)
+    assert not [line for line in hub.requests if "/resolve/" in line]
+
+
+def test_a_model_that_is_no_encoder_is_refused_before_its_weights_are_downloaded(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """Its configuration is enough to know."""
+    hub.files["config.json"] = b'{"architectures": ["LlamaForCausalLM"]}'
+    with pytest.raises(ModelError, match="decoder that generates text"):
+        download(tmp_path)
+    assert not [line for line in hub.requests if ONNX in line]
+
+
+def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
+    """Neither torch nor the hub's client is loaded to embed a query from weights that are here."""
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from repertory.embedding.load import load_engine\n"
+        "engine = load_engine(sys.argv[1], 'auto', Path(sys.argv[2]), queries_only=True)\n"
+        "engine.embed_query('w1')\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    folder = write_model(tmp_path / "encoder")
+    done = subprocess.run(
+        [sys.executable, "-c", script, folder, tmp_path], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,188 @@
+"""MCP servers over streamable HTTP and SSE, on this machine."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import SourceError
+from repertory.sources.mcp import McpServer
+from repertory.sources.mcp.config import ServerConfig, Transport
+
+SCRIPT = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+TOKEN = "s3cret-t0ken"
+TOOLS = ["forecast", "alerts"]
+
+Start = Callable[..., str]
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a server of a kind and returns its address."""
+    processes = []
+
+    def start_server(kind: str, **env: str) -> str:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), kind],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | env,
+        )
+        processes.append(process)
+        assert process.stdout
+        return process.stdout.readline().strip()
+
+    yield start_server
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Answer], str]]:
+    """Serves every request with a function and returns the address."""
+    servers = []
+
+    def serve_requests(answer: Answer) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names the base class looks for
+
+            def log_message(self, *_: object) -> None:
+                """Keep quiet."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        servers.append((server, thread))
+        thread.start()
+        return f"http://127.0.0.1:{server.server_port}/mcp"
+
+    yield serve_requests
+    for server, thread in servers:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def source(
+    url: str, transport: Transport = Transport.HTTP, timeout: float = 20, **headers: str
+) -> McpServer:
+    """The source of a server at an address, which may be called."""
+    config = ServerConfig(
+        name="web", transport=transport, url=url, headers=headers, timeout=timeout
+    )
+    return McpServer(config, trusted=True)
+
+
+def tools(server: McpServer) -> list[str]:
+    """The names of a server's tools."""
+    return [item.name for item in server.scan().items]
+
+
+def failure(server: McpServer) -> str:
+    """Why a source could not be read."""
+    with pytest.raises(SourceError) as caught:
+        server.scan()
+    assert TOKEN not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["http", "json"])
+def test_streamable_http(start: Start, kind: str) -> None:
+    """Tools are listed over streamable HTTP, answered by a stream or by plain JSON."""
+    assert tools(source(start(kind))) == TOOLS
+
+
+def test_sse(start: Start) -> None:
+    """Tools are listed over SSE, also where the configuration does not say that it is SSE."""
+    url = start("sse")
+    assert tools(source(url, Transport.SSE)) == TOOLS
+    assert tools(source(url, Transport.HTTP)) == TOOLS
+
+
+@pytest.mark.parametrize(("kind", "transport"), [("http", "http"), ("sse", "sse")])
+def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configured headers are sent, variables filled in; without them the status is told."""
+    monkeypatch.setenv("WEB_TOKEN", TOKEN)
+    url = start(kind, TOKEN=TOKEN)
+    assert tools(source(url, Transport(transport), Authorization="Bearer ${WEB_TOKEN}")) == TOOLS
+    message = failure(source(f"{url}?key={TOKEN}", Transport(transport), Authorization="Bearer no"))
+    assert message == (
+        "The MCP server web answered with HTTP status 401: its headers must permit the call."
+    )
+
+
+def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    """A key in an address is in no log, however much is logged."""
+    caplog.set_level(logging.DEBUG)
+    assert tools(source(f"{start('http')}?key={TOKEN}")) == TOOLS
+    assert not any(TOKEN in record.getMessage() for record in caplog.records)
+
+
+def test_nobody_there() -> None:
+    """An address where nobody listens is a failure."""
+    assert "could not be asked for its tools" in failure(source("http://127.0.0.1:9/mcp"))
+
+
+def test_not_found(serve: Callable[[Answer], str]) -> None:
+    """An address where there is something else is a failure with its status."""
+    url = serve(lambda request: request.send_error(404))
+    assert "answered with HTTP status 404" in failure(source(url))
+
+
+def test_not_mcp(serve: Callable[[Answer], str]) -> None:
+    """A web page is not taken for an MCP server."""
+
+    def page(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "text/html")
+        request.end_headers()
+        request.wfile.write(b"<html>hello</html>")
+
+    assert "could not be asked for its tools" in failure(source(serve(page)))
+
+
+def test_silent(serve: Callable[[Answer], str]) -> None:
+    """A server that never answers is left after the time limit."""
+    over = threading.Event()
+
+    def wait(_: BaseHTTPRequestHandler) -> None:
+        over.wait(60)
+
+    assert "did not list its tools within 0.5 s" in failure(source(serve(wait), timeout=0.5))
+    over.set()
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_flood(serve: Callable[[Answer], str], kind: str) -> None:
+    """An answer without end is cut off at a limit."""
+
+    def flood(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", kind)
+        request.end_headers()
+        try:
+            while True:
+                request.wfile.write(b": lorem ipsum\n\n" * 4_096)
+        except OSError:
+            pass  # it was cut off
+
+    assert "sent more than 32 MB" in failure(source(serve(flood)))
+
+
+def test_compressed(serve: Callable[[Answer], str]) -> None:
+    """A compressed answer, which could be a bomb, is refused."""
+
+    def bomb(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Encoding", "gzip")
+        request.end_headers()
+
+    assert "compressed its answer" in failure(source(serve(bomb)))

@@ -1,0 +1,255 @@
+"""MCP servers over stdio, as real processes: those that behave, and those that do not."""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped] # it has no types
+import pytest
+
+from repertory.catalogue.item import Kind
+from repertory.errors import SourceError
+from repertory.sources.mcp import McpServer, build
+from repertory.sources.mcp.config import ServerConfig
+from repertory.sources.source import Scan, Severity
+
+SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
+SECRET = "s3cret-t0ken"
+
+
+def server(behaviour: str, timeout: float = 20, **env: str) -> McpServer:
+    """A server of one behaviour, which may be run."""
+    config = ServerConfig(
+        name="raw",
+        command=sys.executable,
+        args=(str(SERVERS / "raw.py"), behaviour),
+        env=env,
+        timeout=timeout,
+        origins=("/etc/mcp.json",),
+    )
+    return McpServer(config, trusted=True)
+
+
+def names(scan: Scan) -> list[str]:
+    """The names of what was found."""
+    return [item.name for item in scan.items]
+
+
+def failure(source: McpServer) -> str:
+    """Why a source could not be read."""
+    with pytest.raises(SourceError) as caught:
+        source.scan()
+    message = str(caught.value)
+    assert message.startswith("The MCP server raw ")
+    assert message.isprintable()
+    return message
+
+
+def test_a_server_from_the_index(tmp_path: Path) -> None:
+    """A published server, from a configuration file to its items."""
+    path = tmp_path / ".mcp.json"
+    entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    path.write_text(json.dumps({"mcpServers": {"time": entry}}))
+    [source] = build({"type": "mcp", "config": ".mcp.json", "trusted": True}, tmp_path)
+    scan = source.scan()
+    assert [item.id for item in scan.items] == ["time__get_current_time", "time__convert_time"]
+    item = scan.items[0]
+    assert (item.kind, item.source, item.server) == (Kind.TOOL, "time", "time")
+    assert item.path == str(path)
+    assert item.description
+    assert item.input_schema is not None
+    assert "timezone" in item.input_schema["properties"]
+    assert scan.problems == []
+
+
+def test_a_server_on_the_sdk() -> None:
+    """A server written with the SDK, whose two tools have names, descriptions and schemas."""
+    config = ServerConfig(
+        name="weather", command=sys.executable, args=(str(SERVERS / "sdk.py"), "stdio")
+    )
+    scan = McpServer(config, trusted=True).scan()
+    assert {item.id: item.description for item in scan.items} == {
+        "weather__forecast": "Say what the weather will be in a city.",
+        "weather__alerts": "List the storm warnings of a region.",
+    }
+
+
+def test_a_server_without_the_handshake() -> None:
+    """A server that knows only the newest protocol is spoken to in that."""
+    assert names(server("modern").scan()) == ["good"]
+
+
+def test_pages() -> None:
+    """All pages are read, in their order."""
+    scan = server("paginated").scan()
+    assert names(scan) == ["t0", "t1", "t2", "t3", "t4", "t5"]
+    assert scan.problems == []
+
+
+def test_the_same_page_again() -> None:
+    """A cursor that comes again ends the listing, with a warning; nothing is found twice."""
+    scan = server("same_page").scan()
+    assert names(scan) == ["only"]
+    assert [str(problem) for problem in scan.problems] == [
+        "/etc/mcp.json: The MCP server raw gives a page of its tools again and again."
+    ]
+
+
+def test_endless_pages() -> None:
+    """Pages without end are read up to a limit."""
+    scan = server("endless").scan()
+    assert names(scan) == []
+    assert "has more than 1,000 pages" in scan.problems[0].message
+
+
+def test_too_many_tools() -> None:
+    """More tools than the limit are cut off there, and that is said."""
+    scan = server("many").scan()
+    assert len(scan.items) == 10_000
+    assert [problem.severity for problem in scan.problems] == [Severity.ERROR]
+
+
+def test_bad_tools() -> None:
+    """Bad tools are complained of one by one, and the good ones beside them found."""
+    scan = server("bad_tools").scan()
+    assert {"good", "also_good"} <= set(names(scan))
+    assert len(scan.problems) >= 3
+    assert {problem.path for problem in scan.problems} == {"/etc/mcp.json"}
+
+
+def test_control_characters() -> None:
+    """Nothing that a server says can steer a terminal."""
+    [item] = server("control_characters").scan().items
+    assert "Paints" in item.description
+    assert item.description.isprintable()
+
+
+def test_no_tools() -> None:
+    """A server that offers no tools is an empty source, not a failure."""
+    assert server("only_prompts").scan() == Scan(items=[])
+
+
+def test_words_before_the_protocol() -> None:
+    """A line on stdout that is not MCP does no harm."""
+    assert names(server("banner").scan()) == ["good"]
+
+
+def test_include_and_exclude() -> None:
+    """A tool must pass the filters of its server and those of the source, by name or by id."""
+    config = ServerConfig(
+        name="raw",
+        command=sys.executable,
+        args=(str(SERVERS / "raw.py"), "paginated"),
+        include=("t[0-4]",),
+        exclude=("t1",),
+    )
+    source = McpServer(config, trusted=True, include=("raw__*",), exclude=("t2", "raw__t3"))
+    assert names(source.scan()) == ["t0", "t4"]
+
+
+def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server sees what it was given, and nothing else of our environment but the harmless."""
+    monkeypatch.setenv("OTHER_SECRET", SECRET)
+    monkeypatch.setenv("PASSED", "on")
+    script = (
+        f"import os, json; open({str(tmp_path / 'env')!r}, 'w').write(json.dumps(dict(os.environ)))"
+    )
+    config = ServerConfig(
+        name="raw",
+        command=sys.executable,
+        args=("-c", script),
+        env={"OWN": "${PASSED}"},
+        workspace=str(tmp_path),
+    )
+    with pytest.raises(SourceError, match="ended with exit code 0"):
+        McpServer(config, trusted=True).scan()
+    seen = json.loads((tmp_path / "env").read_text())
+    assert seen["OWN"] == "on"
+    assert seen["PATH"] == os.environ["PATH"]
+    assert not {"OTHER_SECRET", "PASSED"} & set(seen)
+
+
+def test_no_such_command() -> None:
+    """A command that is not there is named."""
+    source = McpServer(ServerConfig(name="raw", command="no-such-command-anywhere"), trusted=True)
+    assert "could not be started" in failure(source)
+    assert "no-such-command-anywhere" in failure(source)
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    """A folder to start in that is not there is named."""
+    config = ServerConfig(name="raw", command=sys.executable, cwd=str(tmp_path / "none"))
+    assert str(tmp_path / "none") in failure(McpServer(config, trusted=True))
+
+
+def test_crash() -> None:
+    """A crash is told with its exit code and last words, from which secrets are taken."""
+    message = failure(server("crash", TOKEN=SECRET))
+    assert "ended with exit code 3" in message
+    assert "it wrote: fatal: cannot log in with ***" in message
+
+
+def test_error() -> None:
+    """A refusal to list tools is told in the server's words, from which secrets are taken."""
+    assert "no ***" in failure(server("fails", TOKEN=SECRET))
+
+
+def test_silent() -> None:
+    """A server that never says a word is left after its time limit."""
+    assert "did not list its tools within 0.5 s" in failure(server("silent", timeout=0.5))
+
+
+def test_stuck() -> None:
+    """A server that hangs in the listing is left after its time limit, and its words are told."""
+    message = failure(server("stuck", timeout=2))
+    assert "did not list its tools within 2 s; it wrote: warming up" in message
+
+
+@pytest.mark.parametrize("behaviour", ["garbage", "endless_line"])
+def test_flood(behaviour: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A flood on stdout is cut off at a limit, long before the time is up, and is not logged."""
+    caplog.set_level(logging.DEBUG)
+    assert "sent more than 32 MB or 50,000 lines" in failure(server(behaviour))
+    assert not any("lorem" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("hang", [False, True])
+def test_nothing_is_left_behind(tmp_path: Path, hang: bool) -> None:
+    """A server's children and grandchildren go with it, listed or not."""
+    pids = tmp_path / "pids"
+    env = {"PIDS": str(pids)} | ({"HANG": "1"} if hang else {})
+    source = server("children", timeout=3 if hang else 20, **env)
+    if hang:
+        failure(source)
+    else:
+        assert names(source.scan()) == ["good"]
+    started = [int(pid) for pid in pids.read_text().split()]
+    assert len(started) == 3
+    wait_for(lambda: not any(map(is_running, started)))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and alive; a zombie is dead already."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for(done: Callable[[], bool]) -> None:
+    """Wait until something is so; the test's own time limit ends it."""
+    while not done():
+        time.sleep(0.02)
+
+
+def test_side_by_side(tmp_path: Path) -> None:
+    """Servers are listed side by side: each of eight answers only when all have been started."""
+    source = server("slow", timeout=60, FOLDER=str(tmp_path), OTHERS="8")
+    with ThreadPoolExecutor(8) as pool:
+        scans = list(pool.map(lambda _: source.scan(), range(8)))
+    assert [names(scan) for scan in scans] == [["good"]] * 8

@@ -1,0 +1,195 @@
+"""MCP servers that behave in one particular, mostly bad way: ``raw.py BEHAVIOUR``.
+
+They speak JSON-RPC over stdio without the SDK, which would not let them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Request = dict[str, Any]
+LONG = 600  # seconds, longer than any test
+
+
+def tool(name: str, **more: object) -> dict[str, object]:
+    """A tool as it should be, and whatever else is given."""
+    return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
+
+
+def send(message: object) -> None:
+    """Write one line."""
+    print(json.dumps(message), flush=True)
+
+
+def reply(request: Request, result: object) -> None:
+    """Answer a request."""
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def refuse(request: Request, code: int, message: str, data: object = None) -> None:
+    """Answer a request with an error."""
+    error = {"code": code, "message": message, "data": data}
+    send({"jsonrpc": "2.0", "id": request["id"], "error": error})
+
+
+def serve(list_tools: Callable[[Request], None], **capabilities: object) -> None:
+    """Shake hands, then leave every tools/list to a function."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        match request.get("method"):
+            case "initialize":
+                greeting = {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": capabilities,
+                    "serverInfo": {"name": "raw", "version": "1"},
+                }
+                reply(request, greeting)
+            case "tools/list":
+                list_tools(request)
+            case _ if "id" in request:
+                refuse(request, -32601, "Method not found")
+
+
+def serve_page(*tools: object, cursor: str | None = None) -> None:
+    """Answer every tools/list alike."""
+    page = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
+    serve(lambda request: reply(request, page), tools={})
+
+
+def paginated() -> None:
+    """Three pages of two tools."""
+
+    def page(request: Request) -> None:
+        start = int((request.get("params") or {}).get("cursor", "0"))
+        more = {"nextCursor": str(start + 2)} if start < 4 else {}
+        reply(request, {"tools": [tool(f"t{start}"), tool(f"t{start + 1}")], **more})
+
+    serve(page, tools={})
+
+
+def endless() -> None:
+    """Ever new pages, with nothing on them."""
+    pages = iter(range(10**9))
+    serve(lambda request: reply(request, {"tools": [], "nextCursor": f"p{next(pages)}"}), tools={})
+
+
+def same_page() -> None:
+    """A server that does not know of cursors, and gives one all the same."""
+    serve_page(tool("only"), cursor="next")
+
+
+def many() -> None:
+    """More tools than anybody wants."""
+    serve_page(*(tool(f"tool_{number}") for number in range(10_005)))
+
+
+def bad_tools() -> None:
+    """Two good tools between bad ones."""
+    serve_page(
+        tool("good"),
+        {"name": "no_schema"},
+        tool("null_schema", inputSchema=None),
+        tool("wrong_schema", inputSchema={"type": "no such type"}),
+        {"description": "no name", "inputSchema": {"type": "object"}},
+        "not even an object",
+        tool("also_good"),
+    )
+
+
+def control_characters() -> None:
+    """A tool whose description steers the terminal."""
+    serve_page(tool("paint", description="Paints \x1b[31mred\x1b[0m\x07 walls.\x00"))
+
+
+def only_prompts() -> None:
+    """A server without tools."""
+    serve(lambda request: refuse(request, -32601, "Method not found"), prompts={})
+
+
+def fails() -> None:
+    """Tools are announced, and refused, with an error that repeats the token."""
+    serve(lambda request: refuse(request, -32603, f"no {os.environ['TOKEN']}\x1b[2J"), tools={})
+
+
+def silent() -> None:
+    """Never a word, and deaf to the closing of stdin."""
+    time.sleep(LONG)
+
+
+def stuck() -> None:
+    """A handshake, and nothing after it."""
+    print("warming up", file=sys.stderr, flush=True)
+    serve(lambda _: time.sleep(LONG), tools={})
+
+
+def crash() -> None:
+    """Ends at once, and says why, with what it should have kept to itself."""
+    print("starting\nfatal: cannot log in with", os.environ.get("TOKEN"), file=sys.stderr)
+    sys.exit(3)
+
+
+def banner() -> None:
+    """Greets its user on stdout before it gets to work."""
+    print("Welcome to the best server of all!", flush=True)
+    serve_page(tool("good"))
+
+
+def garbage() -> None:
+    """Anything but MCP on stdout, without end."""
+    while True:
+        print("lorem ipsum" * 50)
+
+
+def endless_line() -> None:
+    """One line on stdout, without end."""
+    while True:
+        sys.stdout.write("x" * 65_536)
+
+
+def children() -> None:
+    """Leaves a child and a grandchild behind, whose ids it writes to a file."""
+    sleep = f"import time; time.sleep({LONG})"
+    script = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {sleep!r}])"
+    script += f"; print(p.pid, flush=True); {sleep}"
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert child.stdout
+    pids = [os.getpid(), child.pid, int(child.stdout.readline())]
+    Path(os.environ["PIDS"]).write_text(" ".join(map(str, pids)))
+    (stuck if "HANG" in os.environ else lambda: serve_page(tool("good")))()
+
+
+def slow() -> None:
+    """Takes its time to answer, until as many others as it waits for have started too."""
+    folder = Path(os.environ["FOLDER"])
+    (folder / str(os.getpid())).touch()
+    while len(list(folder.iterdir())) < int(os.environ["OTHERS"]):
+        time.sleep(0.02)
+    serve_page(tool("good"))
+
+
+def modern() -> None:
+    """Knows only the protocol without a handshake."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        match request.get("method"):
+            case "server/discover":
+                about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+                reply(request, {**about, **hints()})
+            case "tools/list":
+                reply(request, {"tools": [tool("good")], **hints()})
+            case _ if "id" in request:
+                refuse(request, -32022, "Unsupported version", {"supported": ["2026-07-28"]})
+
+
+def hints() -> dict[str, object]:
+    """What every answer of the newer protocol carries."""
+    return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,45 @@
+"""Points for tests of the vector stores: four numbers a vector, told apart by their directions."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.catalogue.item import point_id
+from repertory.index.vectors import Point
+
+DIMENSION = 4
+
+
+def direction(*numbers: float) -> NDArray[np.float32]:
+    """A vector of unit length."""
+    vector = np.zeros(DIMENSION, np.float32)
+    vector[: len(numbers)] = numbers
+    return vector / np.float32(np.linalg.norm(vector))
+
+
+def point(
+    item: str,
+    vector: NDArray[np.float32] | None = None,
+    *,
+    section: int | None = None,
+    revision: int = 1,
+    kind: str = "tool",
+    source: str = "files",
+    server: str = "",
+    tags: tuple[str, ...] = (),
+    record: dict[str, object] | None = None,
+) -> Point:
+    """A point of an item whose hashes tell its revision."""
+    return Point(
+        id=point_id(item, section),
+        vector=direction(1) if vector is None else vector,
+        item=item,
+        section=section,
+        kind=kind,
+        source=source,
+        server=server,
+        tags=tags,
+        content_hash=f"content {revision}",
+        metadata_hash=f"metadata {revision}",
+        revision=revision,
+        record={"id": item, "revision": revision} if record is None else record,
+    )

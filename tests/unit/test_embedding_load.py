@@ -1,0 +1,84 @@
+"""Which engine is loaded onto which device."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.embedding import load
+from repertory.embedding.device import Placement
+from repertory.embedding.folder import Format
+from repertory.embedding.load import load_engine
+from repertory.errors import ConfigurationError, ModelError
+from tests.support.model_folders import write_model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """A folder with a tiny model."""
+    return str(write_model(tmp_path / "encoder"))
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, *found: Placement) -> None:
+    """Let the machine have these GPUs, whatever it has."""
+
+    def accelerators(*, thorough: bool) -> Iterator[Placement]:
+        yield from found
+
+    monkeypatch.setattr(load, "accelerators", accelerators)
+
+
+def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
+    """The message lists what there is."""
+    with pytest.raises(ConfigurationError, match="'tpu' is none of auto, cpu, gpu"):
+        load_engine(folder, "tpu", tmp_path)
+
+
+def test_gpu_fails_when_there_is_none(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for a GPU does not silently get the CPU."""
+    pretend(monkeypatch)
+    with pytest.raises(ModelError, match="no GPU"):
+        load_engine(folder, "gpu", tmp_path)
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_the_cpu_is_taken_and_logged_when_there_is_no_gpu(
+    device: str,
+    folder: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The event says what was asked for and what was taken, at debug level."""
+    pretend(monkeypatch)
+    caplog.set_level(logging.DEBUG, "repertory.embedding.load")
+    assert load_engine(folder, device, tmp_path).device == "cpu"
+    (record,) = (r for r in caplog.records if r.message == "embedding_device_taken")
+    assert record.levelno == logging.DEBUG
+    assert vars(record)["asked"] == device
+    assert (vars(record)["device"], vars(record)["engine"]) == ("cpu", "onnx")
+
+
+def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver without a card must not keep a machine from searching."""
+    pretend(monkeypatch, Placement(Format.ONNX, "cuda"))
+    assert load_engine(folder, "auto", tmp_path).device == "cpu"
+    with pytest.raises(ModelError):
+        load_engine(folder, "gpu", tmp_path)
+
+
+def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One query is answered on the CPU before torch is even imported."""
+
+    def accelerators(*, thorough: bool) -> Iterator[Placement]:
+        raise AssertionError("nobody should look")
+
+    monkeypatch.setattr(load, "accelerators", accelerators)
+    assert load_engine(folder, "auto", tmp_path, queries_only=True).device == "cpu"

@@ -1,0 +1,143 @@
+"""The ONNX engine on tiny models: pooling, limits, refusals, batches and the kept graph."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.embedding.folder import Format
+from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL
+from repertory.embedding.onnx import OnnxEngine, _batches
+from repertory.embedding.weights import Weights, resolve
+from repertory.errors import ModelError
+from tests.support.model_folders import WORDS, write_model
+
+
+def engine(folder: Path, tmp_path: Path) -> OnnxEngine:
+    """An engine on a folder."""
+    return OnnxEngine(weights(folder, tmp_path), tmp_path / "cache")
+
+
+def weights(folder: Path, tmp_path: Path) -> Weights:
+    """The weights of a folder."""
+    return resolve(str(folder), Format.ONNX, tmp_path / "data")
+
+
+@pytest.fixture
+def bge(tmp_path: Path) -> OnnxEngine:
+    """A folder laid out as the hub lays out bge-small-en-v1.5."""
+    return engine(write_model(tmp_path / "bge-small-en-v1.5"), tmp_path)
+
+
+def test_bge_from_a_folder_is_the_model_of_the_table(bge: OnnxEngine) -> None:
+    """Its prefix, limit and pooling are the table's."""
+    assert bge.model is BGE_SMALL
+    assert bge.device == "cpu"
+
+
+def test_bge_puts_its_prefix_before_queries_only(bge: OnnxEngine) -> None:
+    """A query is embedded as prefix and text; a text as it is."""
+    prefixed, plain = bge.embed_texts([BGE_QUERY_PREFIX + "w1 w2", "w1 w2"])
+    assert np.allclose(bge.embed_query("w1 w2"), prefixed, atol=1e-6)
+    assert not np.allclose(prefixed, plain, atol=1e-2)
+
+
+def test_bge_pools_by_its_first_token(bge: OnnxEngine, tmp_path: Path) -> None:
+    """CLS pooling and mean pooling of one graph differ, and each is what its rule says."""
+    table = np.random.default_rng(1).normal(size=(len(WORDS), 384)).astype(np.float32)
+    tokens = table[[2, WORDS.index("w1"), WORDS.index("w2"), 3]]
+    hidden = tokens + tokens.mean(0)
+    mean = engine(write_model(tmp_path / "plain"), tmp_path).embed_texts(["w1 w2"])[0]
+    for vector, pooled in ((bge.embed_texts(["w1 w2"])[0], hidden[0]), (mean, hidden.mean(0))):
+        assert np.allclose(vector, pooled / np.linalg.norm(pooled), atol=1e-5)
+
+
+def test_the_limit_is_the_models_and_not_the_tokenizer_files(bge: OnnxEngine) -> None:
+    """The file cuts at 128 tokens, the model at 512 with two special tokens among them."""
+    words = [WORDS[4 + number % 60] for number in range(700)]
+    full, at_limit, below, at_128 = bge.embed_texts(
+        [" ".join(words[:count]) for count in (700, 510, 509, 126)]
+    )
+    assert np.allclose(full, at_limit, atol=1e-6)
+    assert not np.allclose(full, below, atol=1e-6)
+    assert not np.allclose(full, at_128, atol=1e-3)
+
+
+def test_lone_surrogates_and_huge_texts_are_embedded(bge: OnnxEngine) -> None:
+    """No text that Python can hold makes an engine fail."""
+    assert np.isfinite(bge.embed_texts(["\ud800 w1", "w1 " * 1_000_000, "\0"])).all()
+
+
+def test_a_graph_that_pools_by_itself_is_taken_as_it_is(tmp_path: Path) -> None:
+    """An output [batch, dim] needs no pooling."""
+    pooled = engine(write_model(tmp_path / "pooled", shape=("batch", 384)), tmp_path)
+    hidden = engine(write_model(tmp_path / "hidden"), tmp_path)
+    texts = ["w1 w2 w3", "w4"]
+    # The mean over h + mean(h) is twice the mean, so both agree once they have unit length.
+    assert np.allclose(pooled.embed_texts(texts), hidden.embed_texts(texts), atol=1e-5)
+
+
+def test_model_onnx_may_lie_beside_its_configuration(tmp_path: Path) -> None:
+    """Both layouts of a folder work."""
+    folder = write_model(tmp_path / "flat", place="model.onnx")
+    assert engine(folder, tmp_path).embed_query("w1").shape == (384,)
+
+
+def test_an_input_that_we_cannot_feed_is_refused(tmp_path: Path) -> None:
+    """The refusal names it."""
+    folder = write_model(tmp_path / "odd", extra_input="position_ids")
+    with pytest.raises(ModelError, match="asks for the input position_ids"):
+        engine(folder, tmp_path)
+
+
+def test_an_output_of_another_shape_is_refused(tmp_path: Path) -> None:
+    """The refusal says what the graph gives and what is needed."""
+    folder = write_model(tmp_path / "odd", config={"hidden_size": 100})
+    with pytest.raises(ModelError, match=r"neither \[batch, sequence, 100\] nor \[batch, 100\]"):
+        engine(folder, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [("tokenizer.json", "tokenizer"), ("onnx/model.onnx", "ONNX Runtime cannot")],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, file: str, reason: str) -> None:
+    """A file that is not what it should be leads to a ModelError that names it."""
+    folder = write_model(tmp_path / "damaged")
+    (folder / file).write_bytes(b"not this")
+    with pytest.raises(ModelError, match=reason):
+        engine(folder, tmp_path)
+
+
+def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> None:
+    """It is made once, made anew when damaged or when the weights change, and gives the same."""
+    folder = write_model(tmp_path / "model")
+    before = engine(folder, tmp_path).embed_query("w1 w2")
+    (kept,) = (tmp_path / "cache").glob("*.ort")
+    assert np.array_equal(engine(folder, tmp_path).embed_query("w1 w2"), before)
+
+    kept.write_bytes(b"damaged")
+    assert np.array_equal(engine(folder, tmp_path).embed_query("w1 w2"), before)
+
+    write_model(folder, seed=2)
+    assert not np.allclose(engine(folder, tmp_path).embed_query("w1 w2"), before, atol=1e-2)
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    """The engine then works without one."""
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    folder = write_model(tmp_path / "model")
+    assert engine(folder, tmp_path).embed_query("w1").shape == (384,)
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.integers(1, 1_000))
+def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    """Padding counts, the longest come first, and only a text alone may exceed the budget."""
+    batches = list(_batches([[0] * length for length in lengths], budget))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    longest = [max(lengths[index] for index in batch) for batch in batches]
+    assert longest == sorted(longest, reverse=True)
+    for batch, length in zip(batches, longest, strict=True):
+        assert len(batch) == 1 or len(batch) * length <= budget

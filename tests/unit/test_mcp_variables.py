@@ -1,0 +1,106 @@
+"""Filling in the variables of a server's configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import SourceError
+from repertory.sources.mcp.config import ServerConfig
+from repertory.sources.mcp.variables import fill_in
+
+ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("${VAR}", "value"),
+        ("a-${env:VAR}-b", "a-value-b"),
+        ("${NONE:-default}", "default"),
+        ("${VAR:-default}", "value"),
+        ("${EMPTY:-default}", "default"),
+        ("${NONE:-}", ""),
+        ("${EMPTY}", ""),
+        ("${VAR}${VAR}", "valuevalue"),
+        ("${input:my-token}", "t0ken"),
+        ("${workspaceFolder}/x", "/work space/x"),
+        ("${workspaceFolderBasename}", "work space"),
+        ("${userHome}", str(Path.home())),
+        ("$VAR ${no name} ${} $", "$VAR ${no name} ${} $"),
+    ],
+)
+def test_references(text: str, expected: str) -> None:
+    """Every form of reference has its value; what is none stays as it is."""
+    server = ServerConfig(name="a", command=text, args=(text,), workspace="/work space")
+    launch = fill_in(server, ENVIRONMENT)
+    assert launch.command == expected
+    assert launch.args == (expected,)
+
+
+def test_values_are_not_filled_in_again() -> None:
+    """What a variable holds is taken as it is."""
+    launch = fill_in(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
+    assert launch.command == "${Y}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("${NONE}", "The MCP server a needs the environment variable NONE, which is not set."),
+        ("${input:my-key}", "The MCP server a needs input: set MCP_INPUT_MY_KEY"),
+    ],
+)
+def test_missing(text: str, message: str) -> None:
+    """A reference without a value is an error that names what to set."""
+    with pytest.raises(SourceError) as caught:
+        fill_in(ServerConfig(name="a", url="https://x", headers={"H": text}), ENVIRONMENT)
+    assert message in str(caught.value)
+
+
+def test_environment(tmp_path: Path) -> None:
+    """A server gets its file's variables, those passed on by name, and above them its own."""
+    (tmp_path / ".env").write_text(
+        "# comment\nexport A=1\nB = 'two words' \nC=\"x=y\"\n\nnot a line\nE=\nVAR=file\n"
+    )
+    server = ServerConfig(
+        name="a",
+        command="a",
+        env_file="${workspaceFolder}/.env",
+        env_names=("VAR", "NONE"),
+        env={"A": "own", "V": "${VAR}"},
+        workspace=str(tmp_path),
+    )
+    assert fill_in(server, ENVIRONMENT).env == {
+        "A": "own",
+        "B": "two words",
+        "C": "x=y",
+        "E": "",
+        "V": "value",
+        "VAR": "file",
+    }
+
+
+def test_missing_env_file(tmp_path: Path) -> None:
+    """A file of variables that is not there is an error that names it."""
+    server = ServerConfig(name="a", command="a", env_file="none.env", workspace=str(tmp_path))
+    with pytest.raises(SourceError, match=r"none\.env of the MCP server a cannot be read"):
+        fill_in(server, {})
+
+
+def test_redact() -> None:
+    """Every value that came from outside, and every header and its token, is blanked in a text."""
+    server = ServerConfig(
+        name="a",
+        command="a",
+        args=("--key=${KEY}",),
+        env={"PASSWORD": "literal-one", "DEBUG": "1"},
+        url="https://user:pass-word@x/mcp?key=query-key&debug=1",
+        headers={"Authorization": "Bearer ${TOKEN}"},
+    )
+    launch = fill_in(server, {"KEY": "arg-key", "TOKEN": "header-token"})
+    secrets = ["arg-key", "literal-one", "header-token", "pass-word", "query-key"]
+    redacted = launch.redact(f"debug=1 {' '.join(secrets)} Bearer header-token")
+    assert not any(secret in redacted for secret in secrets)
+    assert redacted.startswith("debug=1 ")
+    assert not any(secret in repr(launch) for secret in secrets)

@@ -1,0 +1,224 @@
+"""Walking and reading files that others made."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import SourceError
+from repertory.sources import files
+from repertory.sources.files import Walk, read_text, walk
+from repertory.sources.source import Severity
+
+
+def is_markdown(name: str) -> bool:
+    """What these tests want found."""
+    return name.endswith(".md")
+
+
+def write(root: Path, *places: str) -> None:
+    """Make files with a little text in them."""
+    for place in places:
+        path = root / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text")
+
+
+def places(walked: Walk) -> list[str]:
+    """Where the found files are."""
+    return [file.place for file in walked.files]
+
+
+def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> None:
+    """Files come sorted by place; folders that tools make are not looked into."""
+    write(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
+    write(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == [".hidden/h.md", "a.md", "a/z.md", "b.md"]
+    assert walked.files[1].path == str(tmp_path / "a.md")
+    assert walked.problems == []
+
+
+@pytest.mark.parametrize("root", ["missing", "file.md"])
+def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> None:
+    """A missing root, and one that is a file, raise and name it."""
+    write(tmp_path, "file.md")
+    with pytest.raises(SourceError, match=root):
+        walk(tmp_path / root, is_markdown)
+
+
+def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
+    """A link out of the root is reported and not followed; one to a file inside is."""
+    root = tmp_path / "root"
+    write(root, "a.md")
+    write(tmp_path / "outside", "secret.md")
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "out.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (root / "in.md").symlink_to(root / "a.md")
+    walked = walk(root, is_markdown)
+    assert places(walked) == ["a.md", "in.md"]
+    assert [Path(problem.path).name for problem in walked.problems] == ["out", "out.md"]
+
+
+def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Path) -> None:
+    """``/skills-private`` is not inside ``/skills``."""
+    write(tmp_path / "skills", "a.md")
+    write(tmp_path / "skills-private", "b.md")
+    (tmp_path / "skills" / "link").symlink_to(tmp_path / "skills-private")
+    assert places(walk(tmp_path / "skills", is_markdown)) == ["a.md"]
+
+
+def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
+    """A second name for a folder adds nothing, whichever name sorts first."""
+    write(tmp_path, "real/a.md")
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["real/a.md"]
+    assert walked.problems == []
+
+
+def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Path) -> None:
+    """A package's skill in ``node_modules`` is found where the project links it."""
+    write(tmp_path, "node_modules/pack/skill/a.md")
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills" / "pack").symlink_to(tmp_path / "node_modules" / "pack")
+    assert places(walk(tmp_path, is_markdown)) == ["skills/pack/skill/a.md"]
+
+
+def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
+    """A link to a folder that it is in ends the walk there, with a warning."""
+    write(tmp_path, "a/b/c.md")
+    (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
+    (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["a/b/c.md", "self.md"]
+    assert [Path(problem.path).name for problem in walked.problems] == ["up"]
+
+
+def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
+    """Paths go on from the root as it was named, not from where it leads."""
+    write(tmp_path / "real", "a/b.md")
+    (tmp_path / "root").symlink_to(tmp_path / "real")
+    assert walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
+
+
+def test_depth_is_limited(tmp_path: Path) -> None:
+    """Folders too far down are not entered; one warning says how many and what to do."""
+    deep = "/".join("abcdefghij")
+    write(tmp_path, f"{deep}/ten.md", f"{deep}/k/eleven.md", f"{deep}/l/eleven.md")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == [f"{deep}/ten.md"]
+    assert [problem.path for problem in walked.problems] == [str(tmp_path / deep / "k")]
+    assert walked.unlisted == [f"{deep}/k", f"{deep}/l"]
+
+
+def test_the_number_of_folders_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Past the limit the walk ends with a problem, and nothing counts as gone."""
+    monkeypatch.setattr(files, "MOST_FOLDERS", 3)
+    write(tmp_path, *(f"{number}/a.md" for number in range(9)))
+    walked = walk(tmp_path, is_markdown)
+    assert walked.unlisted == [""]
+    assert "more than 3 folders" in walked.problems[0].message
+
+
+def test_a_folder_that_cannot_be_listed_is_a_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest is walked, and what the folder may hold is not gone."""
+    write(tmp_path, "a/a.md", "b/b.md")
+    listing = os.scandir
+
+    def scandir(path: str) -> "os._ScandirIterator[str]":
+        if path.endswith("/a"):
+            raise PermissionError(13, "Permission denied")
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["b/b.md"]
+    assert walked.unlisted == ["a"]
+    assert walked.problems[0].severity is Severity.ERROR
+
+
+def test_a_name_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
+    """Names with control characters, or bytes that are no UTF-8, are reported and passed over."""
+    write(tmp_path, "good.md", "bad\x1b[31m.md")
+    with open(os.fsencode(tmp_path) + b"/\xff.md", "wb") as file:  # noqa: PTH123 - a name in bytes
+        file.write(b"text")
+    walked = walk(tmp_path, is_markdown)
+    assert places(walked) == ["good.md"]
+    assert len(walked.problems) == 2
+    assert all(problem.path.isprintable() for problem in walked.problems)
+
+
+def read(path: Path, data: bytes) -> tuple[str | None, list[str]]:
+    """What is read of some bytes, and the problems as people see them."""
+    path.write_bytes(data)
+    text, problems = read_text(str(path), limit=1000)
+    return text, [str(problem).removeprefix(str(path)) for problem in problems]
+
+
+def test_text_is_read_with_mark_and_line_ends_made_plain(tmp_path: Path) -> None:
+    """A byte order mark is dropped, and every line end is a newline."""
+    assert read(tmp_path / "a", "\ufeffä\r\nb\rc\n".encode()) == ("ä\nb\nc\n", [])
+
+
+def test_what_is_not_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
+    """The warning names the byte and the line."""
+    text, problems = read(tmp_path / "a", b"one\ntwo \xe4\n")
+    assert text == "one\ntwo \ufffd\n"
+    assert problems == [
+        ":2: The file is not UTF-8 (byte 8); what could not be read was replaced. Save it as UTF-8."
+    ]
+
+
+def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    """What could steer a terminal never gets into an item."""
+    text, problems = read(tmp_path / "a", b"\x1b[31mred\x07\tend\n")
+    assert text == "[31mred\tend\n"
+    assert len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"PNG\0\1\2", "binary"),
+        (b"", "empty"),
+        (b" \n\t\n", "empty"),
+        (b"x" * 1001, "1,001 bytes, over the limit of 1,000"),
+    ],
+)
+def test_what_is_no_text_is_an_error(tmp_path: Path, data: bytes, reason: str) -> None:
+    """Binary, empty and huge files have no text, and the message says why."""
+    text, problems = read(tmp_path / "a", data)
+    assert text is None
+    assert reason in problems[0]
+
+
+def test_what_is_no_plain_file_is_an_error_and_is_not_waited_for(tmp_path: Path) -> None:
+    """A FIFO, a folder, a link to nothing and a link to itself are reported at once."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "nothing").symlink_to(tmp_path / "gone")
+    (tmp_path / "self").symlink_to(tmp_path / "self")
+    for name in ("fifo", "folder", "nothing", "self", "missing"):
+        text, [problem] = read_text(str(tmp_path / name))
+        assert text is None
+        assert problem.severity is Severity.ERROR
+
+
+def test_a_file_without_permission_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's own words say why (simulated: the tests may run as root)."""
+    write(tmp_path, "a.md")
+
+    def refuse(*_args: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "open", refuse)
+    text, [problem] = read_text(str(tmp_path / "a.md"))
+    assert text is None
+    assert "Permission denied" in problem.message

@@ -1,0 +1,192 @@
+"""Front matter and the structured texts below it, from friendly and hostile authors."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.sources.fields import extra, is_true, tags, text_field
+from repertory.sources.frontmatter import LIMIT, parse
+from repertory.sources.structured import DEEPEST, Defect, load, plain
+
+
+def said(text: str) -> list[str]:
+    """The problems of a text, as people see them."""
+    return [str(problem) for problem in parse(text, "f").problems]
+
+
+def test_fields_and_body_are_taken_apart() -> None:
+    """Fields keep their types, unknown keys stay, and the body is what follows."""
+    parsed = parse("---\nname: a\nversion: 1.5\nn: 3\nok: true\nlist: [x, y]\n---\n# Body\n", "f")
+    assert parsed.fields == {"name": "a", "version": 1.5, "n": 3, "ok": True, "list": ["x", "y"]}
+    assert parsed.body == "# Body\n"
+    assert parsed.problems == []
+
+
+def test_a_text_without_front_matter_is_all_body() -> None:
+    """There is nothing wrong with having none."""
+    parsed = parse("# Title\n---\nname: a\n---\n", "f")
+    assert (parsed.fields, parsed.problems) == ({}, [])
+    assert parsed.body.startswith("# Title")
+
+
+def test_words_that_old_yaml_takes_for_something_else_are_text() -> None:
+    """``no``, dates, times and octal-like numbers stay as written."""
+    parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")
+    assert parsed.fields == {
+        "a": "no", "b": "2020-01-02", "c": "12:30", "d": "007", "e": None, "f": "true"
+    }  # fmt: skip
+
+
+def test_an_unquoted_colon_is_read_with_a_warning() -> None:
+    """The format's own fallback: the value is text, and the warning names its line."""
+    text = "---\nname: a\ndescription: Use when: you need it\n  most: now\nlicense: MIT\n---\nbody"
+    parsed = parse(text, "f")
+    assert parsed.fields == {
+        "name": "a",
+        "description": "Use when: you need it most: now",
+        "license": "MIT",
+    }
+    assert [(problem.line, problem.severity) for problem in parsed.problems] == [(3, "warning")]
+    assert "`description`" in parsed.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("[date] [duration]", "[date] [duration]"),
+        ("*.md", "*.md"),
+        ("@scope/name", "@scope/name"),
+        ("it's 5: o'clock", "it's 5: o'clock"),
+        ('"Quoted" and: more', '"Quoted" and: more'),
+    ],
+)
+def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expected: str) -> None:
+    """Brackets, stars, at signs and stray quotes are what authors write without a thought."""
+    parsed = parse(f"---\na: b\nmetadata:\n  hint: {value}\n---\n", "f")
+    assert parsed.fields == {"a": "b", "metadata": {"hint": expected}}
+    assert parsed.problems[0].line == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("---\nname: a\n", "f:1: The front matter is not closed; put a line of --- after it."),
+        ("\n---\na: 1\n- b\n---\n", "f:4: The front matter is broken: the YAML cannot be read"),
+        ("---\n- a\n---\n", "f:2: The front matter is a list"),
+        ("---\njust words\n---\n", "f:2: The front matter is broken: it is one value"),
+        ("---\na: &x [b]\nc:\n- *x\n---\n", "f:4: The front matter is broken: the YAML"),
+        (f"---\na: {'x' * LIMIT}\n---\n", "f:1: The front matter has more than 65,536"),
+    ],
+)
+def test_broken_front_matter_names_the_line_in_the_file(text: str, expected: str) -> None:
+    """An error, no fields, and the whole text as body."""
+    assert said(text)[0].startswith(expected)
+    assert parse(text, "f").fields is None
+    assert parse(text, "f").body == text
+
+
+def test_a_bomb_of_aliases_does_not_go_off() -> None:
+    """Nine lines that would stand for a billion words stay nine lines of text."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
+    parsed = parse("---\n" + "\n".join(lines) + "\n---\n", "f")
+    assert len(msgspec.json.encode(parsed.fields)) < 1000
+    assert len(parsed.problems) == 8
+    assert isinstance(load("\n".join(lines), "yaml"), Defect)
+
+
+@pytest.mark.parametrize("text", ["[" * 60_000, "{a: " * 16_000, "- " * 30_000, "? " * 30_000])
+def test_deep_nesting_is_refused(text: str) -> None:
+    """Brackets that would overflow the parser's stack are a defect like any other."""
+    assert isinstance(load(text, "yaml"), Defect)
+
+
+@pytest.mark.parametrize("syntax", ["json", "toml"])
+def test_deep_nesting_is_refused_in_every_syntax(syntax: str) -> None:
+    """Shallow enough to decode, or not: a defect."""
+    for depth in (DEEPEST + 1, 100_000):
+        text = "[" * depth + "]" * depth
+        assert isinstance(load(text if syntax == "json" else f"a = {text}", syntax), Defect)
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "line"),
+    [("json", '{"a": 1,\n}', 2), ("json", '{"a":\n', 2), ("toml", "a = 1\nb = = 2", 2)],
+)
+def test_a_defect_names_its_line(syntax: str, text: str, line: int) -> None:
+    """Every syntax says where."""
+    defect = load(text, syntax)
+    assert isinstance(defect, Defect)
+    assert defect.line == line
+
+
+def test_values_always_encode_as_json() -> None:
+    """Dates, endless numbers, control characters and lone surrogates become plain."""
+    loaded = load("a = 1979-05-27\nb = nan\nc = [inf]", "toml")
+    assert loaded == {"a": "1979-05-27", "b": "nan", "c": ["inf"]}
+    assert plain({1: ("a\x1b", "\ud800b", 1 << 70)}) == {"1": ["a", "b", str(1 << 70)]}
+
+
+_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**15), 10**15)
+    | st.text(st.characters(categories=["L", "N", "P", "S", "Zs"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc_"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("abc-_", min_size=1), _values, max_size=5), st.text("xyz\n #-"))
+def test_simple_mappings_come_back_as_they_were(fields: dict[str, Any], body: str) -> None:
+    """JSON is YAML: what is written one key a line, each value as JSON, is read back the same."""
+    written = "".join(
+        f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}\n"
+        for key, value in fields.items()
+    )
+    parsed = parse(f"---\n{written}---\n{body}", "f")
+    assert parsed.fields == fields
+    assert parsed.body == body
+    assert parsed.problems == []
+
+
+@given(st.text())
+def test_no_text_makes_it_raise(text: str) -> None:
+    """Whatever stands there, it is fields or a problem, and always encodes."""
+    for whole in (text, f"---\n{text}\n---\nbody", f"---\na: {text}\nb: c\n---\n"):
+        parsed = parse(whole, "f")
+        assert (parsed.fields is None) == any(
+            problem.severity == "error" for problem in parsed.problems
+        )
+        msgspec.json.encode(parsed.fields)
+
+
+@given(st.text(), st.sampled_from(["yaml", "json", "toml"]))
+def test_no_structured_text_makes_it_raise(text: str, syntax: str) -> None:
+    """Every text loads or has a defect."""
+    assert isinstance(load(text, syntax), dict | list | Defect)
+
+
+def test_tags_are_collected_from_wherever_they_stand() -> None:
+    """Lists and comma lists, top level and metadata, each once and sorted."""
+    fields = {
+        "tags": "web, api ,web,",
+        "keywords": ["zip", 3, {"no": "tag"}],
+        "metadata": {"tags": ["api", "auth"]},
+    }
+    assert tags(fields) == ("api", "auth", "web", "zip")
+    assert tags({"tags": None, "metadata": "text"}) == ()
+    assert extra(fields) == {"metadata": {"tags": ["api", "auth"]}}
+
+
+def test_fields_are_read_whatever_their_shape() -> None:
+    """Text on one line, numbers as text, and nothing for what is no single value."""
+    fields = {"a": "two\n lines", "b": 5, "c": ["x"], "d": None, "e": True}
+    assert [text_field(fields, key) for key in "abcdef"] == ["two lines", "5", "", "", "", ""]
+    assert [is_true(value) for value in (True, "Yes", "true", False, None, "no")] == [
+        True, True, True, False, False, False
+    ]  # fmt: skip
