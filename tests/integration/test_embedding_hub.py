@@ -129,7 +129,7 @@ def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
 ) -> None:
     """What the hub lists is enough to know."""
     del hub.files[ONNX]
-    with pytest.raises(ModelError, match="has no onnx/model.onnx or model.onnx"):
+    with pytest.raises(ModelError, match=r"has no onnx/model\.onnx or model\.onnx"):
         download(tmp_path)
     assert not [line for line in hub.requests if "/resolve/" in line]
 

@@ -13,7 +13,7 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp import McpServer
-from repertory.sources.mcp.config import ServerConfig, Transport
+from repertory.sources.mcp.server import ServerConfig, Transport
 
 SCRIPT = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
 TOKEN = "s3cret-t0ken"

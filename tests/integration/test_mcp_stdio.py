@@ -15,7 +15,7 @@ import pytest
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError
 from repertory.sources.mcp import McpServer, build
-from repertory.sources.mcp.config import ServerConfig
+from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Scan, Severity
 
 SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"

@@ -123,5 +123,5 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(hub.pause)
         self.wfile.write(content[half:])
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's
         """Keep quiet."""

@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
-WORDS += "Represent this sentence for searching relevant passages :".split()
+WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "passages", ":"]
 
 
 def write_model(

@@ -10,7 +10,7 @@ import pytest
 
 from repertory.embedding import packages
 from repertory.embedding.digests import sha256
-from repertory.embedding.folder import Format, manifest_name
+from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, MINILM
 from repertory.embedding.weights import RETRY_AFTER, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
@@ -32,7 +32,7 @@ def write_cached(data_dir: Path, repository: str) -> Path:
         if path.is_file()
     }
     manifest = {"repository": repository, "revision": "", "files": files}
-    (folder / manifest_name(Format.ONNX)).write_bytes(msgspec.json.encode(manifest))
+    manifest_file(folder, Format.ONNX).write_bytes(msgspec.json.encode(manifest))
     return folder
 
 
@@ -51,7 +51,7 @@ def test_a_path_is_taken_from_where_it_is(tmp_path: Path) -> None:
 
 def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     """The message names the folder."""
-    with pytest.raises(ModelError, match="no model folder .*nowhere"):
+    with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
         resolve(str(tmp_path / "nowhere"), Format.ONNX, tmp_path)
 
 
@@ -90,7 +90,7 @@ def test_an_incomplete_folder_of_the_cache_does_not_count(
     """Only a folder whose manifest was written, and still holds, is complete."""
     without_packages(monkeypatch)
     folder = write_cached(tmp_path, BGE_SMALL.id)
-    manifest, weights = folder / manifest_name(Format.ONNX), folder / "onnx" / "model.onnx"
+    manifest, weights = manifest_file(folder, Format.ONNX), folder / "onnx" / "model.onnx"
     match damage:
         case "no manifest":
             manifest.unlink()
@@ -166,6 +166,12 @@ def test_a_hub_that_failed_is_left_alone_for_a_while(
     long_ago = time.time() - RETRY_AFTER - 1
     os.utime(note, (long_ago, long_ago))
     assert "it was on fire" not in resolve(None, Format.ONNX, tmp_path).notice
+
+
+def test_being_offline_on_purpose_is_not_remembered(tmp_path: Path) -> None:
+    """Whoever comes online again need not wait."""
+    resolve(None, Format.ONNX, tmp_path)
+    assert not list((tmp_path / "models").glob("*.unavailable"))
 
 
 def test_a_digest_is_taken_once_for_each_state_of_a_file(tmp_path: Path) -> None:

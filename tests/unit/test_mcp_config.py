@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import (
+from repertory.sources.mcp.config import read_servers
+from repertory.sources.mcp.server import (
     DEFAULT_TIMEOUT,
     ServerConfig,
     Transport,
     launches_repertory,
-    read_servers,
 )
 
 
@@ -238,6 +238,8 @@ def test_broken_name(tmp_path: Path, name: str) -> None:
         ("mcp.json", b'{"mcpServers":\n {"a": }}', "mcp.json:2: "),
         ("mcp.json", b'{"mcpServers": []}', "mcp.json: mcpServers must hold"),
         ("mcp.json", b"[]", "mcp.json: "),
+        ("mcp.json", b'{"a": "' + b"x" * 100_000, "mcp.json:1: "),
+        ("mcp.json", b"/*" * 500_000 + b"{", "mcp.json"),
         ("mcp.json", b"[" * 100_000, "mcp.json: "),
         ("mcp.json", b'{"mcpServers": {\n"\xff": 1}}', "mcp.json:2: "),
         ("config.toml", b"[mcp_servers.a]\ncommand = \n", "config.toml:2: "),

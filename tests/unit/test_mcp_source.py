@@ -10,7 +10,7 @@ import pytest
 
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.mcp import McpServer, build
-from repertory.sources.mcp.config import ServerConfig, Transport
+from repertory.sources.mcp.server import ServerConfig, Transport
 
 SECRET = "s3cret-value"
 

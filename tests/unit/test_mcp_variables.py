@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.config import ServerConfig
+from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.variables import fill_in
 
 ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}

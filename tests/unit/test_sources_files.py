@@ -112,9 +112,7 @@ def test_depth_is_limited(tmp_path: Path) -> None:
     assert walked.unlisted == [f"{deep}/k", f"{deep}/l"]
 
 
-def test_the_number_of_folders_is_limited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Past the limit the walk ends with a problem, and nothing counts as gone."""
     monkeypatch.setattr(files, "MOST_FOLDERS", 3)
     write(tmp_path, *(f"{number}/a.md" for number in range(9)))

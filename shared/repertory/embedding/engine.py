@@ -11,6 +11,12 @@ from repertory.embedding.models import Model
 Vectors = NDArray[np.float32]
 
 
+def unit(vectors: Vectors) -> Vectors:
+    """Rows scaled to unit length; a row of zeros stays one."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
+
+
 class EmbeddingEngine(Protocol):
     """Runs one model on one device. Engines of one model agree (mean cosine at least 0.99).
 

@@ -51,9 +51,17 @@ _POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "camembert", "mpnet"}
 _PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}
 
 
-def manifest_name(form: Format) -> str:
-    """The file that says what a folder of the cache holds; only a complete folder has it."""
-    return f"manifest.{form}.json"
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a folder of the cache holds; written last, so a folder with one is complete."""
+
+    repository: str
+    revision: str
+    files: dict[str, int]  # sizes in bytes
+
+
+def manifest_file(folder: Path, form: Format) -> Path:
+    """Where the manifest of a folder of the cache is."""
+    return folder / f"manifest.{form}.json"
 
 
 def weights_in(folder: Path, form: Format) -> Path:

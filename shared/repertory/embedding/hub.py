@@ -7,7 +7,7 @@ import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,12 +21,12 @@ from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
     Format,
+    Manifest,
     check_architecture,
-    manifest_name,
+    manifest_file,
 )
+from repertory.embedding.weights import Progress
 from repertory.errors import ModelError, WeightsUnavailableError
-
-Progress = Callable[[int, int], None]
 
 CONNECT_TIMEOUT = 5.0  # seconds; a hub that does not answer must not hold a search up
 
@@ -48,14 +48,6 @@ class _Remote(msgspec.Struct, frozen=True):
     size: int
     sha256: str  # of a large file; empty for one that is kept in git
     blob: str  # the git object of a file that is kept in git
-
-
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder of the cache holds; written last, so a folder with one is complete."""
-
-    repository: str
-    revision: str
-    files: dict[str, int]  # sizes in bytes
 
 
 def fetch(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
@@ -115,7 +107,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Progress | None
             revision=info.sha or "",
             files={file.name: file.size for file in wanted},
         )
-        write_whole(folder / manifest_name(form), msgspec.json.encode(manifest))
+        write_whole(manifest_file(folder, form), msgspec.json.encode(manifest))
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # what the client notes for resuming
 
 

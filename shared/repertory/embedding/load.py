@@ -7,7 +7,7 @@ from pathlib import Path
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.weights import resolve
+from repertory.embedding.weights import Progress, resolve
 from repertory.errors import ConfigurationError, ModelError
 
 DEVICES = ("auto", "cpu", "gpu")
@@ -21,7 +21,7 @@ def load_engine(
     data_dir: Path,
     *,
     queries_only: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
 ) -> EmbeddingEngine:
     """Load a model onto a device.
@@ -46,7 +46,7 @@ def load_engine(
         try:
             engine = _load(model_name, placement, data_dir, progress, warn)
         except ModelError as exc:
-            if device == "cpu" or placement == CPU:
+            if placement == CPU:
                 raise
             failure = exc
             _log.debug(
@@ -75,7 +75,7 @@ def _load(
     model_name: str | None,
     placement: Placement,
     data_dir: Path,
-    progress: Callable[[int, int], None] | None,
+    progress: Progress | None,
     warn: Callable[[str], None] | None,
 ) -> EmbeddingEngine:
     weights = resolve(model_name, placement.form, data_dir, progress)

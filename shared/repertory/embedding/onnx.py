@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
 
-from repertory.embedding.engine import Vectors
+from repertory.embedding.engine import Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
 from repertory.embedding.weights import Weights
@@ -133,7 +133,7 @@ class OnnxEngine:
                 f"ONNX Runtime failed on {self._weights.file} with a batch of {ids.shape}: "
                 f"{str(exc)[:300]}."
             ) from exc
-        return _unit(self._pool(np.asarray(output, np.float32), mask))
+        return unit(self._pool(np.asarray(output, np.float32), mask))
 
     def _pool(self, output: Vectors, mask: np.ndarray) -> Vectors:
         if output.ndim == 2:  # the graph pools by itself
@@ -163,11 +163,6 @@ def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
             batch = []
         batch.append(index)
     yield batch
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
 
 
 def _load_tokenizer(file: Path, model: Model) -> Tokenizer:

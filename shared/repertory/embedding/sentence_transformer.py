@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from repertory.embedding.engine import Vectors
+from repertory.embedding.engine import Vectors, unit
 from repertory.embedding.models import Model
 from repertory.embedding.weights import Weights
 from repertory.errors import ModelError
@@ -77,7 +77,14 @@ class SentenceTransformerEngine:
                 batch = order[: self._batch]
                 try:
                     vectors[batch] = self._encode([cut[i] for i in batch])
-                except torch.OutOfMemoryError as exc:
+                except (
+                    RuntimeError
+                ) as exc:  # of which CUDA's lack of memory is one kind, Metal's not
+                    if "out of memory" not in str(exc).lower():
+                        raise ModelError(
+                            f"torch failed on {self._device} with a batch of {len(batch)} texts: "
+                            f"{str(exc)[:300]}."
+                        ) from exc
                     self._halve(len(batch), exc)
                     continue
                 order = order[len(batch) :]
@@ -86,22 +93,13 @@ class SentenceTransformerEngine:
         return vectors
 
     def _encode(self, texts: list[str]) -> Vectors:
-        try:
-            vectors = self._encoder.encode(
-                texts,
-                prompt="",  # the table of models knows the prefix
-                batch_size=len(texts),
-                normalize_embeddings=True,
-                show_progress_bar=False,
-            )
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as exc:  # torch raises RuntimeError and many others
-            raise ModelError(
-                f"torch failed on {self._device} with a batch of {len(texts)} texts: "
-                f"{str(exc)[:300]}."
-            ) from exc
-        return np.asarray(vectors, np.float32)
+        vectors = self._encoder.encode(
+            texts,
+            prompt="",  # the table of models knows the prefix
+            batch_size=len(texts),
+            show_progress_bar=False,
+        )
+        return unit(np.asarray(vectors, np.float32))
 
     def _halve(self, size: int, exc: Exception) -> None:
         if size == 1:

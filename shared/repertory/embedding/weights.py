@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,17 +15,16 @@ from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
     Format,
+    Manifest,
     check_modules,
     describe,
-    manifest_name,
+    manifest_file,
     weights_in,
 )
 from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import ModelError, WeightsUnavailableError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from repertory.embedding.hub import Progress
+Progress = Callable[[int, int], None]
 
 # For how long a hub that failed is left alone when a package stands in: otherwise each search from
 # a shell would pay for the hub's client, and for a time-out where packets are dropped.
@@ -61,7 +61,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(
-    name: str | None, form: Format, data_dir: Path, progress: "Progress | None" = None
+    name: str | None, form: Format, data_dir: Path, progress: Progress | None = None
 ) -> Weights:
     """Find the weights of a model, downloading them if need be.
 
@@ -97,16 +97,19 @@ def resolve(
     except (WeightsUnavailableError, OSError) as exc:
         tried.append(str(exc))
     failure = folder.with_name(f"{folder.name}.unavailable")
-    reason = (_recent(failure) if stand_in else "") or _try_hub(repository, form, folder, progress)
+    reason = _offline() or (_recent(failure) if stand_in else "")
     if not reason:
-        failure.unlink(missing_ok=True)
-        return _from_cache(folder, form, Origin.HUB, model, repository)
-    tried.append(reason)
-    if stand_in:
+        reason = _try_hub(repository, form, folder, progress)
         with contextlib.suppress(OSError):
-            if not _recent(failure):
+            if reason and stand_in:
                 write_whole(failure, reason.encode())
+            else:
+                failure.unlink(missing_ok=True)
+    if not reason:
+        return _from_cache(folder, form, Origin.HUB, model, repository)
+    if stand_in:
         return _from_package(stand_in, model, reason)
+    tried.append(reason)
     raise WeightsUnavailableError(
         f"The weights of {name or repository} are not to be had: {'; '.join(tried)}; connect once, "
         f"give a folder that has them, or install the extra repertory[offline] for a smaller model."
@@ -124,14 +127,14 @@ def _repository(model: Model, form: Format) -> str:
 def _is_complete(folder: Path, form: Format) -> bool:
     """Whether a folder of the cache has a manifest, and all that it says and this engine needs."""
     try:
-        manifest = msgspec.json.decode((folder / manifest_name(form)).read_bytes())
-        files: dict[str, int] = manifest["files"]
+        content = manifest_file(folder, form).read_bytes()
+        files = msgspec.json.decode(content, type=Manifest).files
         return (
             all((folder / name).stat().st_size == size for name, size in files.items())
             and all(name in files for name in NEEDED[form])
             and any(name in files for name in WEIGHTS[form])
         )
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, AttributeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return False
 
 
@@ -187,10 +190,15 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     )
 
 
-def _try_hub(repository: str, form: Format, folder: Path, progress: "Progress | None") -> str:
-    """Download a model; why it failed, or an empty text."""
+def _offline() -> str:
+    """Why the hub is not to be asked, or an empty text."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return "the hub was not asked because HF_HUB_OFFLINE is set"
+    return ""
+
+
+def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | None) -> str:
+    """Download a model; why it failed, or an empty text."""
     from repertory.embedding import hub  # noqa: PLC0415 - heavy, and seldom needed
 
     try:

@@ -7,32 +7,27 @@ import numpy as np
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import views
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.search.answer import Evidence, Hit, Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.search.reasons import best_section, matched_terms, reason
 
 
 def explained(found: Candidates, place: int, confidence: float, item: Item | None) -> Hit:
-    """The hit for one place of the found.
+    """The hit for one candidate.
 
     Args:
-        found: The found.
-        place: The one to explain.
+        found: The candidates.
+        place: The place of the one to explain.
         confidence: Its confidence.
         item: The whole item, to look its sections up in; None when it cannot be had.
     """
     query, index, row = found.query.text, found.index, int(found.rows[place])
     entry = found.entry(place)
     close = float(found.close[place])
-    there = [
-        (term, index.vocabulary[number])
-        for term in found.terms
-        for number in term.rows
-        if index.weights_in(number, np.array([row]))[0]
-    ]
+    there = [(term, key) for term in found.terms if (key := _matched(index, term, row))]
     shown = f"{entry.name} {entry.description}"
-    matched = matched_terms(query, there, f"{shown} {item.body if item else ''}")
+    matched = matched_terms(there, shown)
     section = ""
     if item and not close:
         if (number := found.sections.get(row)) is not None:
@@ -51,6 +46,14 @@ def explained(found: Candidates, place: int, confidence: float, item: Item | Non
         terms=tuple(matched),
     )
     return hit(entry, confidence, reason(query, entry, evidence, close), evidence)
+
+
+def _matched(index: KeywordIndex, term: Term, row: int) -> str:
+    """The indexed term, of those that a query's term stands for, that is in a row; else empty."""
+    for number in term.rows:
+        if index.weights_in(number, np.array([row]))[0]:
+            return index.vocabulary[number]
+    return ""
 
 
 def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from repertory.catalogue.names import split_name
 from repertory.catalogue.views import split_at_headings
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.index import Term as QueryTerm
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.tokens import terms, words
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import intents
 
@@ -14,28 +14,24 @@ MOST_TERMS = 3  # matched words that a reason names
 MEANING = 0.3  # a calibrated cosine from which the meaning is part of the reason
 
 
-def matched_terms(query: str, matched: Iterable[tuple[QueryTerm, str]], text: str) -> list[Term]:
+def matched_terms(matched: Iterable[tuple[QueryTerm, str]], text: str) -> list[Term]:
     """The words of a query with the words of an item that they matched, as both are written.
 
     Args:
-        query: The query.
-        matched: Its terms with the indexed term that each matched.
+        matched: The query's terms with the indexed term that each matched.
         text: Where to look the item's own spelling up; the indexed term stands in where it is not.
     """
-    typed = _spellings(query)
-    written = _spellings(text)
+    written = {term: word for word, term in reversed(words(text))}
     return [
-        Term(typed=typed.get(term.typed, term.typed), matched=written.get(found, found))
+        Term(typed=term.typed, matched=written.get(found, found.removeprefix(WRITTEN)))
         for term, found in matched
     ]
 
 
 def best_section(body: str, terms: Iterable[QueryTerm], vocabulary: Sequence[str]) -> str:
     """The heading of the section of a body that has the most of a query's terms, rarest first."""
-    # A stem ends where its words differ, but for a final y, which is stemmed to i.
     wanted = [
-        (tuple(vocabulary[number].removesuffix("i") for number in term.rows), term.idf)
-        for term in terms
+        (tuple(_beginning(vocabulary[number]) for number in term.rows), term.idf) for term in terms
     ]
     best, heading = 0.0, ""
     for section in split_at_headings(body):
@@ -53,10 +49,10 @@ def reason(query: str, entry: Entry, evidence: Evidence, close: float) -> str:
     """Why an entry was found, in one short line."""
     if evidence.capability:
         return f"Capability inference ({evidence.capability})"
-    if close >= 1.0:
+    if close >= EXACT:
         return "Exact name match"
     parts = []
-    if close >= 0.9:
+    if close >= ONE_EDIT:
         parts.append(f"Fuzzy name match ({query.strip()} → {entry.name})")
     elif close:
         parts.append(f"Name begins with “{query.strip()}”")
@@ -79,15 +75,11 @@ def _serves(words: Iterable[str], entry: Entry) -> bool:
     return any(set(terms(word)) <= there for word in words)
 
 
+def _beginning(indexed: str) -> str:
+    """What all words of an indexed term begin with: a stem, but for a final y, stemmed to i."""
+    return indexed.removeprefix(WRITTEN).removesuffix("i")
+
+
 def _correction(term: Term) -> str:
     same = terms(term.typed) == terms(term.matched)
     return term.typed if same else f"{term.typed} → {term.matched}"
-
-
-def _spellings(text: str) -> dict[str, str]:
-    """Each term of a text by the word it was made from, the first if there are several."""
-    found: dict[str, str] = {}
-    for word in split_name(text).split():
-        for term in terms(word):
-            found.setdefault(term, word)
-    return found

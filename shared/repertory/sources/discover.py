@@ -31,6 +31,7 @@ HOME_CONFIGURATIONS = (
 )
 TOOL_FOLDERS = ("tools", "tool_schemas", "tool-schemas")
 PYTHON_SKILL_FOLDERS = ("python-skills", "python_skills")
+LOOKED_AT = 1 << 16  # bytes of a JSON file that may list tools
 MARKDOWN_SKILL_FOLDERS = (".claude/commands", ".claude/agents", "markdown-skills")
 
 
@@ -66,6 +67,8 @@ def _in_project(root: Path) -> Iterator[Entry]:
             if (root / place).is_dir():
                 name = place.strip(".").replace("/", "-")
                 yield {"type": kind, "name": name, "path": str(root / place)}
+    if any(_lists_tools(file) for file in sorted(root.glob("*.json"))):
+        yield {"type": "tools", "path": str(root)}
     if _holds(root, SUFFIX):
         yield {"type": "neuroscript", "name": "procedures", "path": str(root)}
     found = [str(root / place) for place in PROJECT_CONFIGURATIONS if (root / place).is_file()]
@@ -102,6 +105,14 @@ def entry_of(path: Path) -> list[Entry]:
         f"{path} is neither a folder, a {SKILL_FILE}, an MCP configuration nor a JSON list of "
         "tools; name one of these."
     )
+
+
+def _lists_tools(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return b'"inputSchema"' in opened.read(LOOKED_AT)
+    except OSError:
+        return False
 
 
 def _is_mcp_configuration(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def procedures(text: str) -> Iterator[Procedure]:
     """Every procedure of a NeuroScript text, in order; nothing of it is run."""
     lines = text.split("\n")
     starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, end in pairwise([*starts, len(lines)]):
         if defined := _DEFINE.match(lines[start]):
             arguments = [word.strip() for word in defined[2].split(",") if word.strip()]
             fields, code = _comment(lines[start + 1 : end])

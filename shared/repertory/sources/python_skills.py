@@ -15,11 +15,11 @@ from repertory.sources.structured import Defect, load
 # In a folder with several, the first of these is its manifest.
 MANIFESTS = {
     "skill.json": "json",
-    "manifest.json": "json",
     "skill.toml": "toml",
-    "manifest.toml": "toml",
     "skill.yaml": "yaml",
     "skill.yml": "yaml",
+    "manifest.json": "json",
+    "manifest.toml": "toml",
     "manifest.yaml": "yaml",
     "manifest.yml": "yaml",
 }

@@ -8,11 +8,14 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.tokens import words
 
 SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
 DEEPEST_SCHEMA = 4  # levels of nested parameters that are read
 SATURATION = 1.2  # BM25's k1
+# Starts the key of a word as it is written. A misspelt word has another stem than the right one
+# ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
+WRITTEN = "="
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -26,6 +29,7 @@ class Field(msgspec.Struct, frozen=True):
     weight: float
     length: float  # in terms: the reference
     normalisation: float = 0.75  # BM25's b
+    as_written: bool = True  # whether its words are kept unstemmed too, see ``WRITTEN``
 
 
 NAME = Field(5.0, 3, 0.5)
@@ -33,7 +37,7 @@ DESCRIPTION = Field(1.0, 25)
 SERVER = Field(1.0, 2)
 PARAMETERS = Field(0.5, 6)
 PARAMETER_TEXT = Field(0.25, 40)
-BODY = Field(0.25, 400, 0.9)
+BODY = Field(0.25, 400, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -68,7 +72,7 @@ def entry(item: Item) -> Entry:
 
 
 def term_weights(item: Item) -> dict[str, float]:
-    """The saturated BM25F weight, 0…1, of every term of an item.
+    """The saturated BM25F weight, 0…1, of every term of an item, and of its words as written.
 
     A term's frequency in each field, normalised by the field's length, is weighted and summed over
     the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F).
@@ -87,13 +91,16 @@ def term_weights(item: Item) -> dict[str, float]:
         (PARAMETER_TEXT, " ".join(texts)),
         (BODY, item.body),
     ):
-        found = terms(text)
+        found = words(text)
         if not found:
             continue
         b = field.normalisation
         scale = field.weight / (1 - b + b * len(found) / field.length)
-        for term, count in Counter(found).items():
-            total[term] = total.get(term, 0.0) + scale * count
+        keys = [term for _, term in found]
+        if field.as_written:
+            keys += [WRITTEN + written for written, term in found if written != term]
+        for key, count in Counter(keys).items():
+            total[key] = total.get(key, 0.0) + scale * count
     return {term: weight / (SATURATION + weight) for term, weight in total.items()}
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item
-from repertory.index.keywords.document import Entry, entry, term_weights
+from repertory.index.keywords.document import WRITTEN, Entry, entry, term_weights
 from repertory.index.keywords.names import NameIndex
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.tokens import words
 from repertory.index.keywords.typos import OneEdit
 from repertory.index.vectors import Filter
 
@@ -36,7 +36,7 @@ class Term(msgspec.Struct, frozen=True):
     """One term of a query and the indexed terms that it stands for.
 
     Attributes:
-        typed: The term as the query has it.
+        typed: The word as the query has it.
         rows: The numbers of the indexed terms: itself, or, when it is not in the index, its
             corrections and completions.
         idf: How rare it is, from 0 up; a term that is nowhere is the rarest of all.
@@ -144,28 +144,36 @@ class KeywordIndex:
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit(self.vocabulary)
+        return OneEdit({key.removeprefix(WRITTEN) for key in self.vocabulary})
 
     def terms(self, query: str) -> list[Term]:
         """The terms of a query, each once, with their corrections and completions."""
-        return [self._term(typed) for typed in dict.fromkeys(terms(query))]
+        written = {term: word for word, term in reversed(words(query))}
+        return [self._term(word, term) for term, word in reversed(written.items())]
 
-    def _term(self, typed: str) -> Term:
-        number = self._numbers.get(typed)
+    def _term(self, word: str, term: str) -> Term:
+        number = self._numbers.get(term)
         if number is not None:
-            return Term(typed, (number,), self._idf(self._frequency(number)), 1.0)
-        near = [self._numbers[term] for term in self._one_edit.near(typed)]
-        variants = (near or self._completions(typed))[:MOST_VARIANTS]
-        frequency = sum(self._frequency(variant) for variant in variants)
-        return Term(typed, tuple(variants), self._idf(frequency), TYPO)
+            return Term(word, (number,), self._idf(self._frequency(number)), 1.0)
+        near = [number for other in self._one_edit.near(word) for number in self._keys(other)]
+        variants = (near or self._completions(word))[:MOST_VARIANTS]
+        frequency = max((self._frequency(variant) for variant in variants), default=0)
+        return Term(word, tuple(variants), self._idf(frequency), TYPO)
 
-    def _completions(self, typed: str) -> list[int]:
-        """The terms that begin with a typed one, the shortest first."""
-        if len(typed) < SHORTEST_BEGINNING:
+    def _keys(self, word: str) -> list[int]:
+        """The indexed terms that are a word: as it is written, else as a stem."""
+        found = (self._numbers.get(WRITTEN + word), self._numbers.get(word))
+        return [number for number in found if number is not None]
+
+    def _completions(self, word: str) -> list[int]:
+        """The indexed terms that begin with a word, the shortest first."""
+        if len(word) < SHORTEST_BEGINNING:
             return []
-        first = bisect_left(self.vocabulary, typed)
-        last = bisect_left(self.vocabulary, typed + "\U0010ffff", lo=first)
-        return sorted(range(first, last), key=lambda number: len(self.vocabulary[number]))
+        found: list[int] = []
+        for key in (WRITTEN + word, word):
+            first = bisect_left(self.vocabulary, key)
+            found += range(first, bisect_left(self.vocabulary, key + "\U0010ffff", lo=first))
+        return sorted(found, key=lambda number: len(self.vocabulary[number]))
 
     def _frequency(self, number: int) -> int:
         return int(self.offsets[number + 1] - self.offsets[number])

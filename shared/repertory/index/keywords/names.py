@@ -12,8 +12,10 @@ from repertory.index.keywords.typos import OneEdit
 SHORTEST_PREFIX = 3  # characters
 MOST_COMPLETIONS = 20
 
+# How like a name what was typed is. All three are exact as 32-bit numbers.
 EXACT = 1.0
-ONE_EDIT = 0.9
+ONE_EDIT = 0.875
+MOST_BEGUN = 0.75
 
 
 class NameIndex:
@@ -49,17 +51,17 @@ class NameIndex:
     def close(self, typed: str) -> dict[int, float]:
         """The rows of names like the typed one, each with how like it is, 0…1.
 
-        Exact is 1. One edit is a little less, the less so the longer the name. A name that the
-        typed text begins counts by the share of it that was typed.
+        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away; a name that was only begun
+        counts by the share of it that was typed, up to ``MOST_BEGUN``.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
         for name in self._beginning_with(key):
             for row in self._rows[name]:
-                found[row] = len(key) / len(name)
+                found[row] = MOST_BEGUN * len(key) / len(name)
         for name in self._one_edit.near(key):
             for row in self._rows[name]:
-                found[row] = max(found.get(row, 0.0), ONE_EDIT)
+                found[row] = ONE_EDIT
         for row in self._rows.get(key, ()):
             found[row] = EXACT
         return found

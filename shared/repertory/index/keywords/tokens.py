@@ -30,18 +30,23 @@ _stem = Stemmer.Stemmer("english")
 
 def terms(text: str) -> list[str]:
     """Every term of a text, in order, repeats included; stop words are left out."""
-    return [term for word in _WORD.findall(text) for term in _word_terms(word)]
+    return [term for _, term in words(text)]
+
+
+def words(text: str) -> list[tuple[str, str]]:
+    """Every word of a text that is not a stop word, as it is written, with its term."""
+    return [pair for run in _WORD.findall(text) for pair in _words_of(run)]
 
 
 @lru_cache(maxsize=200_000)
-def _word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one run of letters, digits and underscores, which may be an identifier."""
-    found: list[str] = []
-    for part in split_name(word).split():
+def _words_of(run: str) -> tuple[tuple[str, str], ...]:
+    """The words of one run of letters, digits and underscores, which may be an identifier."""
+    found: list[tuple[str, str]] = []
+    for part in split_name(run).split():
         if not part.isascii() and _UNSPACED.search(part):
-            found += _grams(part)
+            found += [(gram, gram) for gram in _grams(part)]
         elif part not in STOP_WORDS and len(part) <= LONGEST_TERM:
-            found.append(_fold(_stem.stemWord(part)))
+            found.append((_fold(part), _fold(_stem.stemWord(part))))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, Implementation
 
 from repertory import __version__
 from repertory.errors import SourceError
-from repertory.sources.mcp.config import ServerConfig, Transport
+from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import MOST_BYTES, MOST_LINES, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams
 from repertory.sources.mcp.variables import Launch, fill_in

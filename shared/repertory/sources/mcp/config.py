@@ -16,35 +16,26 @@ as it was written until the server is launched, so that no secret of the environ
 import json
 import re
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from repertory.errors import ConfigurationError
+from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
 from repertory.sources.structured import Defect, load
 from repertory.sources.text import one_line
 
-DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
 LARGEST_FILE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 LONGEST_NAME = 128  # characters
+MOST_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
-_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)'
+_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _NOT_BLANK = re.compile(r"[^\n]")
-_OURSELVES = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
-
-
-class Transport(StrEnum):
-    """How a server is spoken to."""
-
-    STDIO = "stdio"
-    HTTP = "http"
-    SSE = "sse"
-
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
@@ -55,50 +46,6 @@ _TRANSPORTS = {
     "streamable_http": Transport.HTTP,
     "sse": Transport.SSE,
 }
-
-
-class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One MCP server as it is configured, variables not yet filled in.
-
-    Attributes:
-        name: The server's name in the configuration.
-        transport: stdio, http (streamable) or sse.
-        command, args, env, cwd: What to start; stdio only. An empty ``cwd`` is the workspace.
-        env_file: A file of ``NAME=value`` lines that ``env`` is laid over.
-        env_names: Variables of our own environment to pass on where they are set.
-        url, headers: What to call; http and sse only.
-        include, exclude: Globs of the names of the tools to take; nothing included is everything.
-        timeout: Seconds to start it and to list all its tools.
-        workspace: The folder that the configuration belongs to.
-        origins: Every file that names the server, the one in force last.
-        fault: Why the entry cannot be used; empty for a good one.
-    """
-
-    name: str
-    transport: Transport = Transport.STDIO
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    env_file: str = ""
-    env_names: tuple[str, ...] = ()
-    cwd: str = ""
-    url: str = ""
-    headers: dict[str, str] = {}
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    timeout: float = DEFAULT_TIMEOUT
-    workspace: str = ""
-    origins: tuple[str, ...] = ()
-    fault: str = ""
-
-    def __repr__(self) -> str:
-        """Without arguments, environment and headers: they may hold secrets."""
-        return f"ServerConfig({self.name!r}, {self.transport.value})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """As ``repr`` has it."""
-        return [("name", self.name), ("transport", self.transport.value)]
-
 
 Scalar = str | int | float | bool | None
 Names = list[str]
@@ -170,8 +117,10 @@ def _read_file(path: Path) -> dict[str, ServerConfig | None]:
     document = _parse(path, text)
     key = next((key for key in _SERVER_TABLES if key in document), "")
     table: object = document.get(key, {})
-    if not isinstance(table, dict):
-        raise ConfigurationError(f"{path}: {key} must hold the servers by name.")
+    if not isinstance(table, dict) or len(table) > MOST_SERVERS:
+        raise ConfigurationError(
+            f"{path}: {key} must hold {MOST_SERVERS:,} servers at most, by name."
+        )
     try:
         rules = msgspec.convert(document.get("mcp", {}), _Rules)
     except msgspec.ValidationError as exc:
@@ -270,11 +219,11 @@ def _transport(path: Path, entry: _Entry) -> Transport:
         if entry.type not in _TRANSPORTS:
             raise ValueError(f"the type {entry.type!r} is not supported; use stdio, http or sse")
         return _TRANSPORTS[entry.type]
-    if entry.command:
+    if entry.command or not (entry.http_url or entry.url):
         return Transport.STDIO
-    if entry.http_url or not entry.url:
-        return Transport.HTTP if entry.http_url else Transport.STDIO
-    return Transport.SSE if path.parent.name == ".gemini" else Transport.HTTP
+    if not entry.http_url and path.parent.name == ".gemini":
+        return Transport.SSE
+    return Transport.HTTP
 
 
 def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
@@ -303,10 +252,3 @@ def _line_of(text: str, name: str) -> int | None:
     start = table.start() if table else 0
     found = re.compile(pattern, re.MULTILINE).search(text, max(0, text.rfind("\n", 0, start)))
     return text.count("\n", 0, found.end()) + 1 if found else None
-
-
-def launches_repertory(server: ServerConfig) -> bool:
-    """Whether a server is this program itself, which must not index itself."""
-    program = re.split(r"[/\\]", server.command)[-1].removesuffix(".exe")
-    line = " ".join((server.command, *server.args))
-    return program == "repertory" or _OURSELVES.search(line) is not None

@@ -17,8 +17,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.config import Transport
 from repertory.sources.mcp.process import run_process
+from repertory.sources.mcp.server import Transport
 from repertory.sources.mcp.traffic import MOST_BYTES, Traffic
 from repertory.sources.mcp.variables import Launch
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 import msgspec
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.config import ServerConfig
+from repertory.sources.mcp.server import ServerConfig
 
 LARGEST_ENV_FILE = 2**20  # bytes
 SHORTEST_SECRET = 4  # characters; shorter values are not secrets, and blanking them ruins messages
@@ -64,13 +64,15 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
         env |= _read_env_file(server, Path(server.workspace, fill(server.env_file)))
     env |= {name: fill(value) for name, value in server.env.items()}
     headers = {name: fill(value) for name, value in server.headers.items()}
-    url = fill(server.url)
+    command, url = fill(server.command), fill(server.url)
+    args = tuple(fill(argument) for argument in server.args)
+    cwd = str(Path(server.workspace, fill(server.cwd)))
     values = {*env.values(), *headers.values(), *_url_secrets(url), *used}
     return Launch(
-        command=fill(server.command),
-        args=tuple(fill(argument) for argument in server.args),
+        command=command,
+        args=args,
         env=env,
-        cwd=str(Path(server.workspace, fill(server.cwd))),
+        cwd=cwd,
         url=url,
         headers=headers,
         secrets=frozenset(

@@ -1,0 +1,219 @@
+"""The vector cache: every vector that was ever computed, by what it was computed from.
+
+Nothing is embedded twice: whatever happens to items, collections and configurations, a text that a
+model has seen has its vector here.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+from filelock import FileLock
+from numpy.typing import NDArray
+
+from repertory.embedding.models import Model
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
+
+Vector = NDArray[np.float32]
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+_CHUNK = 500  # keys of one question
+_PATIENCE = 30.0  # seconds to wait while another process writes
+_OPENING = (
+    "PRAGMA page_size = 8192",  # five vectors of 384 numbers fill one; the default wastes a quarter
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",  # safe from kill -9 at once, from power loss a little later
+    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)",
+)
+# No database, a damaged one, or one with a table of another make.
+_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+
+
+class VectorCache(Protocol):
+    """Vectors by key. Several processes and threads may use one cache at once.
+
+    Every method raises ``StoreError`` when the cache cannot be read or written. What is lost of it
+    costs time and nothing else, so a damaged cache is begun anew instead of failing.
+    """
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+        """The vectors of those keys that are there; repeated keys are allowed."""
+        ...
+
+    def put(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Keep vectors, all or none of them; one that is there already is replaced."""
+        ...
+
+    def count(self) -> int:
+        """The number of vectors."""
+        ...
+
+    def close(self) -> None:
+        """Let go. Closing twice is allowed."""
+        ...
+
+
+def vector_key(model: Model, text: str) -> bytes:
+    """The address of a stored text's vector: SHA-256 over all that the vector depends on.
+
+    Queries are not kept: they carry the model's query prefix, which is not part of the address.
+    """
+    digest = _model_digest(model).copy()
+    digest.update(text.encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+@lru_cache(maxsize=16)
+def _model_digest(model: Model) -> "hashlib._Hash":
+    # JSON holds no NUL, so nothing of a text can be taken for a part of the model.
+    facts = [model.id, model.slug, model.dimension, model.max_tokens, model.pooling]
+    return hashlib.sha256(json.dumps(facts).encode() + b"\0")
+
+
+class SqliteVectorCache:
+    """The cache as one SQLite file, for vectors of one length; what has another is passed over."""
+
+    def __init__(self, path: Path, dimension: int) -> None:
+        """Open the file, or make it and the folders above it.
+
+        Args:
+            path: The file. One that turns out to be corrupt, now or later, is set aside as
+                ``<name>.corrupt-<n>`` with a warning, and a fresh one begun.
+            dimension: The length of the vectors. Several models may share a file.
+
+        Raises:
+            StoreError: It can be neither opened nor made.
+        """
+        self._path = path
+        self._size = 4 * dimension
+        self._lock = threading.Lock()  # a connection serves one thread at a time
+        self._connection: sqlite3.Connection | None = None
+        self._file = 0  # the inode that the connection was opened on
+        self._closed = False
+        self._run(lambda _: None)
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+        """The vectors of those keys that are there; repeated keys are allowed."""
+        return self._run(lambda connection: dict(self._select(connection, keys)))
+
+    def put(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Keep vectors, all or none of them; one that is there already is replaced."""
+        rows = [(key, np.asarray(vector, "<f4").tobytes()) for key, vector in vectors.items()]
+        assert all(len(blob) == self._size for _, blob in rows), "vectors of another model"
+
+        def write(connection: sqlite3.Connection) -> None:
+            with connection:
+                connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+
+        self._run(write)
+
+    def count(self) -> int:
+        """The number of vectors, those of other models included."""
+
+        def ask(connection: sqlite3.Connection) -> int:
+            number: int = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
+            return number
+
+        return self._run(ask)
+
+    def close(self) -> None:
+        """Let go. Closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            self._disconnect()
+
+    def _select(
+        self, connection: sqlite3.Connection, keys: Sequence[bytes]
+    ) -> Iterator[tuple[bytes, Vector]]:
+        for start in range(0, len(keys), _CHUNK):
+            chunk = keys[start : start + _CHUNK]
+            marks = ",".join("?" * len(chunk))
+            query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608  # only marks
+            for key, blob in connection.execute(query, chunk):
+                if len(blob) == self._size:
+                    yield key, np.frombuffer(blob, "<f4").astype(np.float32, copy=False)
+
+    def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do some work on the file; if that finds it corrupt, do it on a fresh one."""
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"The vector cache {self._path} has been closed.")
+            try:
+                with _translated(self._path):
+                    return work(self._connected())
+            except StoreCorruptError as exc:
+                self._disconnect()
+                with _translated(self._path):
+                    self._set_aside(exc)
+                    return work(self._connected())
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.touch()
+            self._file = self._path.stat().st_ino
+            self._connection = sqlite3.connect(
+                self._path, timeout=_PATIENCE, check_same_thread=False
+            )
+            for statement in _OPENING:
+                self._connection.execute(statement)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):  # a corrupt file may fail even here
+                self._connection.close()
+            self._connection = None
+
+    def _set_aside(self, reason: StoreCorruptError) -> None:
+        """Rename the corrupt file, unless another process has done so already."""
+        with FileLock(f"{self._path}.lock", timeout=_PATIENCE):
+            if self._path.exists() and self._path.stat().st_ino != self._file:
+                return
+            aside = next(
+                name
+                for number in count(1)
+                if not (
+                    name := self._path.with_name(f"{self._path.name}.corrupt-{number}")
+                ).exists()
+            )
+            # The log goes first: a fresh file beside an old log would be taken for its own.
+            for suffix in ("-wal", "-shm", ""):
+                with contextlib.suppress(FileNotFoundError):
+                    Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
+        _log.warning("%s It was set aside as %s, and a fresh one was begun.", reason, aside)
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn what SQLite and the file system raise into our own errors."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        code = getattr(exc, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its details
+        if code in _CORRUPT:
+            raise StoreCorruptError(f"The vector cache {path} is corrupt ({exc}).") from exc
+        if code == sqlite3.SQLITE_FULL:
+            raise StoreError(f"The disk of {path} is full: make room and try again.") from exc
+        if code == sqlite3.SQLITE_BUSY:
+            raise StoreBusyError(f"Another process keeps on writing {path}: try again.") from exc
+        raise StoreError(
+            f"The vector cache {path} cannot be used ({exc}): "
+            "make its directory writable, or choose another data directory."
+        ) from exc
+    except OSError as exc:
+        raise StoreError(
+            f"The vector cache {path} cannot be used ({exc.strerror or exc}): "
+            "make its directory writable, or choose another data directory."
+        ) from exc

@@ -1,0 +1,131 @@
+"""The documents of a project, and the Markdown they begin with."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Kind
+from repertory.sources.documents import Documents
+from repertory.sources.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.source import Scan
+
+
+def write(path: Path, text: str = "Some words.") -> None:
+    """Make a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def scan(root: Path) -> Scan:
+    """What a document source named ``docs`` finds."""
+    return Documents(name="docs", path=root).scan()
+
+
+def places(root: Path) -> list[str]:
+    """The ids without the source's name."""
+    return [item.id.removeprefix("docs/") for item in scan(root).items]
+
+
+def test_a_document_becomes_an_item(tmp_path: Path) -> None:
+    """Title, synopsis and content, from the text itself."""
+    write(tmp_path / "guide" / "setup.md", "# Set up\n\nHow to\nbegin.\n\n## Next\n\nMore.")
+    [item] = scan(tmp_path).items
+    assert (item.id, item.kind) == ("docs/guide/setup.md", Kind.DOCUMENT)
+    assert (item.name, item.description) == ("Set up", "How to begin.")
+    assert item.body.endswith("More.")
+    assert item.path == str(tmp_path / "guide/setup.md")
+
+
+@pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
+def test_front_matter_says_title_and_synopsis_first(tmp_path: Path, key: str) -> None:
+    """What the author wrote there goes before the text; the rest is kept."""
+    write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
+    [item] = scan(tmp_path).items
+    assert (item.name, item.description, item.tags) == ("T", "S", ("x",))
+    assert item.extra["owner"] == "o"
+
+
+def test_a_document_without_heading_goes_by_its_file(tmp_path: Path) -> None:
+    """Plain text has no title of its own."""
+    write(tmp_path / "notes.txt", "First things first.")
+    assert scan(tmp_path).items[0].name == "notes.txt"
+
+
+def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
+    """A rule at the top is no reason to lose a document."""
+    write(tmp_path / "a.md", "---\n\nA text that begins with a rule.\n")
+    found = scan(tmp_path)
+    assert found.items[0].description == "A text that begins with a rule."
+    assert [problem.severity for problem in found.problems] == ["warning"]
+
+
+def test_only_documents_are_found(tmp_path: Path) -> None:
+    """Prose, but no code, no skills with what lies beside them, no NeuroScript, nothing hidden."""
+    for place in ("a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"):
+        write(tmp_path / place)
+    for place in ("g.py", "h.ns.txt", "s/SKILL.md", "s/references/r.md", ".h/i.md", ".j.md"):
+        write(tmp_path / place)
+    assert places(tmp_path) == ["a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"]
+
+
+def test_gitignore_files_are_honoured(tmp_path: Path) -> None:
+    """Nested ones for what is below them, the nearest verdict last, broken patterns for nothing."""
+    write(tmp_path / ".gitignore", "build/\n*.log.md\n/top.md\n[z-a]\n!\ndocs/**/draft.md\n")
+    write(tmp_path / "docs" / ".gitignore", "!keep.log.md\nlocal.md\n")
+    kept = ["a.md", "docs/a/top.md", "docs/keep.log.md", "local.md"]
+    ignored = ["build/x.md", "docs/build/y.md", "b.log.md", "top.md", "docs/local.md"]
+    for place in [*kept, *ignored, "docs/a/draft.md"]:
+        write(tmp_path / place)
+    assert places(tmp_path) == kept
+
+
+def test_a_changed_gitignore_counts_at_the_next_scan(tmp_path: Path) -> None:
+    """Nothing of it is remembered."""
+    write(tmp_path / "a.md")
+    source = Documents(name="docs", path=tmp_path)
+    assert len(source.scan().items) == 1
+    write(tmp_path / ".gitignore", "*.md")
+    assert source.scan().items == []
+
+
+def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> None:
+    """A hostile pattern neither hangs the scan nor ignores anything."""
+    write(tmp_path / ".gitignore", "*a" * 40 + "b\n")
+    write(tmp_path / ("a" * 200 + ".md"))
+    assert len(places(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "heading", "paragraph"),
+    [
+        ("# One ##\n\ntext", "One", "text"),
+        ("One\n===\n\ntext", "One", "text"),
+        ("One\n---\ntext", "One", "text"),
+        ("=====\nOne\n=====\n\ntext", "One", "text"),
+        ("= One\n:toc:\n\ntext", "One", "text"),
+        ("```\n# no\n\nno\n```\n# One\ntext", "One", "text"),
+        ("<p>\n<img>\n</p>\n\n| a |\n|---|\n\n* * *\n\n.. image:: x\n\ntext", "", "text"),
+        ("<!-- one line -->\n\n[a]: http://x\n\ntext", "", "text"),
+        ("", "", ""),
+        ("```\nnever closed", "", ""),
+    ],
+)
+def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:
+    """In Markdown, reStructuredText and AsciiDoc alike."""
+    assert (first_heading(text), first_paragraph(text)) == (heading, paragraph)
+
+
+def test_a_long_paragraph_is_cut_between_words() -> None:
+    """An ellipsis says that more follows."""
+    assert first_paragraph("word " * 200) == "word " * 98 + "word…"
+    assert first_paragraph("x" * 600) == "x" * (PARAGRAPH - 1) + "…"
+
+
+@given(st.text("ab #=-`~\n<>!|*.") | st.text())
+def test_a_paragraph_is_one_line_of_bounded_length(text: str) -> None:
+    """Whatever the text, nothing raises and nothing is long."""
+    paragraph = first_paragraph(text)
+    assert "\n" not in paragraph + first_heading(text)
+    assert len(paragraph) <= PARAGRAPH

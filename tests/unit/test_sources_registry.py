@@ -1,0 +1,68 @@
+"""Sources made from configuration entries."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.errors import ConfigurationError
+from repertory.sources.registry import build
+
+FOLDER_TYPES = [
+    "skills",
+    "python-skills",
+    "markdown-skills",
+    "neuroscript",
+    "documents",
+    "tools",
+]
+
+
+@pytest.mark.parametrize("source_type", FOLDER_TYPES)
+def test_a_folder_is_relative_to_the_configuration(tmp_path: Path, source_type: str) -> None:
+    """The name is the folder's unless another is given."""
+    (tmp_path / "team").mkdir()
+    [source] = build({"type": source_type, "path": "team"}, tmp_path)
+    assert (source.type, source.name) == (source_type, "team")
+    assert source.location == str(tmp_path / "team")
+    [named] = build({"type": source_type, "path": str(tmp_path / "team"), "name": "n"}, Path("/"))
+    assert named.identity() == {**source.identity(), "name": "n"}
+
+
+def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``~`` is the user's own home."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    [source] = build({"type": "skills", "path": "~/skills"}, Path("/elsewhere"))
+    assert source.location == str(tmp_path / "skills")
+
+
+def test_built_in_skills_stand_in_the_entry() -> None:
+    """Names and texts, and no path."""
+    [source] = build({"type": "builtin-skills", "skills": {"hi": "Say hello."}}, Path("/"))
+    assert [item.id for item in source.scan().items] == ["builtin/hi"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ({}, "None"),
+        ({"type": "skils"}, "'skils'"),
+        ({"type": ["skills"]}, "skills"),
+        ({"type": "skills"}, "path"),
+        ({"type": "skills", "path": ""}, "path"),
+        ({"type": "skills", "path": 3}, "3"),
+        ({"type": "skills", "path": "a\0b"}, "path"),
+        ({"type": "skills", "path": ".", "depth": 3}, "'depth'"),
+        ({"type": "skills", "path": ".", "name": "a/b"}, "'a/b'"),
+        ({"type": "skills", "path": ".", "name": " "}, "' '"),
+        ({"type": "skills", "path": ".", "name": 5}, "5"),
+        ({"type": "builtin-skills"}, "skills"),
+        ({"type": "builtin-skills", "skills": {"a": 1}}, "'a'"),
+        ({"type": "builtin-skills", "path": "."}, "'path'"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_name(entry: dict[str, Any], named: str) -> None:
+    """The message names what is wrong in it."""
+    with pytest.raises(ConfigurationError) as refused:
+        build(entry, Path("/"))
+    assert named in str(refused.value)

@@ -1,0 +1,312 @@
+"""Skills of every form: folders, manifests, Markdown, NeuroScript, built in."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.catalogue.item import Kind
+from repertory.sources.builtin_skills import BuiltinSkills
+from repertory.sources.extraction import (
+    extract_builtin_skill_text,
+    extract_markdown_skill_text,
+    extract_python_skill_text,
+)
+from repertory.sources.markdown_skills import MarkdownSkills
+from repertory.sources.neuroscript import NeuroScript
+from repertory.sources.python_skills import PythonSkills
+from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
+from repertory.sources.source import Scan
+
+AREA = """:: version: 1
+DEFINE PROCEDURE CalculateArea(width, height)
+COMMENT:
+    PURPOSE: Calculates the area
+        of a rectangle.
+    INPUTS: - width: number
+            - height: number
+    OUTPUT: number
+    ALGORITHM: Multiply width by height.
+ENDCOMMENT
+RETURN width * height
+END
+
+DEFINE PROCEDURE Bare()
+RETURN 1
+END
+"""
+
+
+def write(path: Path, text: str) -> None:
+    """Make a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def skill(root: Path, folder: str, front: str, body: str = "Do it.") -> None:
+    """Make a ``SKILL.md``."""
+    write(root / folder / "SKILL.md", f"---\n{front}\n---\n{body}")
+
+
+def scan(root: Path) -> Scan:
+    """What a skill source named ``team`` finds."""
+    return SkillFolders(name="team", path=root).scan()
+
+
+def messages(scan: Scan, root: Path) -> list[str]:
+    """The problems, their paths from the root."""
+    return [str(problem).removeprefix(f"{root}/") for problem in scan.problems]
+
+
+def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
+    """Name, description, body, tags and path have their places; the rest is kept as extra."""
+    skill(
+        tmp_path,
+        "office/pdf-forms",
+        "name: pdf-forms\ndescription: Fill\n  PDF forms.\ntags: [pdf]\nlicense: MIT\n"
+        "metadata: {version: '1.0', tags: office}",
+        "# PDF\n\nSteps.\n",
+    )
+    [item] = scan(tmp_path).items
+    assert item.id == "team/office/pdf-forms"
+    assert item.kind is Kind.SKILL
+    assert (item.name, item.source) == ("pdf-forms", "team")
+    assert item.description == "Fill PDF forms."
+    assert item.body == "# PDF\n\nSteps."
+    assert item.tags == ("office", "pdf")
+    assert item.path == str(tmp_path / "office/pdf-forms/SKILL.md")
+    assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
+
+
+def test_a_root_that_is_a_skill_itself_goes_by_its_folder(tmp_path: Path) -> None:
+    """Its id has the folder's name, and skills below it are found too."""
+    skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
+    skill(tmp_path / "solo", "inner", "name: inner\ndescription: d")
+    assert [item.id for item in scan(tmp_path / "solo").items] == ["team/solo", "team/inner"]
+
+
+@pytest.mark.parametrize(
+    ("front", "reason"),
+    [
+        ("name: other\ndescription: d", "The name 'other' is not that of its folder, 'a'"),
+        ("name: Very Bad\ndescription: d", "The name 'Very Bad' is not lower-case"),
+        (f"name: {'x' * 65}\ndescription: d", "The name has 65 characters"),
+        ("description: d", "The skill has no name and goes by its folder's, 'a'"),
+        (f"name: a\ndescription: {'d' * 1025}", "The description has 1,025 characters"),
+        ("name: a\ndescription: Use when: now", "The value of `description` is not valid YAML"),
+    ],
+)
+def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
+    tmp_path: Path, front: str, reason: str
+) -> None:
+    """Lenient loading: the item is there, and one warning says what to mend."""
+    skill(tmp_path, "a", front)
+    found = scan(tmp_path)
+    assert [item.id for item in found.items] == ["team/a"]
+    [problem] = found.problems
+    assert problem.severity == "warning"
+    assert problem.message.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("---\nname: a\n---\nbody", "The skill has no description"),
+        ("---\nname: a\ndescription: [x]\n---\n", "The skill has no description"),
+        ("# Just text", "The skill has no front matter"),
+        ("---\nname: a\ndescription: d", "The front matter is not closed"),
+        ("", "The file is empty"),
+    ],
+)
+def test_a_broken_skill_is_quarantined_and_counts_as_unread(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    """It is an error, the rest is there, and what was indexed of it is kept."""
+    skill(tmp_path, "good", "name: good\ndescription: d")
+    write(tmp_path / "a" / "SKILL.md", text)
+    found = scan(tmp_path)
+    assert [item.name for item in found.items] == ["good"]
+    assert [problem.severity for problem in found.problems] == ["error"]
+    assert found.problems[0].message.startswith(reason)
+    assert found.unread == {"team/a"}
+    assert found.keeps("team/a")
+    assert not found.keeps("team/gone")
+
+
+def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
+    """A ``SKILL.md`` that is a folder hangs nothing and hides nothing."""
+    (tmp_path / "a" / "SKILL.md").mkdir(parents=True)
+    found = scan(tmp_path)
+    assert found.unread == {"team/a"}
+    assert messages(found, tmp_path)[0].startswith("a/SKILL.md: This is not a plain file")
+
+
+@pytest.mark.parametrize("front", ["disable-model-invocation: true", "metadata: {internal: true}"])
+def test_a_hidden_skill_is_hidden_entirely(tmp_path: Path, front: str) -> None:
+    """No item, no problem, and nothing that would keep it indexed."""
+    skill(tmp_path, "a", f"name: a\ndescription: d\n{front}")
+    assert scan(tmp_path) == Scan(items=[])
+
+
+def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:
+    """Shadowing is shown, never swallowed."""
+    skill(tmp_path, "one/review", "name: review\ndescription: a")
+    skill(tmp_path, "two/review", "name: review\ndescription: b")
+    found = scan(tmp_path)
+    assert [item.id for item in found.items] == ["team/one/review", "team/two/review"]
+    [problem] = found.problems
+    assert problem.item == "team/two/review"
+    assert "shadowed by team/one/review" in problem.message
+
+
+def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
+    """A root that is a skill, with a folder of its own name inside."""
+    skill(tmp_path / "pdf", ".", "name: pdf\ndescription: a")
+    skill(tmp_path / "pdf", "pdf", "name: pdf\ndescription: b")
+    found = scan(tmp_path / "pdf")
+    assert [item.description for item in found.items] == ["a"]
+    assert found.problems[0].severity == "error"
+
+
+def test_a_text_of_escapes_gets_into_no_name(tmp_path: Path) -> None:
+    """Neither raw control characters nor escaped ones reach a terminal."""
+    skill(tmp_path, "a", 'name: a\ndescription: "\\x1b[31mred\\nline"')
+    assert scan(tmp_path).items[0].description == "[31mred line"
+
+
+def test_the_known_roots_are_relative_and_different() -> None:
+    """The root that hosts share comes first."""
+    for roots in (PROJECT_ROOTS, HOME_ROOTS):
+        assert roots[0] == ".agents/skills"
+        assert len(set(roots)) == len(roots)
+        assert not any(root.startswith("/") or ".." in root for root in roots)
+
+
+@pytest.mark.parametrize(
+    ("filename", "text"),
+    [
+        ("skill.json", '{"name": "Mail", "description": "Send it.", "tags": "a,b", "inputs": {}}'),
+        ("manifest.toml", 'name="Mail"\ndescription="Send it."\ntags=["a","b"]\n[inputs]'),
+        ("skill.yml", "name: Mail\ndescription: Send it.\ntags: [b, a]\ninputs: {}"),
+    ],
+)
+def test_a_manifest_becomes_an_item(tmp_path: Path, filename: str, text: str) -> None:
+    """JSON, TOML and YAML say the same, and what is unknown is kept."""
+    write(tmp_path / "mail" / filename, text)
+    write(tmp_path / "mail" / "__init__.py", "raise SystemExit('never run')")
+    [item] = PythonSkills(name="py", path=tmp_path).scan().items
+    assert (item.id, item.name, item.description) == ("py/mail", "Mail", "Send it.")
+    assert item.tags == ("a", "b")
+    assert item.extra == {"inputs": {}}
+
+
+def test_one_manifest_of_a_folder_counts(tmp_path: Path) -> None:
+    """The skill's own goes before a manifest of something else."""
+    write(tmp_path / "a" / "manifest.json", '{"name": "web app", "description": "no"}')
+    write(tmp_path / "a" / "skill.yaml", "description: yes")
+    [item] = PythonSkills(name="py", path=tmp_path).scan().items
+    assert (item.name, item.description) == ("a", "yes")
+
+
+@pytest.mark.parametrize("text", ['{"name": 1,}', "[]", '{"name": "a"}', "3"])
+def test_a_broken_manifest_is_quarantined(tmp_path: Path, text: str) -> None:
+    """Malformed, no mapping, no description: an error, and the skill counts as unread."""
+    write(tmp_path / "a" / "skill.json", text)
+    found = PythonSkills(name="py", path=tmp_path).scan()
+    assert (found.items, found.unread) == ([], {"py/a"})
+    assert found.problems[0].severity == "error"
+
+
+def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
+    """The description is the first paragraph, headings and badges passed over."""
+    write(
+        tmp_path / "team" / "deploy-app.md",
+        "# Deploy\n\n[![badge](x)](y)\n\n<!-- a\n\nnote -->\n\nRoll out\nthe app.\n\nMore.",
+    )
+    write(tmp_path / "SKILL.md", "not mine")
+    [item] = MarkdownSkills(name="md", path=tmp_path).scan().items
+    assert (item.id, item.name) == ("md/team/deploy-app", "deploy-app")
+    assert item.description == "Roll out the app."
+
+
+def test_the_front_matter_of_a_markdown_skill_goes_first(tmp_path: Path) -> None:
+    """Name and description as its author says them there."""
+    write(tmp_path / "a.md", "---\nname: Roll Out\ndescription: Ship it.\n---\nBody.")
+    [item] = MarkdownSkills(name="md", path=tmp_path).scan().items
+    assert (item.name, item.description, item.body) == ("Roll Out", "Ship it.", "Body.")
+
+
+def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path: Path) -> None:
+    """Its name can still be found."""
+    write(tmp_path / "a.md", "# Only a heading")
+    found = MarkdownSkills(name="md", path=tmp_path).scan()
+    assert found.items[0].description == ""
+    assert found.problems[0].severity == "warning"
+
+
+def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -> None:
+    """The purpose describes it, and the rest of its comment and code is the body."""
+    write(tmp_path / "geometry" / "area.ns.txt", AREA)
+    found = NeuroScript(name="ns", path=tmp_path).scan()
+    area, bare = found.items
+    assert area.id == "ns/geometry/area/CalculateArea"
+    assert area.description == "Calculates the area of a rectangle."
+    assert area.extra == {"arguments": ["width", "height"]}
+    assert area.body.startswith("CalculateArea(width, height)\n\n## Inputs\n\n- width: number")
+    assert "## Algorithm\n\nMultiply width by height." in area.body
+    assert area.body.endswith("RETURN width * height\nEND\n```")
+    assert (bare.name, bare.description) == ("Bare", "")
+    assert messages(found, tmp_path) == [
+        "geometry/area.ns.txt:14: Bare has no PURPOSE; say in its COMMENT block what it does."
+    ]
+
+
+def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:
+    """It is an error with its line; what was indexed of the file is kept."""
+    open_comment = "DEFINE PROCEDURE Broken(a)\nCOMMENT:\nPURPOSE: x\nEND\n"
+    write(tmp_path / "a.ns.txt", open_comment + AREA)
+    found = NeuroScript(name="ns", path=tmp_path).scan()
+    assert [item.name for item in found.items] == ["CalculateArea", "Bare"]
+    assert (found.problems[0].severity, found.problems[0].line) == ("error", 1)
+    assert found.keeps("ns/a/Broken")
+
+
+def test_a_neuroscript_file_without_procedures_is_reported(tmp_path: Path) -> None:
+    """It offers nothing, and says so."""
+    write(tmp_path / "a.ns.txt", "EMIT 1")
+    found = NeuroScript(name="ns", path=tmp_path).scan()
+    assert (found.items, found.unread) == ([], frozenset())
+    assert "defines no procedure" in found.problems[0].message
+
+
+def test_built_in_skills_are_described_by_their_beginning() -> None:
+    """The first 500 characters, and an empty text is left out with an error."""
+    found = BuiltinSkills(skills={"b": "x" * 600, "a": "Say hello.", "c": " "}).scan()
+    assert [item.id for item in found.items] == ["builtin/a", "builtin/b"]
+    assert found.items[1].description == "x" * 500
+    assert found.items[1].body == "x" * 600
+    assert [problem.item for problem in found.problems] == ["builtin/c"]
+
+
+def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
+    """Its name and description; None without a good manifest or outside the folder."""
+    write(tmp_path / "skills" / "mail" / "skill.json", '{"name": "Mail", "description": "Send."}')
+    write(tmp_path / "skills" / "bad" / "skill.json", "{")
+    write(tmp_path / "skills" / "bare" / "main.py", "")
+    write(tmp_path / "secret" / "skill.json", '{"name": "S", "description": "s"}')
+    (tmp_path / "skills" / "link").symlink_to(tmp_path / "secret")
+    root = tmp_path / "skills"
+    assert extract_python_skill_text(root, "mail") == ("Mail", "Send.")
+    for skill_id in ("bad", "bare", "missing", "link", "../secret", "", ".", "a\0b"):
+        assert extract_python_skill_text(root, skill_id) is None
+
+
+def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
+    """Its name from the file and its first paragraph; None when it cannot be read."""
+    write(tmp_path / "greet.md", "# Greet\n\nSay hello\nnicely.\n\nThen stop.")
+    assert extract_markdown_skill_text(tmp_path / "greet.md") == ("greet", "Say hello nicely.")
+    assert extract_markdown_skill_text(tmp_path / "missing.md") is None
+
+
+def test_the_text_of_a_built_in_skill_is_extracted() -> None:
+    """Its name and the first 500 characters."""
+    assert extract_builtin_skill_text("a", "x" * 501) == ("a", "x" * 500)

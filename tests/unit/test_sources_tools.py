@@ -1,0 +1,231 @@
+"""Tools from lists that servers gave or files hold, good and bad."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import SourceError
+from repertory.sources.json_schema import schema_defect
+from repertory.sources.source import Problem
+from repertory.sources.tool_files import ToolFiles
+from repertory.sources.tools import LONGEST_DESCRIPTION, MOST_TOOLS, tool_items
+
+OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+def items(*tools: object) -> tuple[list[Item], list[Problem]]:
+    """What becomes of the tools of a server named ``files``."""
+    return tool_items("files", "config", tools, "origin")
+
+
+def test_a_tool_becomes_an_item() -> None:
+    """Every field has its place, and what is unknown is kept as extra."""
+    raw = {
+        "name": "read_file",
+        "title": "Read",
+        "description": " Reads a file. ",
+        "inputSchema": OBJECT,
+        "outputSchema": {"type": "object"},
+        "annotations": {"readOnlyHint": True},
+        "_meta": {"x": 1},
+    }
+    [item], problems = items(raw)
+    assert problems == []
+    assert (item.id, item.kind, item.server) == ("files__read_file", Kind.TOOL, "files")
+    assert (item.source, item.path) == ("config", "origin")
+    assert item.description == "Reads a file."
+    assert (item.input_schema, item.output_schema) == (OBJECT, {"type": "object"})
+    assert item.extra == {
+        "title": "Read", "annotations": {"readOnlyHint": True}, "_meta": {"x": 1}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", [None, 3, [], {}, {"name": ""}, {"name": 1}, {"name": "x" * 129}])
+def test_a_tool_without_a_usable_name_is_left_out_alone(raw: object) -> None:
+    """The next one is there all the same, and the problem says which it was."""
+    [item], [problem] = items(raw, {"name": "good"})
+    assert item.name == "good"
+    assert problem.severity == "error"
+    assert problem.message.startswith("Tool 1 of the server files")
+
+
+def deep(levels: int) -> dict[str, Any]:
+    """A valid schema nested so deep."""
+    schema: dict[str, Any] = {}
+    for _ in range(levels):
+        schema = {"items": schema}
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (None, "it is not an object"),
+        ("text", "it is not an object"),
+        ({"type": "objekt"}, "$.type"),
+        ({"type": "object", "properties": {"a": {"type": 5}}}, "$.properties.a.type"),
+        ({"type": "object", "required": "a"}, "$.required"),
+        ({"$schema": 7}, "$.$schema"),
+        (deep(40), None),
+        (deep(60) | {"$id": "slow:way"}, None),
+        (deep(500), "nested too deeply"),
+        ({"description": "x" * (1 << 20)}, "over the limit"),
+    ],
+)
+@pytest.mark.parametrize("key", ["inputSchema", "outputSchema"])
+def test_a_bad_schema_is_dropped_and_the_tool_stays(
+    key: str, schema: object, reason: str | None
+) -> None:
+    """The tool is found by its name and description; the warning has the JSON path."""
+    [item], problems = items({"name": "a", key: schema})
+    assert (item.input_schema or item.output_schema) == (None if reason else schema)
+    assert [problem.severity for problem in problems] == (["warning"] if reason else [])
+    assert all(str(reason) in problem.message and key in problem.message for problem in problems)
+
+
+def test_control_characters_are_stripped_with_a_warning() -> None:
+    """In names, descriptions and everything below them."""
+    raw = {
+        "name": "re\x1b[0mad\n",
+        "description": "a\x07b\ud800\nc",
+        "inputSchema": {"description": "x\x1by"},
+        "t\x00": ["\x9b1m"],
+    }
+    [item], [problem] = items(raw)
+    assert (item.name, item.description) == ("re[0mad", "ab\nc")
+    assert item.input_schema == {"description": "xy"}
+    assert item.extra == {"t": ["1m"]}
+    assert "control characters" in problem.message
+    item.metadata_hash()
+
+
+def test_a_huge_description_is_cut_and_huge_extras_are_left_out() -> None:
+    """Sizes are bounded, each with a warning."""
+    [item], problems = items({"name": "a", "description": "d" * 30_000, "icons": "i" * 100_000})
+    assert len(item.description) == LONGEST_DESCRIPTION
+    assert item.extra == {}
+    assert len(problems) == 2
+
+
+def test_of_two_tools_of_one_name_the_first_stays() -> None:
+    """The second is reported."""
+    [item], [problem] = items({"name": "a", "description": "1"}, {"name": "a", "description": "2"})
+    assert item.description == "1"
+    assert (problem.severity, problem.item) == ("warning", "files__a")
+
+
+def test_a_flood_of_tools_is_cut() -> None:
+    """Ten thousand are taken; the rest is counted."""
+    found, [problem] = items(*({"name": f"t{number}"} for number in range(MOST_TOOLS + 5)))
+    assert len(found) == MOST_TOOLS
+    assert "10,005 tools" in problem.message
+
+
+_keywords = st.sampled_from(
+    [
+        *("$schema", "$ref", "$id", "type", "properties", "required", "items", "enum", "anyOf"),
+        *("minimum", "minLength", "uniqueItems", "title", "default", "additionalProperties"),
+        *("examples", "prefixItems", "pattern", "contains", "not", "if", "x-own"),
+    ]
+)
+_schemas: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.sampled_from(["object", "string", "a", "http://json-schema.org/draft-07/schema#", 1.5]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keywords, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(_keywords, _schemas, max_size=4))
+@example({"type": ["string", "string"]})
+@example({"required": ["a", "a"]})
+@example({"properties": {"type": {"minLength": True}}})
+def test_the_quick_judgement_of_a_schema_is_the_meta_schemas(schema: dict[str, Any]) -> None:
+    """Whatever is said of a schema is what the full check by its draft says."""
+    draft = jsonschema.Draft202012Validator
+    if isinstance(schema.get("$schema", ""), str):
+        draft = jsonschema.validators.validator_for(schema, default=draft)
+    try:
+        draft.check_schema(schema, format_checker=None)
+        valid = True
+    except jsonschema.SchemaError:
+        valid = False
+    assert (schema_defect(schema) is None) == valid
+
+
+def write(path: Path, value: object) -> Path:
+    """Make a JSON file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("value", "tool_id"),
+    [
+        ({"tools": [{"name": "t"}]}, "stem__t"),
+        ([{"name": "t", "inputSchema": {}}], "stem__t"),
+        ({"server": "s", "tools": [{"name": "t"}]}, "s__t"),
+        ({"name": "n", "tools": [{"name": "t"}]}, "n__t"),
+        ({"serverInfo": {"name": "i"}, "tools": [{"name": "t"}]}, "i__t"),
+        ({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "t"}]}}, "stem__t"),
+    ],
+)
+def test_a_list_of_tools_is_known_in_every_wrapping(
+    tmp_path: Path, value: object, tool_id: str
+) -> None:
+    """The server goes by the file's own word, else by the file's name; file or folder alike."""
+    path = write(tmp_path / "stem.json", value)
+    for root in (path, tmp_path):
+        assert [item.id for item in ToolFiles(name="x", path=root).scan().items] == [tool_id]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"name": "pkg", "version": "1"},
+        [{"name": "Ann", "age": 3}],
+        {"tools": ["ruff"]},
+        [],
+        "// comments\n{}",
+        "1",
+    ],
+)
+def test_other_json_is_passed_over_in_a_folder_and_refused_by_name(
+    tmp_path: Path, value: object
+) -> None:
+    """A folder may hold whatever; a file that was named should be what it was named for."""
+    path = write(tmp_path / "a.json", value)
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert (found.items, found.problems, found.unread_under) == ([], [], ())
+    with pytest.raises(SourceError, match=r"a\.json"):
+        ToolFiles(name="x", path=path).scan()
+
+
+def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None:
+    """What it offered is unknown, so everything of the source is kept until it is mended."""
+    write(tmp_path / "good.json", {"tools": [{"name": "t"}]})
+    write(tmp_path / "half.json", '{"server": "other",\n "tools": [{"name"')
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert [item.id for item in found.items] == ["good__t"]
+    assert [(problem.severity, problem.line) for problem in found.problems] == [("error", 2)]
+    assert found.keeps("other__tool")
+
+
+def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
+    """A tool that both list is kept once, and the second file is told of the first."""
+    write(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})
+    write(tmp_path / "b.json", {"server": "s", "tools": [{"name": "t"}, {"name": "v"}]})
+    found = ToolFiles(name="x", path=tmp_path).scan()
+    assert [item.id for item in found.items] == ["s__t", "s__u", "s__v"]
+    [problem] = found.problems
+    assert problem.path.endswith("b.json")
+    assert "a.json" in problem.message
