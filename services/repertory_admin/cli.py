@@ -1,5 +1,54 @@
-"""The command line (being built)."""
+"""The entry point: all commands, and the one place where an error becomes a line and a code."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from repertory.errors import RepertoryError
+from repertory_admin import terminal
+from repertory_admin.app import app
+from repertory_admin.commands import (  # noqa: F401 - each adds its commands to the application
+    config,
+    doctor,
+    evaluate,
+    index,
+    init,
+    items,
+    search,
+    stats,
+)
+from repertory_admin.exits import ExitCode, code_of
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from repertory import __version__  # noqa: PLC0415 - only if asked
+
+        terminal.say(f"repertory {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback has done it
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def cli() -> None:
-    """Run the command line."""
+    """Run the command line; an error becomes one line on stderr and an exit code."""
+    terminal.prepare()
+    try:
+        app(prog_name="repertory")
+    except RepertoryError as error:
+        terminal.warn(str(error))
+        sys.exit(code_of(error))
+    except Exception as error:  # the boundary: nobody meets a traceback unasked
+        if terminal.is_verbose():
+            raise
+        terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")
+        sys.exit(ExitCode.DEFECT)

@@ -144,7 +144,9 @@ class Repertory:
         engine = load_engine(
             values.model, values.device, data, progress=self._download, warn=notices.append
         )
-        with contextlib.closing(SqliteVectorCache(data / "vectors.sqlite", engine.model.dimension)) as cache:
+        with contextlib.closing(
+            SqliteVectorCache(data / "vectors.sqlite", engine.model.dimension)
+        ) as cache:
             indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
             last = self.workspace.pointer()
             before = {source.name: source.seen for source in last.report.sources} if last else {}

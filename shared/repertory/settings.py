@@ -124,10 +124,12 @@ def load(
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
+    base = directory
     for path in (user_file, file):
         if path is not None and path.is_file():
             document = _read(path)
-            sources = tuple(document.pop("sources", sources))
+            if "sources" in document:
+                sources, base = _sources(document.pop("sources"), path), path.parent
             for field, value in _flatten(document, path).items():
                 given[field], origins[field] = value, str(path)
     for setting in SETTINGS:
@@ -143,7 +145,7 @@ def load(
         values=_convert(given, origins),
         origins=origins,
         sources=sources,
-        base=file.parent if file and sources else directory,
+        base=base,
         file=file,
         named=bool(named),
         mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
@@ -164,6 +166,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML: {error}.") from error
+
+
+def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
+    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        return tuple(value)
+    raise ConfigurationError(
+        f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
+    )
 
 
 def _flatten(document: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -112,6 +112,15 @@ def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Pa
         download(tmp_path)
 
 
+def test_a_data_directory_that_cannot_be_written_is_an_error(
+    hub: HubServer, tmp_path: Path
+) -> None:
+    """It is told like any other reason why the weights are not to be had."""
+    (tmp_path / "data").write_text("a file where the folder should be")
+    with pytest.raises(WeightsUnavailableError, match="Not a directory"):
+        download(tmp_path)
+
+
 def test_the_default_model_is_replaced_while_the_hub_is_away(
     hub: HubServer, tmp_path: Path
 ) -> None:

@@ -33,6 +33,12 @@ def test_a_folder_named_like_a_model_of_the_table_holds_it(tmp_path: Path, name:
     assert describe(write_model(tmp_path / name), DIGEST) is BGE_SMALL
 
 
+def test_a_folder_within_one_named_like_a_model_is_not_that_model(tmp_path: Path) -> None:
+    """Only the folder's own name tells."""
+    folder = write_model(tmp_path / "bge-small-en-v1.5" / "tuned" / "second")
+    assert describe(folder, DIGEST).id == "second@abababababab"
+
+
 def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_path: Path) -> None:
     """A pooling other than the table's makes it another model, which keeps the family's prefix."""
     model = describe(write_model(tmp_path / "bge-small-en-v1.5", pooling="mean_tokens"), DIGEST)

@@ -212,7 +212,8 @@ def test_a_broken_manifest_is_quarantined(tmp_path: Path, text: str) -> None:
     """Malformed, no mapping, no description: an error, and the skill counts as unread."""
     write(tmp_path / "a" / "skill.json", text)
     found = PythonSkills(name="py", path=tmp_path).scan()
-    assert (found.items, found.unread) == ([], {"py/a"})
+    assert found.items == []
+    assert found.unread == {"py/a"}
     assert found.problems[0].severity == "error"
 
 

@@ -150,7 +150,7 @@ _schemas: st.SearchStrategy[Any] = st.recursive(
 @example({"properties": {"type": {"minLength": True}}})
 def test_the_quick_judgement_of_a_schema_is_the_meta_schemas(schema: dict[str, Any]) -> None:
     """Whatever is said of a schema is what the full check by its draft says."""
-    draft = jsonschema.Draft202012Validator
+    draft: Any = jsonschema.Draft202012Validator
     if isinstance(schema.get("$schema", ""), str):
         draft = jsonschema.validators.validator_for(schema, default=draft)
     try:

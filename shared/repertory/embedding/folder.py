@@ -132,22 +132,27 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     config = _read(folder / "config.json")
     dimension = _number(folder, config, "hidden_size", "dim", "d_model")
     pooling = _pooling(folder)
-    names = [name.rpartition("--")[2] for name in (folder.name, folder.parent.parent.name)]
-    for name in names:
-        model = known(name)
-        if model and model.dimension == dimension and pooling in (None, model.pooling):
-            return model
-    traces = [*names, str(config.get("_name_or_path", ""))]
-    bge = any(_BGE_ENGLISH.search(trace) for trace in traces)
+    name = _name(folder)
+    model = known(name)
+    if model and model.dimension == dimension and pooling in (None, model.pooling):
+        return model
+    bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
     return Model(
-        id=repository or f"{folder.name}@{digest[:12]}",
-        slug=_slug(names[0]) + (f"-{digest[:8]}" if digest else ""),
+        id=repository or f"{name}@{digest[:12]}",
+        slug=_slug(name) + (f"-{digest[:8]}" if digest else ""),
         dimension=dimension,
         max_tokens=_max_tokens(folder, config),
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
         calibration=BGE_SMALL.calibration if bge else Calibration(),
     )
+
+
+def _name(folder: Path) -> str:
+    """The model's name without its organisation, as a folder of ours or of the hub's cache has it."""
+    if folder.parent.name == "snapshots":  # models--organisation--name/snapshots/revision
+        folder = folder.parent.parent
+    return folder.name.rpartition("--")[2]
 
 
 def _max_tokens(folder: Path, config: dict[str, Any]) -> int:

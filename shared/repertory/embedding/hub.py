@@ -53,7 +53,7 @@ class _Remote(msgspec.Struct, frozen=True):
 def fetch(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
     """Download a model into a folder of the cache, which has a manifest when all is there.
 
-    What is there already is not downloaded again, and what was cut off is resumed.
+    A file that is there already is not downloaded again, and a body that breaks off is resumed.
 
     Args:
         repository: ``organisation/name``.
@@ -82,9 +82,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Progress | None
         }
     small, large = _choose(repository, form, remote)
     wanted = [*small, *large]
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / ".lock")  # a second process waits, and then finds the files
-    with _translated(repository), _reporting(folder, wanted, progress), lock:
+    with _translated(repository), _locked(folder), _reporting(folder, wanted, progress):
         for file in wanted:
             if file is large[0]:
                 check_architecture(folder)
@@ -139,6 +137,14 @@ def _intact(local: Path, file: _Remote) -> bool:
     content = local.read_bytes()
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     return blob.hexdigest() == file.blob
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a folder alone: a second process waits, and then finds the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        yield
 
 
 @contextmanager

@@ -141,7 +141,7 @@ def _is_complete(folder: Path, form: Format) -> bool:
 def _from_path(folder: Path, form: Format, memory: Path) -> Weights:
     if not folder.is_dir():
         raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
-    folder = folder.resolve()
+    folder = folder.absolute()  # not resolved: the name may tell the model
     file = weights_in(folder, form)
     # The ONNX weights, where there are any, name the model for both engines.
     named = next((folder / n for n in WEIGHTS[Format.ONNX] if (folder / n).is_file()), file)
@@ -172,14 +172,12 @@ def _from_folder(folder: Path, form: Format, origin: Origin, model: Model) -> We
 
 def _from_package(found: packages.Packaged, asked: Model | None, reason: str) -> Weights:
     model = found.package.model
-    notice = (
-        ""
-        if asked == model or asked is None
-        else (
+    notice = ""
+    if asked and asked != model:
+        notice = (
             f"The default model {asked.id} cannot be had ({reason}); {model.id} from the installed "
             f"package {found.package.name} stands in for it."
         )
-    )
     return Weights(
         model=model,
         form=found.package.form,

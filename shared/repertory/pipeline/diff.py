@@ -1,6 +1,6 @@
 """The second stage: what changed, by comparing hashes. Pure: no input or output."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -36,8 +36,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 def diff(
     items: Mapping[str, Item],
     states: Mapping[str, State],
-    failed: Collection[str] = (),
-    unread: Collection[str] = (),
+    keeps: Callable[[State], bool] = lambda state: False,
     prune: bool = False,
 ) -> Changes:
     """Compare what sources offer with what is indexed.
@@ -48,15 +47,14 @@ def diff(
     Args:
         items: What was read, by id.
         states: What is indexed, by id.
-        failed: The names of sources that could not be read at all.
-        unread: The ids of items that could not be read.
+        keeps: Whether an item that was not read may be there all the same.
         prune: Believe a source that is suddenly empty.
     """
     offering = {item.source for item in items.values()}
     emptied = frozenset(
         state.source
         for state in states.values()
-        if state.source not in offering and state.source not in failed and not prune
+        if state.source not in offering and not keeps(state) and not prune
     )
     added, changed, unchanged = [], [], 0
     for item in items.values():
@@ -71,7 +69,7 @@ def diff(
     for state in states.values():
         if state.item in items:
             continue
-        stays = state.source in failed or state.source in emptied or state.item in unread
+        stays = state.source in emptied or keeps(state)
         (kept if stays else removed).append(state.item)
     return Changes(
         added=added,

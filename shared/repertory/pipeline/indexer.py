@@ -116,14 +116,11 @@ class Indexer:
 
     def _carried(self, old: str, scanned: Sequence[Scanned]) -> list[Item]:
         """The old generation's items of sources and files that cannot be read now."""
-        failed = {one.source.name for one in scanned if one.scan is None}
-        unread = {item for one in scanned if one.scan for item in one.scan.unread}
-        if not failed and not unread:
-            return []
+        by_name = {one.source.name: one for one in scanned}
         try:
             with self._store.open(old) as collection:
                 items = (msgspec.convert(record, Item) for record in collection.scan())
-                return [item for item in items if item.source in failed or item.id in unread]
+                return [item for item in items if by_name[item.source].keeps(item.id)]
         except StoreCorruptError as error:
             self._notices.append(f"{error} Nothing could be carried over from it.")
             return []
@@ -141,9 +138,10 @@ class Indexer:
         items, problems = unite(scanned)
         for item in carried:
             items.setdefault(item.id, item)
-        failed = {one.source.name for one in scanned if one.scan is None}
-        unread = {item for one in scanned if one.scan for item in one.scan.unread}
-        changes = diff(items, states, failed, unread, prune=prune)
+        by_name = {one.source.name: one for one in scanned}
+        changes = diff(
+            items, states, lambda state: by_name[state.source].keeps(state.item), prune=prune
+        )
         latest = max((state.revision for state in states.values()), default=0)
         revision = max(latest + 1, time.time_ns() // 1_000_000)
 

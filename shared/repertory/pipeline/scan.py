@@ -21,6 +21,10 @@ class Scanned(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     at: float
 
+    def keeps(self, item_id: str) -> bool:
+        """Whether an item of this source, not read this time, may be there all the same."""
+        return self.scan is None or self.scan.keeps(item_id)
+
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanned]:
     """Scan all sources side by side; one that fails does not hinder the others.

@@ -51,7 +51,7 @@ class Documents(FolderSource):
             return False
         return not os.path.lexists(self.path / place / SKILL_FILE)
 
-    def files(self, files: list[Found]) -> list[Found]:
+    def chosen(self, files: list[Found]) -> list[Found]:
         """The files that are not ignored."""
         return [file for file in files if not self._ignored.ignores(file.place)]
 

@@ -102,7 +102,7 @@ class _Walker:
                 f"There are more than {MOST_FOLDERS:,} folders here, and the rest was not looked "
                 "at; name a smaller folder."
             )
-            self._warn("", message)
+            self.problems.append(error(self._top, message))
             self.unlisted.append("")
         if self._too_deep:
             message = (
@@ -110,7 +110,6 @@ class _Walker:
                 f"{len(self._too_deep) - 1:,} others; make it a source of its own."
             )
             self._warn(min(self._too_deep), message)
-            self.unlisted += self._too_deep
 
     def _list(self, place: str, real: str) -> None:
         try:

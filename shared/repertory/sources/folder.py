@@ -81,7 +81,7 @@ class FolderSource:
         """Take the text of one file apart."""
         raise NotImplementedError
 
-    def files(self, files: list[Found]) -> list[Found]:
+    def chosen(self, files: list[Found]) -> list[Found]:
         """The files to read, of those whose name is wanted."""
         return files
 
@@ -95,7 +95,7 @@ class FolderSource:
         for place in walked.unlisted:
             unread.add(f"{self.name}/{place}")
             unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
-        for file in self.files(walked.files):
+        for file in self.chosen(walked.files):
             text, found = read_text(file.path, self.file_limit)
             reading = Reading(broken=True) if text is None else self.read(file, text)
             problems += found + reading.problems

@@ -37,13 +37,13 @@ class PythonSkills(FolderSource):
         """Whether this is a manifest's name."""
         return filename in MANIFESTS
 
-    def files(self, files: list[Found]) -> list[Found]:
+    def chosen(self, files: list[Found]) -> list[Found]:
         """One manifest for each folder."""
         rank = {name: number for number, name in enumerate(MANIFESTS)}
-        chosen: dict[str, Found] = {}
+        first: dict[str, Found] = {}
         for file in sorted(files, key=lambda file: rank[_split(file.place)[1]]):
-            chosen.setdefault(_split(file.place)[0], file)
-        return sorted(chosen.values())
+            first.setdefault(_split(file.place)[0], file)
+        return sorted(first.values())
 
     def file_id(self, place: str) -> str:
         """The source's name and the skill's folder."""

@@ -1,0 +1,88 @@
+"""A small MCP server over stdio that keeps a team's notes in memory.
+
+A configuration's servers start in the folder it is in, so ``.mcp.json`` names this file relative
+to itself.
+"""
+
+import itertools
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+server = MCPServer("notes", instructions="Notes that the whole team shares.")
+
+Tags = Annotated[list[str], Field(description="Words to file the note under.")]
+Limit = Annotated[int, Field(ge=1, le=100, description="The most notes to return.")]
+NoteId = Annotated[int, Field(ge=1, description="The number that add_note returned.")]
+
+
+@dataclass
+class Note:
+    """One note."""
+
+    id: int
+    text: str
+    tags: list[str]
+    pinned: bool = False
+    written: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+notes: dict[int, Note] = {}
+numbers = itertools.count(1)
+
+
+@server.tool()
+def add_note(
+    text: Annotated[str, Field(min_length=1, description="What to remember.")],
+    tags: Tags | None = None,
+) -> Note:
+    """Write down a note so that the whole team can find it again, and return it with its number."""
+    note = Note(id=next(numbers), text=text, tags=tags or [])
+    notes[note.id] = note
+    return note
+
+
+@server.tool()
+def search_notes(
+    query: Annotated[str, Field(min_length=1, description="Words that the note must hold.")],
+    limit: Limit = 10,
+) -> list[Note]:
+    """Find the team's notes that hold all the words of a query, newest first."""
+    words = query.casefold().split()
+    found = [
+        note
+        for note in notes.values()
+        if all(word in f"{note.text} {' '.join(note.tags)}".casefold() for word in words)
+    ]
+    return found[::-1][:limit]
+
+
+@server.tool()
+def list_notes(
+    tag: Annotated[str, Field(description="Only notes filed under this; empty lists all.")] = "",
+    limit: Limit = 20,
+) -> list[Note]:
+    """List the team's notes, pinned ones first and then the newest."""
+    found = [note for note in notes.values() if not tag or tag in note.tags]
+    return sorted(found, key=lambda note: (note.pinned, note.id), reverse=True)[:limit]
+
+
+@server.tool()
+def pin_note(note_id: NoteId, *, pinned: bool = True) -> Note:
+    """Pin a note to the top of the list, or unpin it."""
+    notes[note_id].pinned = pinned
+    return notes[note_id]
+
+
+@server.tool()
+def forget_note(note_id: NoteId) -> str:
+    """Delete a note for good."""
+    del notes[note_id]
+    return f"Note {note_id} is gone."
+
+
+if __name__ == "__main__":
+    server.run()

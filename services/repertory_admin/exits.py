@@ -1,0 +1,33 @@
+"""The exit codes of the command line, and which error leads to which."""
+
+from enum import IntEnum
+
+from repertory.errors import RepertoryError, SourceError, UsageError
+
+
+class ExitCode(IntEnum):
+    """What a command's end means to the shell."""
+
+    DONE = 0
+    NOT_FOUND = 1
+    USAGE = 2
+    UNREAD = 3
+    NOT_NOW = 4
+    DEFECT = 70
+
+
+MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.NOT_FOUND: "nothing was found, or a check failed",
+    ExitCode.USAGE: "the command or the configuration is wrong",
+    ExitCode.UNREAD: "done, but items or sources could not be read",
+    ExitCode.NOT_NOW: "it cannot be done now: the store or the model cannot be used",
+    ExitCode.DEFECT: "a defect of Repertory itself",
+}
+
+
+def code_of(error: RepertoryError) -> ExitCode:
+    """The exit code of a command that ended in an error."""
+    if isinstance(error, UsageError):
+        return ExitCode.USAGE
+    return ExitCode.UNREAD if isinstance(error, SourceError) else ExitCode.NOT_NOW

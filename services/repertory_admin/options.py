@@ -1,0 +1,92 @@
+"""The options that commands share: one for every setting, made from the table of settings."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from repertory.settings import SETTINGS, Setting, Values
+
+# What was given for each setting, None where nothing was; see ``repertory.settings.load``.
+Flags = dict[str, Any]
+
+PANEL = "Settings"
+STORE = ("data_dir", "model", "qdrant_url", "qdrant_api_key")
+INDEXING = ("device", "mcp_timeout", "no_cache")
+RANKING = ("limit", "threshold", "alpha")
+
+
+class Output(StrEnum):
+    """How a command shows what it found."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option(help="How to show the result.")]
+
+
+def shared_options(fields: Iterable[str]) -> list[inspect.Parameter]:
+    """The options of some settings, and those that every command has."""
+    types = get_type_hints(Values)
+    wanted = {*STORE, *fields}
+    options = {
+        "config": Annotated[
+            Path | None,
+            _option("--config", "The configuration file  [default: the nearest repertory.toml]"),
+        ],
+        "mcp_config": Annotated[
+            list[Path] | None,
+            _option("--mcp-config", "An MCP configuration whose servers may be run; repeatable."),
+        ],
+    }
+    for setting in SETTINGS:
+        if setting.field in wanted:
+            options[setting.field] = Annotated[
+                types[setting.field] | None, _option(setting.flag, _help(setting))
+            ]
+    options["verbose"] = Annotated[
+        bool | None, _option("--verbose", "Say on stderr what is being done.")
+    ]
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in options.items()
+    ]
+
+
+def with_flags(
+    function: Callable[..., None], fields: Iterable[str], begin: Callable[[bool], None]
+) -> Callable[..., None]:
+    """A command with the shared options, which the function gets together as ``flags``.
+
+    Args:
+        function: Takes ``flags`` and its own arguments and options.
+        fields: The settings that have a flag here, besides those that every command has.
+        begin: Told whether to be verbose before the function is called.
+    """
+    shared = shared_options(fields)
+    own = inspect.signature(function).parameters.values()
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "flags"]
+
+    def run(**given: object) -> None:
+        flags = {option.name: given.pop(option.name) for option in shared}
+        begin(bool(flags.pop("verbose")))
+        function(flags=flags, **given)
+
+    run.__doc__ = function.__doc__
+    run.__name__ = function.__name__
+    run.__annotations__ = {p.name: p.annotation for p in (*parameters, *shared)}
+    # What Typer reads the options from; mypy does not know the attribute of functions.
+    run.__signature__ = inspect.Signature([*parameters, *shared])  # type: ignore[attr-defined]
+    return run
+
+
+def _option(flag: str, text: str) -> Any:  # noqa: ANN401 - what typer.Option returns
+    return typer.Option(flag, help=text, rich_help_panel=PANEL, show_default=False)
+
+
+def _help(setting: Setting) -> str:
+    return f"{setting.doc}  [env: {setting.variable}]"

@@ -1,0 +1,168 @@
+"""What goes to the terminal: tables, JSON, notes and the log; nothing in it can steer it.
+
+A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing cut.
+"""
+
+import logging
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Sequence
+from io import TextIOWrapper
+from typing import Any
+
+import msgspec
+
+from repertory.sources.text import clean, one_line
+
+# Marks that make text run the other way, and so can show another text than is there.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_LOG_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+
+# The rich style of a cell, given its text.
+Style = Callable[[str], str]
+
+
+def prepare() -> None:
+    """Make the streams write what they can of any text rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def safe(text: str) -> str:
+    """The text on one line, without what could steer a terminal."""
+    return _DIRECTIONS.sub("", one_line(text))
+
+
+def safe_lines(text: str) -> str:
+    """The text without what could steer a terminal, its lines kept."""
+    return _DIRECTIONS.sub("", clean(text))
+
+
+def say(text: str = "") -> None:
+    """Write lines of the answer."""
+    print(safe_lines(text))  # noqa: T201 - the one place that writes to stdout
+
+
+def warn(text: str) -> None:
+    """Write one line beside the answer, to stderr."""
+    print(f"repertory: {safe(text)}", file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Write what is no warning beside the answer, to stderr."""
+    print(safe_lines(text), file=sys.stderr)
+
+
+def is_terminal() -> bool:
+    """Whether the answer goes to a terminal."""
+    return sys.stdout.isatty()
+
+
+def show_json(value: object) -> None:
+    """Write a value as JSON; structs have their fields in camel case."""
+    say(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
+
+
+def plain(value: object) -> Any:  # noqa: ANN401 - JSON
+    """A value as plain data; structs have their fields in camel case, mappings stay as they are."""
+    if isinstance(value, msgspec.Struct):
+        return {_camel(name): plain(getattr(value, name)) for name in value.__struct_fields__}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    styles: dict[str, Style] | None = None,
+) -> None:
+    """Write a table.
+
+    Args:
+        columns: The headings.
+        rows: One text for each column.
+        right: The columns that are aligned at the right.
+        styles: How to colour the cells of a column.
+    """
+    rows = [[safe(cell) for cell in row] for row in rows]
+    if is_terminal():
+        _show_rich(columns, rows, right, styles or {})
+    else:
+        _show_plain(columns, rows, right)
+
+
+def _show_plain(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
+) -> None:
+    lines = [columns, *rows]
+    widths = [max(_width(line[place]) for line in lines) for place in range(len(columns))]
+    for line in lines:
+        cells = []
+        for cell, width, column in zip(line, widths, columns, strict=True):
+            space = " " * (width - _width(cell))
+            cells.append(space + cell if column in right else cell + space)
+        say("  ".join(cells).rstrip())
+
+
+def _show_rich(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str],
+    styles: dict[str, Style],
+) -> None:
+    from rich import box  # noqa: PLC0415 - a tenth of a second
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    for column in columns:
+        aligned = "right" if column in right else "left"
+        table.add_column(column, justify=aligned, overflow="fold")
+    for row in rows:
+        cells = zip(row, columns, strict=True)
+        # Text, and not a string, in which rich would look for markup.
+        table.add_row(
+            *(Text(cell, styles[name](cell) if name in styles else "") for cell, name in cells)
+        )
+    Console().print(table)
+
+
+def _width(text: str) -> int:
+    """The cells that a text takes in a terminal."""
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(other.title() for other in others)
+
+
+def is_verbose() -> bool:
+    """Whether ``log`` was told so."""
+    return logging.getLogger("repertory").isEnabledFor(logging.DEBUG)
+
+
+def log(verbose: bool) -> None:
+    """Log to stderr, each line a static event and its fields; without ``verbose``, log nothing."""
+    if not verbose:
+        logging.getLogger().addHandler(logging.NullHandler())
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Fields())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    logging.getLogger("repertory").setLevel(logging.DEBUG)
+
+
+class _Fields(logging.Formatter):
+    """``level logger event field=value …``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _LOG_FIELDS]
+        head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
+        return safe(" ".join([head, *fields]))

@@ -1,0 +1,134 @@
+"""What every vector cache does; today there is one adapter, on SQLite."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from repertory.embedding.models import BGE_SMALL, MINILM, Model, Pooling
+from repertory.index.cache import SqliteVectorCache, VectorCache, vector_key
+
+DIMENSION = 4
+ADAPTERS: dict[str, Callable[[Path], VectorCache]] = {
+    "sqlite": lambda directory: SqliteVectorCache(directory / "data" / "vectors.sqlite", DIMENSION),
+}
+
+
+@pytest.fixture(params=sorted(ADAPTERS))
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], VectorCache]:
+    """Opens the same cache again and again."""
+    return lambda: ADAPTERS[request.param](tmp_path)
+
+
+@pytest.fixture
+def cache(opened: Callable[[], VectorCache]) -> Iterator[VectorCache]:
+    """An empty cache."""
+    made = opened()
+    yield made
+    made.close()
+
+
+def key(number: int) -> bytes:
+    """Some address."""
+    return vector_key(MINILM, f"text {number}")
+
+
+def vector(number: float) -> NDArray[np.float32]:
+    """Some vector, told apart by its first number."""
+    return np.array([number, 0.1, -0.2, 1e-8], np.float32)
+
+
+def test_what_was_put_comes_back_bit_by_bit(cache: VectorCache) -> None:
+    """Vectors come back as float32 arrays, exactly; what is not there is left out."""
+    cache.put({key(1): vector(1 / 3), key(2): vector(2)})
+    got = cache.get([key(1), key(3), key(2), key(1)])
+    assert set(got) == {key(1), key(2)}
+    assert got[key(1)].dtype == np.float32
+    assert got[key(1)].tobytes() == vector(1 / 3).tobytes()
+    assert cache.count() == 2
+
+
+def test_nothing_in_nothing_out(cache: VectorCache) -> None:
+    """Empty questions and empty writes are allowed."""
+    cache.put({})
+    assert cache.get([]) == {}
+    assert cache.get([key(1)]) == {}
+    assert cache.count() == 0
+
+
+def test_putting_again_replaces(cache: VectorCache) -> None:
+    """A key has one vector, the last."""
+    cache.put({key(1): vector(1)})
+    cache.put({key(1): vector(2)})
+    assert cache.get([key(1)])[key(1)][0] == 2
+    assert cache.count() == 1
+
+
+def test_many_at_once(cache: VectorCache) -> None:
+    """Any number of keys in one call."""
+    cache.put({key(number): vector(number) for number in range(2_500)})
+    got = cache.get([key(number) for number in range(-10, 2_510)])
+    assert [got[key(number)][0] for number in range(2_500)] == list(range(2_500))
+    assert len(got) == 2_500
+
+
+def test_it_is_kept(opened: Callable[[], VectorCache]) -> None:
+    """What one opening wrote another reads, also at once; closing twice is allowed."""
+    first, second = opened(), opened()
+    first.put({key(1): vector(1)})
+    assert set(second.get([key(1)])) == {key(1)}
+    for one in (first, second, first):
+        one.close()
+    third = opened()
+    assert third.count() == 1
+    third.close()
+
+
+def test_threads_share_it(cache: VectorCache) -> None:
+    """Threads that read and write at once lose nothing."""
+
+    def write(start: int) -> None:
+        for number in range(start, start + 40):
+            cache.put({key(number): vector(number)})
+            assert set(cache.get([key(number)])) == {key(number)}
+
+    threads = [threading.Thread(target=write, args=(40 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cache.count() == 160
+
+
+CHANGED = [
+    msgspec.structs.replace(MINILM, **change)
+    for change in (
+        {"id": "other/all-MiniLM-L6-v2"},
+        {"slug": "other"},
+        {"dimension": 385},
+        {"max_tokens": 255},
+        {"pooling": Pooling.CLS},
+    )
+]
+
+
+@given(text=st.text(alphabet=st.characters(), max_size=20), other=st.text(max_size=20))
+def test_an_address_tells_model_and_text_apart(text: str, other: str) -> None:
+    """The same model and text have the same address; any other model or text has another."""
+    address = vector_key(MINILM, text)
+    assert len(address) == 32
+    assert address == vector_key(msgspec.structs.replace(MINILM), text)
+    assert (address == vector_key(MINILM, other)) == (text == other)
+    models: list[Model] = [BGE_SMALL, *CHANGED]
+    assert len({address, *(vector_key(model, text) for model in models)}) == len(models) + 1
+
+
+def test_an_address_takes_any_text() -> None:
+    """Broken characters and NULs have addresses of their own."""
+    assert len({vector_key(MINILM, text) for text in ("", "\0", "\ud800", "\ufffd")}) == 4

@@ -1,0 +1,244 @@
+"""The embedded store among files and processes: killed, shared, damaged, full, not writable."""
+
+import collections
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
+from repertory.index.edge import EdgeStore
+from tests.support.points import DIMENSION, direction, point
+
+NAME = "repertory_0123456789abcdef_minilm_g1"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EdgeStore:
+    """A store with nothing in it, that does not wait long."""
+    return EdgeStore(tmp_path, patience=0.1)
+
+
+def shard(tmp_path: Path) -> Path:
+    """Where the engine keeps the collection."""
+    return tmp_path / "collections" / NAME
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from repertory.index.edge import EdgeStore
+from tests.support.points import DIMENSION, point
+with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
+    for start in range(0, 1_000_000, 100):
+        collection.upsert([point(str(number)) for number in range(start, start + 100)])
+        print(start + 100, flush=True)
+"""
+
+HOLDER = """
+import sys
+from pathlib import Path
+from repertory.index.edge import EdgeStore
+from tests.support.points import point
+with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
+    collection.upsert([point("before")])
+    print("open", flush=True)
+    sys.stdin.readline()
+    collection.upsert([point("after")])
+    collection.flush()
+"""
+
+
+def child(program: str, *args: object) -> "subprocess.Popen[str]":
+    """A process of its own that runs a program."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, args)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("writes", [1, 7, 40])
+def test_what_was_written_survives_kill_9(store: EdgeStore, tmp_path: Path, writes: int) -> None:
+    """After kill -9 in the midst of writing, all that upsert returned for is there and usable."""
+    store.create(NAME, DIMENSION).close()
+    with child(WRITER, tmp_path, NAME) as writer:
+        assert writer.stdout
+        done = [int(writer.stdout.readline()) for _ in range(writes)][-1]
+        writer.send_signal(signal.SIGKILL)
+    with store.open(NAME) as collection:
+        items = {state.item for state in collection.states()}
+        assert items >= {str(number) for number in range(done)}
+        assert collection.count() == len(items)
+        assert len(collection.search(direction(1), 10)) == 10
+        collection.upsert([point("later")])
+        assert collection.records(["later"])
+
+
+def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_path: Path) -> None:
+    """It is told who holds the collection; the holder's later writes are all kept."""
+    store.create(NAME, DIMENSION).close()
+    with child(HOLDER, tmp_path, NAME) as holder:
+        assert holder.stdout
+        assert holder.stdin
+        assert holder.stdout.readline() == "open\n"
+        for attempt in (store.open, store.drop):
+            with pytest.raises(StoreBusyError, match=f"process {holder.pid} "):
+                attempt(NAME)
+        holder.stdin.write("\n")
+    assert holder.returncode == 0
+    with store.open(NAME) as collection:
+        assert {state.item for state in collection.states()} == {"before", "after"}
+
+
+def test_a_second_opening_in_one_process_is_refused(store: EdgeStore) -> None:
+    """Also one process may open a collection once only; after closing, again."""
+    with store.create(NAME, DIMENSION) as collection:
+        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} "):
+            store.open(NAME)
+        collection.upsert([point("a")])
+    with store.open(NAME) as again:
+        assert again.count() == 1
+
+
+def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
+    """Within its patience, an opening waits until the collection is let go of."""
+    store.create(NAME, DIMENSION).close()
+    with child(HOLDER, tmp_path, NAME) as holder:
+        assert holder.stdout
+        assert holder.stdin
+        holder.stdout.readline()
+        holder.stdin.write("\n")
+        holder.stdin.flush()
+        with EdgeStore(tmp_path, patience=60).open(NAME) as collection:
+            assert collection.count() == 2
+
+
+def test_a_collection_half_made_is_cleared(store: EdgeStore, tmp_path: Path) -> None:
+    """What a crash while creating or dropping left behind is no collection and blocks nothing."""
+    for remains in (f".new-{NAME}", f".old-{NAME}"):
+        (tmp_path / "collections" / remains / "segments").mkdir(parents=True)
+    assert store.collections() == []
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point("a")])
+    assert store.collections() == [NAME]
+    store.drop(NAME)
+    assert [path for path in (tmp_path / "collections").iterdir() if path.is_dir()] == []
+
+
+def empty(path: Path) -> None:
+    """Cut a file to nothing."""
+    path.write_bytes(b"")
+
+
+def garble(path: Path) -> None:
+    """Overwrite the start of a file."""
+    with path.open("r+b") as file:
+        file.write(b"\xff\x00garbage" * 100)
+
+
+def age(path: Path) -> None:
+    """Write the version of an engine that never was."""
+    path.write_text("99.99.99-not-a-version-\u00e4")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "damage"),
+    [
+        ("edge_config.json", garble),
+        ("edge_config.json", empty),
+        ("segments/*/segment.json", garble),
+        ("segments/*/segment.json", Path.unlink),
+        ("segments/*/version.info", empty),
+        ("segments/*/version.info", age),
+        ("segments/*/payload_storage/config.json", garble),
+        ("segments/*/payload_storage/tracker.dat", garble),
+        ("segments/*/payload_storage/page_0.dat", empty),
+        ("segments/*/vector_storage/vectors/chunk_0.mmap", empty),
+        ("segments/*/vector_storage/deleted/status.dat", empty),
+        ("wal/first-index", garble),
+        ("wal/open-1", garble),
+    ],
+)
+def test_a_corrupt_collection_is_an_error_in_words(
+    store: EdgeStore, tmp_path: Path, pattern: str, damage: Callable[[Path], None]
+) -> None:
+    """Whether it shows at once or at the first search: StoreCorruptError, and it can be dropped."""
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point(str(number)) for number in range(300)])
+    damage(next(shard(tmp_path).glob(pattern)))
+    with pytest.raises(StoreCorruptError, match=NAME), store.open(NAME) as collection:  # noqa: PT012  # either may fail
+        collection.search(direction(1), 10)
+        list(collection.scan())
+    store.drop(NAME)
+    with store.create(NAME, DIMENSION) as collection:
+        assert collection.count() == 0
+
+
+def test_an_empty_folder_is_a_corrupt_collection(store: EdgeStore, tmp_path: Path) -> None:
+    """A collection whose files are gone cannot be opened, and can be dropped."""
+    shard(tmp_path).mkdir(parents=True)
+    with pytest.raises(StoreCorruptError, match=NAME):
+        store.open(NAME)
+    store.drop(NAME)
+    assert store.collections() == []
+
+
+def test_a_full_disk_is_an_error_in_words(
+    store: EdgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With next to no room nothing is written, what there is can be read, and nothing is lost."""
+    usage = collections.namedtuple("usage", "total used free")
+    with store.create(NAME, DIMENSION) as collection:
+        collection.upsert([point("a")])
+        with monkeypatch.context() as full:
+            full.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9 - 10**6, 10**6))
+            for write in (
+                lambda: collection.upsert([point("b")]),
+                lambda: collection.delete_items(["a"], 9),
+                collection.optimize,
+                lambda: store.create("other", DIMENSION),
+            ):
+                with pytest.raises(StoreError, match="free"):
+                    write()
+            assert [match.item for match in collection.search(direction(1), 10)] == ["a"]
+        collection.upsert([point("b")])
+    with store.open(NAME) as collection:
+        assert collection.count() == 2
+    assert store.collections() == [NAME]
+
+
+def test_a_data_directory_that_is_a_file_is_an_error_in_words(tmp_path: Path) -> None:
+    """Reading and writing both say what is wrong with the directory."""
+    (tmp_path / "data").write_text("")
+    store = EdgeStore(tmp_path / "data")
+    with pytest.raises(StoreError, match="data"):
+        store.create(NAME, DIMENSION)
+    with pytest.raises(StoreError, match="data"):
+        store.collections()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_data_directory_is_an_error_in_words(store: EdgeStore, tmp_path: Path) -> None:
+    """A directory without permission to write raises StoreError that says so."""
+    store.create(NAME, DIMENSION).close()
+    (tmp_path / "collections").chmod(0o555)
+    for attempt in (lambda: store.create("other", DIMENSION), lambda: store.open(NAME)):
+        with pytest.raises(StoreError, match="cannot be written"):
+            attempt()
+    (tmp_path / "collections").chmod(0o755)
+
+
+def test_an_empty_store_makes_nothing(tmp_path: Path) -> None:
+    """Looking into a store that is not there finds nothing and leaves no directory behind."""
+    store = EdgeStore(tmp_path / "data")
+    assert store.collections() == []
+    assert store.alias("repertory_x") is None
+    store.drop("repertory_x")
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,108 @@
+"""What a Qdrant server's failures are called, and that the stand-in for one is strict."""
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from repertory.errors import StoreError
+from repertory.index.qdrant import QdrantStore
+from tests.support.points import DIMENSION, point
+from tests.support.qdrant_server import QdrantStandIn
+
+
+def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
+    """The message names the server, and neither the user nor the password in its URL."""
+    with QdrantStandIn() as server:
+        url = server.url.replace("//", "//user:secret@")
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        QdrantStore(url).collections()
+    assert server.url in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["", "localhost:6333", "ftp://host", "http://", "http://[x"])
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    """Before anything is sent."""
+    with pytest.raises(StoreError, match="must look like"):
+        QdrantStore(url)
+
+
+def test_a_server_that_goes_away_and_comes_back() -> None:
+    """Each call says that it is gone; a collection that vanished is named."""
+    with QdrantStandIn() as server:
+        store = QdrantStore(server.url)
+        collection = store.create("c", DIMENSION)
+        store.drop("c")
+        with pytest.raises(StoreError, match="no collection c any more"):
+            collection.upsert([point("a")])
+    with pytest.raises(StoreError, match="cannot be reached"):
+        collection.count()
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+def test_a_wrong_key_is_an_error_in_words() -> None:
+    """The message says to check the key, and does not show it."""
+    with QdrantStandIn(api_key="right") as server:
+        assert QdrantStore(server.url, "right").collections() == []
+        with pytest.raises(StoreError, match="API key") as caught:
+            QdrantStore(server.url, "wrong").collections()
+        assert "wrong" not in str(caught.value)
+
+
+def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
+    """Such a server passes over the condition, so nothing is created or opened on it."""
+    with QdrantStandIn(version="1.15.4") as server:
+        store = QdrantStore(server.url)
+        for attempt in (lambda: store.create("c", DIMENSION), lambda: store.open("c")):
+            with pytest.raises(StoreError, match=r"1\.16 or newer"):
+                attempt()
+
+
+def test_indexes_that_an_interrupted_creation_left_out_are_made() -> None:
+    """Opening a collection that somebody made half adds what it lacks."""
+    with QdrantStandIn() as server:
+        QdrantStore(server.url).create("c", DIMENSION)
+        indexed = ask(server.url, "GET", "/collections/c")["result"]["payload_schema"]
+        QdrantStore(server.url).drop("c")
+        ask(server.url, "PUT", "/collections/c", json.loads(PLAIN))
+        QdrantStore(server.url).open("c")
+        again = ask(server.url, "GET", "/collections/c")["result"]["payload_schema"]
+    assert again == indexed
+    assert {"kind", "source", "server", "tags", "item", "revision"} <= set(indexed)
+
+
+PLAIN = """{"vectors": {"size": 4, "distance": "Cosine"}, "hnsw_config": {},
+ "optimizers_config": {}, "quantization_config": {"scalar": {"type": "int8"}}}"""
+
+
+def ask(url: str, method: str, path: str, body: object = None) -> dict[str, dict[str, object]]:
+    """One plain request."""
+    request = urllib.request.Request(
+        url + path, None if body is None else json.dumps(body).encode(), method=method
+    )
+    with urllib.request.urlopen(request) as response:
+        answer: dict[str, dict[str, object]] = json.load(response)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/telemetry", None),
+        ("GET", "/collections?anonymize=true", None),
+        ("PATCH", "/collections/c", None),
+        ("POST", "/collections/c/points/count", {"exact": True, "shard_key": "a"}),
+        ("POST", "/collections/c/points/delete", {"filter": {"should": []}}),
+        ("POST", "/collections/c/points/delete", {"filter": {"must": [{"key": "a"}]}}),
+        ("PUT", "/collections/c/points?wait=false", {"points": []}),
+    ],
+)
+def test_the_stand_in_refuses_what_it_does_not_know(method: str, path: str, body: object) -> None:
+    """A call, a parameter, a field or a condition that is new to it is answered with 501."""
+    with QdrantStandIn() as server:
+        QdrantStore(server.url).create("c", DIMENSION)
+        with pytest.raises(urllib.error.HTTPError, match="501") as caught:
+            ask(server.url, method, path, body)
+        caught.value.close()

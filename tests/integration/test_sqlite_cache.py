@@ -1,0 +1,195 @@
+"""The vector cache among files and processes: killed, damaged, shared, full, not writable."""
+
+import logging
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from repertory.embedding.models import MINILM
+from repertory.errors import StoreError
+from repertory.index.cache import SqliteVectorCache, vector_key
+
+DIMENSION = 384
+
+
+def vectors(start: int, count: int) -> dict[bytes, np.ndarray[tuple[int], np.dtype[np.float32]]]:
+    """Some vectors by their keys."""
+    return {
+        vector_key(MINILM, str(number)): np.full(DIMENSION, number, np.float32)
+        for number in range(start, start + count)
+    }
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the cache is."""
+    return tmp_path / "vectors.sqlite"
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.integration.test_sqlite_cache import DIMENSION, vectors
+from repertory.index.cache import SqliteVectorCache
+cache = SqliteVectorCache(Path(sys.argv[1]), DIMENSION)
+for start in range(int(sys.argv[2]), int(sys.argv[3]), 50):
+    cache.put(vectors(start, 50))
+    print(start + 50, flush=True)
+"""
+
+
+def test_what_was_put_survives_kill_9(path: Path) -> None:
+    """After kill -9 in the midst of writing, every put that had returned is there, whole."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, path, "0", "1000000"], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        assert writer.stdout
+        done = [int(writer.stdout.readline()) for _ in range(20)][-1]
+        writer.send_signal(signal.SIGKILL)
+    cache = SqliteVectorCache(path, DIMENSION)
+    expected = vectors(0, done)
+    got = cache.get(list(expected))
+    assert all(np.array_equal(got[key], vector) for key, vector in expected.items())
+    assert cache.count() % 50 == 0
+    cache.close()
+
+
+def test_processes_write_at_once(path: Path) -> None:
+    """Several processes make one cache and fill it at the same time; nothing is lost."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, str(n * 1_000), str((n + 1) * 1_000)],
+            stdout=subprocess.DEVNULL,
+        )
+        for n in range(4)
+    ]
+    assert [writer.wait() for writer in writers] == [0] * 4
+    cache = SqliteVectorCache(path, DIMENSION)
+    assert cache.count() == 4_000
+    cache.close()
+
+
+def damaged(path: Path, how: str) -> None:
+    """Make a cache of 2,000 vectors and damage its file."""
+    cache = SqliteVectorCache(path, DIMENSION)
+    cache.put(vectors(0, 2_000))
+    cache.close()
+    content = path.read_bytes()
+    if how == "garbage":
+        path.write_bytes(os.urandom(5_000))
+    elif how == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "holes":
+        path.write_bytes(content[:16_384] + os.urandom(len(content) - 16_384))
+    else:
+        path.unlink()
+        with sqlite3.connect(path) as other:
+            other.execute("CREATE TABLE vectors (something_else)")
+        other.close()
+
+
+@pytest.mark.parametrize("how", ["garbage", "cut", "holes", "other"])
+def test_a_corrupt_file_is_set_aside(
+    path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is renamed with a warning that says where, and a fresh one takes its place."""
+    damaged(path, how)
+    with caplog.at_level(logging.WARNING):
+        cache = SqliteVectorCache(path, DIMENSION)
+        keys = list(vectors(0, 2_000))
+        got = cache.get(keys)
+        assert all(np.array_equal(got.get(key, v), v) for key, v in vectors(0, 2_000).items())
+        cache.put(vectors(0, 2_000))
+        assert len(cache.get(keys)) == 2_000
+        assert cache.count() == 2_000
+        cache.close()
+    assert [name.name for name in path.parent.glob("*.corrupt-1")] == ["vectors.sqlite.corrupt-1"]
+    assert "vectors.sqlite.corrupt-1" in caplog.text
+    damaged(path, "garbage")
+    SqliteVectorCache(path, DIMENSION).close()
+    assert (path.parent / "vectors.sqlite.corrupt-2").exists()
+
+
+def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
+    """Of two that find it corrupt, the second takes the fresh file of the first."""
+    cache = SqliteVectorCache(path, DIMENSION)
+    cache.put(vectors(0, 2_000))
+    other = SqliteVectorCache(path, DIMENSION)
+    assert other.count() == 2_000
+    with sqlite3.connect(path) as checkpoint:
+        checkpoint.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    checkpoint.close()
+    with path.open("r+b") as file:
+        file.seek(8_192)
+        file.write(os.urandom(path.stat().st_size - 8_192))
+    cache.put(vectors(0, 10))
+    other.put(vectors(10, 10))
+    assert cache.count() == other.count() == 20
+    assert len(list(path.parent.glob("*.corrupt-*"))) <= 3  # the file, its log and its index
+    cache.close()
+    other.close()
+
+
+def test_a_vector_of_another_length_is_missing(path: Path) -> None:
+    """What was cut short, or is of another model, is not given out, and can be put again."""
+    (key,) = vectors(0, 1)
+    cache = SqliteVectorCache(path, DIMENSION)
+    with sqlite3.connect(path) as other:
+        other.execute("INSERT INTO vectors VALUES (?, ?)", (key, b"short"))
+    other.close()
+    assert cache.get([key]) == {}
+    cache.put(vectors(0, 1))
+    assert set(cache.get([key])) == {key}
+    cache.close()
+
+
+def test_a_place_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
+    """A file where the folder should be, or a folder where the file should be."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be used"):
+        SqliteVectorCache(tmp_path / "file" / "vectors.sqlite", DIMENSION)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match="cannot be used"):
+        SqliteVectorCache(tmp_path / "folder", DIMENSION)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_an_error_in_words(tmp_path: Path) -> None:
+    """A folder without permission to write raises StoreError that says so."""
+    tmp_path.chmod(0o555)
+    with pytest.raises(StoreError, match="make its directory writable"):
+        SqliteVectorCache(tmp_path / "vectors.sqlite", DIMENSION)
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from tests.integration.test_sqlite_cache import DIMENSION, vectors
+from repertory.errors import StoreError
+from repertory.index.cache import SqliteVectorCache
+cache = SqliteVectorCache(Path(sys.argv[1]), DIMENSION)
+cache.put(vectors(0, 10))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+try:
+    cache.put(vectors(10, 1_000))
+except StoreError as exc:
+    print(exc)
+print(cache.count(), len(cache.get(list(vectors(0, 10)))))
+"""
+
+
+def test_a_full_disk_is_an_error_in_words(path: Path) -> None:
+    """A write for which there is no room raises StoreError, keeps nothing, and spoils nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
+    )
+    message, contents = done.stdout.splitlines()
+    assert str(path) in message
+    assert contents == "10 10"

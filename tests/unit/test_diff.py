@@ -1,0 +1,86 @@
+"""What changed, by hashes; and what is never taken for a deletion."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.index.vectors import State
+from repertory.pipeline.diff import diff
+
+
+def item(item_id: str, description: str = "", source: str = "s") -> Item:
+    """A skill of that id."""
+    return Item(id=item_id, kind=Kind.SKILL, name=item_id, source=source, description=description)
+
+
+def states(*items: Item) -> dict[str, State]:
+    """The states of some indexed items."""
+    return {
+        one.id: State(
+            item=one.id,
+            source=one.source,
+            content_hash=one.content_hash(),
+            metadata_hash=one.metadata_hash(),
+            revision=1,
+        )
+        for one in items
+    }
+
+
+def by_id(*items: Item) -> dict[str, Item]:
+    """Items by their ids."""
+    return {one.id: one for one in items}
+
+
+def test_added_changed_removed_and_unchanged_are_told_apart() -> None:
+    """Each item falls in one of the four."""
+    changes = diff(
+        by_id(item("same"), item("new"), item("edited", "after")),
+        states(item("same"), item("edited", "before"), item("gone")),
+    )
+    assert [one.id for one in changes.added] == ["new"]
+    assert [one.id for one in changes.changed] == ["edited"]
+    assert changes.removed == ["gone"]
+    assert changes.unchanged == 1
+
+
+def test_a_source_that_failed_keeps_its_items() -> None:
+    """A failure is never a deletion."""
+    changes = diff(
+        by_id(item("a")),
+        states(item("a"), item("b", source="server")),
+        lambda state: state.source == "server",
+    )
+    assert changes.removed == []
+    assert changes.kept == ["b"]
+
+
+def test_an_item_that_could_not_be_read_is_kept() -> None:
+    """A broken file is not a deleted one."""
+    changes = diff(by_id(item("a")), states(item("a"), item("b")), lambda state: state.item == "b")
+    assert changes.removed == []
+    assert changes.kept == ["b"]
+
+
+def test_a_source_that_is_suddenly_empty_keeps_its_items_until_it_is_believed() -> None:
+    """An unmounted folder does not empty the index; a rebuild believes what it sees."""
+    there = states(item("a"), item("b", source="mounted"))
+    assert diff(by_id(item("a")), there).removed == []
+    assert diff(by_id(item("a")), there).emptied == {"mounted"}
+    assert diff(by_id(item("a")), there, prune=True).removed == ["b"]
+
+
+IDS = st.sets(st.sampled_from("abcdef"))
+
+
+@given(before=IDS, after=IDS)
+def test_applying_the_changes_makes_the_index_equal_the_source(
+    before: set[str], after: set[str]
+) -> None:
+    """What is indexed, plus what was added, less what was removed, is what the source offers."""
+    changes = diff(by_id(*map(item, after)), states(*map(item, before)), prune=True)
+    result = (before | {one.id for one in changes.written}) - set(changes.removed)
+    assert result == after
+    again = diff(by_id(*map(item, after)), states(*map(item, after)), prune=True)
+    assert not again.written
+    assert not again.removed

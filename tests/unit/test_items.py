@@ -1,0 +1,75 @@
+"""Items, their hashes, and what of them is embedded."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind, point_id
+from repertory.catalogue.views import LONG_BODY, MOST_SECTIONS, split_at_headings
+
+SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
+
+
+def changed(**fields: object) -> Item:
+    """The skill with some fields changed."""
+    plain = {name: getattr(SKILL, name) for name in SKILL.__struct_fields__}
+    return Item(**(plain | fields))
+
+
+def test_the_content_hash_covers_what_is_embedded() -> None:
+    """A changed description is a changed text; a changed tag or path is not."""
+    assert changed(description="Else").content_hash() != SKILL.content_hash()
+    assert changed(tags=("ops",), path="/elsewhere").content_hash() == SKILL.content_hash()
+
+
+def test_the_metadata_hash_covers_everything() -> None:
+    """Whatever changes of an item changes its metadata hash."""
+    for fields in ({"tags": ("x",)}, {"path": "p"}, {"body": "b"}, {"input_schema": {}}):
+        assert changed(**fields).metadata_hash() != SKILL.metadata_hash()
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=5))
+def test_hashes_do_not_depend_on_the_order_of_keys(extra: dict[str, int]) -> None:
+    """Two files that say the same in another order are the same item."""
+    turned = dict(reversed(extra.items()))
+    assert changed(extra=extra).metadata_hash() == changed(extra=turned).metadata_hash()
+
+
+def test_an_item_is_embedded_by_server_name_and_description() -> None:
+    """The recipe of an item's text, and nothing of its schema."""
+    tool = changed(kind=Kind.TOOL, name="createIssue", server="github", input_schema={"x": 1})
+    assert [view.text for view in tool.views()] == ["github, create issue: Rotate keys."]
+
+
+def test_only_a_long_body_has_sections_of_its_own() -> None:
+    """A short body adds nothing; a long one is embedded by its sections under their headings."""
+    section = "## Rotating\n" + "Issue the new key, deploy it, then revoke the old one. " * 4
+    assert len(changed(body=section).views()) == 1
+    long = "\n".join(f"{section}\n### Deeper {n}\nText.\n" for n in range(20))
+    assert len(long) > LONG_BODY
+    views = changed(body=long).views()[1:]
+    assert len(views) == MOST_SECTIONS
+    assert [view.section for view in views] == list(range(MOST_SECTIONS))
+    assert views[0].heading == "## Rotating"
+    assert views[0].text.startswith("key rotation, Rotating: Issue the new key")
+
+
+def test_headings_in_fenced_code_do_not_split() -> None:
+    """A comment in a shell example is no heading."""
+    body = "intro\n# One\n```sh\n# not one\n```\nrest\n## Two\nend"
+    assert [section.heading for section in split_at_headings(body)] == ["", "# One", "## Two"]
+
+
+@given(st.text(alphabet="#` ~\nab", max_size=200))
+def test_splitting_loses_no_line(body: str) -> None:
+    """Every line of a body is a heading or in the text of a section."""
+    kept = sum(len(s.text.split()) + len(s.heading.split()) for s in split_at_headings(body))
+    assert kept <= len(body.split())
+    assert "".join(c for c in body if c in "ab") == "".join(
+        c for s in split_at_headings(body) for c in s.heading + s.text if c in "ab"
+    )
+
+
+def test_point_ids_are_a_pure_function_of_item_and_section() -> None:
+    """The same item has the same points everywhere, and no two share one."""
+    assert point_id("s/a") == point_id("s/a")
+    assert len({point_id("s/a"), point_id("s/a", 0), point_id("s/a", 1), point_id("s/b")}) == 4

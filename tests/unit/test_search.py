@@ -1,0 +1,176 @@
+"""A search from the keyword arm alone: names, corrections, inference, confidence."""
+
+import msgspec
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError, StoreError, UsageError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Filter
+from repertory.search.answer import Answer, Mode, Query
+from repertory.search.engine import SearchEngine
+
+
+def tool(server: str, name: str, description: str, tags: tuple[str, ...] = ()) -> Item:
+    """A tool of a server."""
+    return Item(
+        id=f"{server}__{name}",
+        kind=Kind.TOOL,
+        name=name,
+        source=server,
+        server=server,
+        description=description,
+        tags=tags,
+    )
+
+
+ITEMS = [
+    tool("files", "read_file", "Read the contents of a file from disk"),
+    tool("files", "write_file", "Write text to a file on disk", ("danger",)),
+    tool("term", "run_command", "Execute a shell command in a terminal and return its output"),
+    tool("mail", "send_email", "Send a message to a recipient"),
+    tool("pictures", "resize_picture", "Make a picture smaller"),
+]
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+def search(text: str, items: list[Item] | None = None, **options: object) -> Answer:
+    """Search some items by keywords alone."""
+    engine = SearchEngine(
+        keywords=KeywordIndex.empty().updated((), ITEMS if items is None else items),
+        collection=None,
+        embedding=no_model,
+        degraded=["There is no model."],
+        precedence=["project", "user"],
+    )
+    query = msgspec.convert({"text": text, **options}, Query)
+    try:
+        return engine.search(query)
+    finally:
+        engine.close()
+
+
+def test_a_misspelt_name_is_first_and_the_reason_shows_the_correction() -> None:
+    """`read_fil` finds `read_file`, and says how."""
+    first = search("read_fil").hits[0]
+    assert first.id == "files__read_file"
+    assert first.reason == "Fuzzy name match (read_fil → read_file)"
+    assert first.confidence > 0.8
+
+
+@pytest.mark.parametrize(
+    "typed", ["read_file", "READ_FILE", "readFile", "read file", "files__read_file"]
+)
+def test_a_name_typed_whole_is_nearly_certain(typed: str) -> None:
+    """Whatever its case and separators, and by its id too."""
+    first = search(typed).hits[0]
+    assert first.id == "files__read_file"
+    assert first.reason == "Exact name match"
+    assert first.confidence >= 0.98
+
+
+def test_a_name_within_a_sentence_is_found() -> None:
+    """An identifier in a longer request is taken for what it is."""
+    assert search("please call resize_picture on all of my holiday photos").hits[0].name == (
+        "resize_picture"
+    )
+
+
+def test_the_threshold_never_hides_a_typed_name() -> None:
+    """However high it is set, up to the confidence of a name."""
+    assert [hit.name for hit in search("send_email", threshold=0.95).hits] == ["send_email"]
+
+
+def test_what_can_do_the_job_is_inferred_where_nothing_does_it() -> None:
+    """With no git tool, a shell is offered, and the reason names the inference."""
+    first = search("commit my changes to git").hits[0]
+    assert first.id == "term__run_command"
+    assert first.reason == "Capability inference (shell → git operations)"
+    assert first.evidence.capability == "shell → git operations"
+
+
+def test_nothing_is_inferred_where_something_fits() -> None:
+    """A direct match that is good enough stands alone."""
+    git = tool("git", "git_commit", "Commit changes to git")
+    hits = search("commit my changes to git", [*ITEMS, git]).hits
+    assert hits[0].id == "git__git_commit"
+    assert not any(hit.evidence.capability for hit in hits)
+
+
+def test_nonsense_finds_nothing() -> None:
+    """No hit is better than a wrong one."""
+    answer = search("purple elephant quantum yodel")
+    assert answer.hits == []
+    assert answer.best_below < answer.threshold
+
+
+def test_filters_hold_for_names_and_inference_too() -> None:
+    """Nothing that a filter keeps out comes back by another way."""
+    assert search("read_file", where={"servers": ["mail"]}).hits == []
+    assert search("commit my changes to git", where={"servers": ["mail"]}).hits == []
+    assert [hit.name for hit in search("file", where={"tags": ["danger"]}).hits] == ["write_file"]
+
+
+def test_confidences_fall_down_the_list_and_stay_in_range() -> None:
+    """Monotone with the order, 0…1, at least the threshold."""
+    hits = search("write a message to a file", limit=5, threshold=0.0).hits
+    values = [hit.confidence for hit in hits]
+    assert len(values) >= 3
+    assert values == sorted(values, reverse=True)
+    assert all(0.0 <= value <= 1.0 for value in values)
+
+
+def test_a_confidence_does_not_depend_on_the_limit() -> None:
+    """It is a property of the item and the query."""
+    one = search("send a message", limit=1).hits[0]
+    assert search("send a message", limit=5).hits[0] == one
+
+
+def test_an_answer_says_which_arms_answered_and_why_not_both() -> None:
+    """Degradation is never silent."""
+    answer = search("file")
+    assert answer.mode is Mode.KEYWORD
+    assert answer.degraded == "There is no model."
+    assert answer.hits[0].evidence.semantic is None
+
+
+def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
+    """Two skills of one name are both found; the one that is taken comes first."""
+    skills = [
+        Item(id=f"{source}/review", kind=Kind.SKILL, name="review", source=source, description="x")
+        for source in ("user", "project")
+    ]
+    hits = search("review", skills).hits
+    assert [(hit.id, hit.shadowed_by) for hit in hits] == [
+        ("project/review", ""),
+        ("user/review", "project/review"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("  ", {}),
+        ("x" * 5_000, {}),
+        ("file", {"limit": 0}),
+        ("file", {"threshold": 1.1}),
+        ("file", {"alpha": -0.1}),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused(text: str, options: dict[str, object]) -> None:
+    """Empty, too long, or a number out of range."""
+    with pytest.raises(UsageError):
+        search(text, **options)
+
+
+def test_with_neither_arm_the_search_says_so() -> None:
+    """Only when nothing can answer is there an error."""
+    engine = SearchEngine(keywords=None, collection=None, embedding=no_model, degraded=["Gone."])
+    with pytest.raises(StoreError, match=r"Gone\."):
+        engine.search(Query(text="file", where=Filter()))
+    engine.close()

@@ -1,0 +1,91 @@
+"""Settings: where each can be given, what wins, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import ConfigurationError
+from repertory.settings import SETTINGS, Values, load
+
+
+@pytest.fixture(autouse=True)
+def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def test_every_setting_has_a_flag_a_variable_and_a_key() -> None:
+    """No value is without a place in all three, and no place without a value."""
+    assert {setting.field for setting in SETTINGS} == set(Values.__struct_fields__)
+    for setting in SETTINGS:
+        assert setting.flag.startswith("--")
+        assert setting.variable.startswith("REPERTORY_")
+
+
+def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
+    """Limit 3, threshold 0.35, alpha 0.7, device auto."""
+    values = load({}, tmp_path, {}).values
+    assert (values.limit, values.threshold, values.alpha) == (3, 0.35, 0.7)
+    assert (values.device, values.model, values.no_cache) == ("auto", None, False)
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
+    """The nearer to the call a value is given, the more it counts."""
+    (tmp_path / "repertory.toml").write_text("[search]\nlimit = 4\nalpha = 0.1\nthreshold = 0.2\n")
+    environment = {"REPERTORY_SEARCH_LIMIT": "5", "REPERTORY_SEARCH_ALPHA": "0.5"}
+    settings = load({"limit": 6}, tmp_path, environment)
+    assert settings.values.limit == 6
+    assert settings.values.alpha == 0.5
+    assert settings.values.threshold == 0.2
+    assert settings.origins == {
+        "limit": "--limit",
+        "alpha": "REPERTORY_SEARCH_ALPHA",
+        "threshold": str(tmp_path / "repertory.toml"),
+    }
+
+
+def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> None:
+    """TOOLSCRIPT_* is an alias of REPERTORY_*."""
+    old = {"TOOLSCRIPT_SEARCH_LIMIT": "8", "TOOLSCRIPT_SEARCH_NO_CACHE": "true"}
+    assert load({}, tmp_path, old).values.limit == 8
+    assert load({}, tmp_path, old).values.no_cache is True
+    assert load({}, tmp_path, old | {"REPERTORY_SEARCH_LIMIT": "9"}).values.limit == 9
+
+
+def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
+    """A project's file counts for all of the project; its paths start from where it lies."""
+    (tmp_path / "repertory.toml").write_text('[[sources]]\ntype = "skills"\npath = "s"\n')
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    settings = load({}, below, {})
+    assert settings.base == tmp_path
+    assert settings.sources == ({"type": "skills", "path": "s"},)
+    assert not settings.named
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "text", "names"),
+    [
+        ({"limit": 0}, {}, "", "--limit"),
+        ({"threshold": 1.5}, {}, "", "--threshold"),
+        ({}, {"REPERTORY_SEARCH_ALPHA": "much"}, "", "REPERTORY_SEARCH_ALPHA"),
+        ({}, {"REPERTORY_SEARCH_DEVICE": "tpu"}, "", "REPERTORY_SEARCH_DEVICE"),
+        ({}, {}, "[search]\nlimt = 3\n", "search.limt"),
+        ({}, {}, "[search\n", "repertory.toml"),
+        ({}, {}, "search = 3\n", "search"),
+        ({"config": "missing.toml"}, {}, "", "missing.toml"),
+        ({"mcp_timeout": -1.0}, {}, "", "--mcp-timeout"),
+        ({}, {}, "sources = 3\n", "sources"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_name_it_was_given_under(
+    tmp_path: Path,
+    flags: dict[str, object],
+    environment: dict[str, str],
+    text: str,
+    names: str,
+) -> None:
+    """The message names the flag, the variable, or the file and the key."""
+    if text:
+        (tmp_path / "repertory.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=names.replace(".", r"\.")):
+        load(flags, tmp_path, environment)
