@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 server = MCPServer("notes", instructions="Notes that the whole team shares.")
@@ -73,15 +74,22 @@ def list_notes(
 @server.tool()
 def pin_note(note_id: NoteId, *, pinned: bool = True) -> Note:
     """Pin a note to the top of the list, or unpin it."""
-    notes[note_id].pinned = pinned
-    return notes[note_id]
+    note = _known(note_id)
+    note.pinned = pinned
+    return note
 
 
 @server.tool()
 def forget_note(note_id: NoteId) -> str:
     """Delete a note for good."""
-    del notes[note_id]
+    del notes[_known(note_id).id]
     return f"Note {note_id} is gone."
+
+
+def _known(note_id: int) -> Note:
+    if note_id not in notes:
+        raise ToolError(f"There is no note {note_id}; list_notes shows those there are.")
+    return notes[note_id]
 
 
 if __name__ == "__main__":

@@ -4,11 +4,13 @@ A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing 
 """
 
 import logging
+import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -42,7 +44,7 @@ def safe_lines(text: str) -> str:
 
 def say(text: str = "") -> None:
     """Write lines of the answer."""
-    print(safe_lines(text))  # noqa: T201 - the one place that writes to stdout
+    print(safe_lines(text))
 
 
 def warn(text: str) -> None:
@@ -53,6 +55,16 @@ def warn(text: str) -> None:
 def note(text: str) -> None:
     """Write what is no warning beside the answer, to stderr."""
     print(safe_lines(text), file=sys.stderr)
+
+
+def short_path(path: str) -> str:
+    """A path as a person here would write it: from this directory, or from the home."""
+    for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
+        if path == str(folder):
+            return short
+        if path.startswith(f"{folder}{os.sep}"):
+            return f"{short}{path[len(str(folder)) :]}"
+    return path
 
 
 def is_terminal() -> bool:
@@ -74,12 +86,19 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
+def show_facts(facts: Mapping[str, str]) -> None:
+    """Write names and values, one pair a line."""
+    width = max(map(_width, facts), default=0)
+    for name, value in facts.items():
+        say(f"{safe(name)}{' ' * (width - _width(name))}  {safe(value)}")
+
+
 def show_table(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[str] = (),
-    styles: dict[str, Style] | None = None,
+    styles: Mapping[str, Style] | None = None,
 ) -> None:
     """Write a table.
 
@@ -113,7 +132,7 @@ def _show_rich(
     columns: Sequence[str],
     rows: Sequence[Sequence[str]],
     right: Sequence[str],
-    styles: dict[str, Style],
+    styles: Mapping[str, Style],
 ) -> None:
     from rich import box  # noqa: PLC0415 - a tenth of a second
     from rich.console import Console  # noqa: PLC0415

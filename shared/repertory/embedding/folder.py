@@ -149,7 +149,7 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
 
 
 def _name(folder: Path) -> str:
-    """The model's name without its organisation, as a folder of ours or of the hub's cache has it."""
+    """The model's name without its organisation, from a folder of ours or of the hub's cache."""
     if folder.parent.name == "snapshots":  # models--organisation--name/snapshots/revision
         folder = folder.parent.parent
     return folder.name.rpartition("--")[2]

@@ -28,22 +28,19 @@ def gpus() -> list[str]:
     return [device for device, provider in _GPUS.items() if provider in available]
 
 
-def open_session(
-    graph: Path, cache: Path, threads: int, device: str = "cpu"
-) -> ort.InferenceSession:
+def open_session(graph: Path, cache: Path, device: str = "cpu") -> ort.InferenceSession:
     """Open a session on a graph.
 
     Args:
         graph: An ``.onnx`` file.
         cache: A folder for optimised graphs; that it cannot be written is no error.
-        threads: How many threads one run of the session uses.
         device: ``cpu``, or one of ``gpus()``.
 
     Raises:
         ModelError: The graph cannot be loaded, or not on that device.
     """
     if device != "cpu":
-        return _open_on_gpu(graph, threads, device)
+        return _open_on_gpu(graph, device)
     try:
         name = identity(graph)
     except OSError as exc:
@@ -51,30 +48,28 @@ def open_session(
     optimised = cache / f"{name}-{platform.machine()}-{ort.__version__}.ort"
     if optimised.is_file():
         with contextlib.suppress(ModelError):  # a damaged file is made anew
-            return _load(optimised, _mapped(threads))
-    return _optimise(graph, optimised, threads)
+            return _load(optimised, _mapped())
+    return _optimise(graph, optimised)
 
 
-def _options(threads: int) -> ort.SessionOptions:
+def _options() -> ort.SessionOptions:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    # Threads that spin make a run faster, but must not go on burning a core after it.
-    options.add_session_config_entry("session.force_spinning_stop", "1")
-    options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # the engine runs one batch on each core instead
+    options.log_severity_level = 3  # errors; what it warns of is its own affair
     return options
 
 
-def _mapped(threads: int) -> ort.SessionOptions:
-    options = _options(threads)
+def _mapped() -> ort.SessionOptions:
+    options = _options()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.add_session_config_entry("session.use_memory_mapped_ort_model", "1")
     options.add_session_config_entry("session.use_ort_model_bytes_for_initializers", "1")
     return options
 
 
-def _optimise(graph: Path, optimised: Path, threads: int) -> ort.InferenceSession:
+def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     """Open a graph and keep what ONNX Runtime makes of it for the next time."""
-    options = _options(threads)
+    options = _options()
     # The level above this one is made for one processor; for these models it gains nothing.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     partial = partial_name(optimised)
@@ -96,7 +91,7 @@ def _optimise(graph: Path, optimised: Path, threads: int) -> ort.InferenceSessio
     except (ModelError, OSError) as exc:
         # The disk may be full, or the graph too large for the format.
         _log.debug("optimised_graph_not_kept", extra={"graph": str(graph), "error": str(exc)})
-        return _load(graph, _options(threads))
+        return _load(graph, _options())
     else:
         return session
     finally:
@@ -104,8 +99,8 @@ def _optimise(graph: Path, optimised: Path, threads: int) -> ort.InferenceSessio
             partial.unlink(missing_ok=True)
 
 
-def _open_on_gpu(graph: Path, threads: int, device: str) -> ort.InferenceSession:
-    session = _load(graph, _options(threads), _GPUS[device])
+def _open_on_gpu(graph: Path, device: str) -> ort.InferenceSession:
+    session = _load(graph, _options(), _GPUS[device])
     if _GPUS[device] not in session.get_providers():
         raise ModelError(
             f"ONNX Runtime could not start {device}; check its driver, or use the CPU."

@@ -1,8 +1,8 @@
 """One collection of the embedded vector store: an open shard of Qdrant's own engine.
 
 What the engine does that callers must not meet: it holds Python's lock while it works, so writes
-are small; on a full disk it dies of a bus error, so room is asked for before every write; it panics
-on some broken files.
+are small; on a full disk it dies of a bus error, so room is asked for before it opens or writes; it
+panics on some broken files.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from repertory.index import layout
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter, Match, Point, State
 
-# Bytes that must be free on the disk before a write: the engine grows its files by 32 MB at a time.
+# Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
 ROOM = 128 * 2**20
 
 # All that points are filtered by is in one field, as ``kind:tool`` or ``tags:git``: each index adds
@@ -55,6 +55,7 @@ class EdgeCollection:
         self._path = path
         self._lock = lock
         with translated(path):
+            require_room(path)
             self._engine: engine.EdgeShard | None = engine.EdgeShard.load(str(path))
 
     @property

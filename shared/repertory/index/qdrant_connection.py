@@ -24,8 +24,12 @@ class QdrantServer:
     """One server. Threads may share it."""
 
     def __init__(self, url: str, api_key: str | None) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:  # half an IPv6 address, or a port that is no number
+            usable = False
+        if not usable:
             raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
         self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._known_version = False

@@ -9,6 +9,8 @@ import msgspec
 
 from repertory.index.keywords.tokens import terms
 
+PLAIN = 0.4  # the share of a query's terms that must be an intent's for it to be plainly asked for
+
 
 class Intent(msgspec.Struct, frozen=True):
     """A sort of job, the words that ask for it, and the capabilities that can do it."""
@@ -53,14 +55,23 @@ def _words() -> tuple[tuple[Intent, tuple[frozenset[str], ...]], ...]:
 
 def intents(query: str) -> list[Intent]:
     """What a query asks for, the intent with the most words in it first."""
+    return [intent for _, intent in _shares(query)]
+
+
+def _shares(query: str) -> list[tuple[float, Intent]]:
+    """The intents of a query with the share of its terms that are words of each."""
     asked = set(terms(query))
-    counted = [(sum(word <= asked for word in words), intent) for intent, words in _words()]
-    found = [(count, intent) for count, intent in counted if count]
-    return [intent for _, intent in sorted(found, key=lambda pair: -pair[0])]
+    found = []
+    for intent, words in _words():
+        if there := frozenset[str]().union(*(word for word in words if word <= asked)):
+            found.append((len(there) / len(asked), intent))
+    return sorted(found, key=lambda pair: -pair[0])
 
 
 def inferences(query: str) -> Iterator[Inference]:
-    """The capabilities that can do what a query asks, the likeliest first."""
-    for intent in intents(query):
+    """The capabilities that can do what a query asks for in so many words, the likeliest first."""
+    for share, intent in _shares(query):
+        if share < PLAIN:
+            return
         for capability in intent.by:
             yield Inference(capability, intent.label, table().provider[capability])

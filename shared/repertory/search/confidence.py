@@ -18,7 +18,7 @@ NAME = 0.8  # the boost of a name that was typed as it is
 NAME_FROM = 0.5  # names less alike than this are not alike
 # Long queries match no item perfectly. Dividing by a part of the best match that there is keeps
 # their words from counting for nothing beside the semantic arm.
-BEST = 0.7
+BEST = 0.85
 
 # Logistic curves, fitted on the public labelled sets so that 0.35 parts right from wrong.
 SLOPE = 4.0

@@ -1,0 +1,47 @@
+# What is done to this repository by hand; continuous integration calls the same targets.
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := .demo/venv
+PIP := -m pip --disable-pip-version-check -q
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: .venv/installed ## Make .venv with all that development needs, torch included
+
+demo: $(DEMO)/installed ## Index examples/ with a light install of its own and search it
+	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" examples/demo.sh
+
+test: install ## Run all tests
+	@$(BIN)/python -m pytest -q
+
+check: install ## Lint, check the format, the types and the layers
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: install ## Measure the speed: a table here, the figures in benchmarks/results.json
+	@$(BIN)/python -m benchmarks
+
+clean: ## Remove the environments, the caches and what was built
+	@rm -rf .venv .demo dist .coverage .hypothesis .*_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# torch goes first and alone, so that the other requirements cannot pull in a second copy of it.
+.venv/installed: pyproject.toml
+	@echo "Installing into .venv; the first time takes a few minutes, for torch is large."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python $(PIP) install 'torch==2.13.0'
+	@$(BIN)/python $(PIP) install -e '.[dev]'
+	@touch $@
+
+$(DEMO)/installed: pyproject.toml
+	@echo "Installing into $(DEMO), without torch."
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python $(PIP) install -e '.[offline]'
+	@touch $@

@@ -1,0 +1,138 @@
+"""What `repertory doctor` looks at: each check says what it found, and what to do if it is bad."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from repertory.compose import Repertory, make_directory
+from repertory.embedding.device import accelerators
+from repertory.embedding.folder import Format
+from repertory.embedding.load import load_engine
+from repertory.embedding.weights import resolve
+from repertory.errors import ConfigurationError, ModelError, RepertoryError, StoreError
+from repertory.index.keywords.snapshot import FileSnapshots
+from repertory.pipeline import keywords
+from repertory.pipeline.scan import scan_all, unite
+from repertory.search.answer import Mode, Query
+from repertory.sources.catalogue import catalogue
+from repertory.sources.source import Problem
+from repertory_admin.mcp_trust import untrusted
+from repertory_admin.progress import Bars
+from repertory_admin.terminal import short_path
+
+LEAST_SPACE = 500e6  # bytes; a model and its optimised copy take half of that
+_WHENCE = {
+    "path": "a folder",
+    "cache": "the data directory",
+    "hub": "the hub, just now",
+    "package": "an installed package",
+}
+
+
+class State(StrEnum):
+    """How a check went."""
+
+    GOOD = "good"
+    UNSURE = "unsure"
+    BAD = "bad"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of the tick list."""
+
+    state: State
+    subject: str
+    text: str
+
+
+def data_directory(data: Path) -> Iterator[Finding]:
+    """Whether the data directory can be written, and has room."""
+    probe = data / ".doctor"
+    try:
+        make_directory(data)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except StoreError as error:
+        yield Finding(State.BAD, "data directory", str(error))
+        return
+    except OSError as error:
+        text = f"{data} cannot be written: {error.strerror}; choose another with --data-dir."
+        yield Finding(State.BAD, "data directory", text)
+        return
+    yield Finding(State.GOOD, "data directory", f"{short_path(str(data))} can be written")
+    free = shutil.disk_usage(data).free
+    room = State.GOOD if free > LEAST_SPACE else State.BAD
+    yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
+
+
+def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
+    """Whether the model can be had, whence, and on what it runs."""
+    values, data = repertory.settings.values, repertory.settings.data_dir
+    try:
+        weights = resolve(values.model, Format.ONNX, data, bars.download)
+        engine = load_engine(values.model, values.device, data, progress=bars.download)
+    except (ModelError, ConfigurationError) as error:
+        yield Finding(State.BAD, "model", str(error))
+        return
+    text = f"{weights.model.id}, from {_WHENCE[weights.origin]}"
+    yield Finding(State.GOOD, "model", text)
+    if weights.notice:
+        yield Finding(State.UNSURE, "model", weights.notice)
+    gpus = [placement.device for placement in accelerators(thorough=False)]
+    torch = "torch is installed" if find_spec("torch") else "torch is not installed"
+    found = f"{engine.device} is used; GPUs: {', '.join(gpus) or 'none'}; {torch}"
+    yield Finding(State.GOOD, "device", found)
+
+
+def index(repertory: Repertory) -> Iterator[Finding]:
+    """Whether the store opens and the keyword snapshot loads."""
+    pointer = repertory.stats()
+    if pointer is None:
+        yield Finding(State.UNSURE, "index", "nothing is indexed here yet: `repertory index`")
+        return
+    try:
+        answer = repertory.search(Query(text="repertory"))
+    except RepertoryError as error:
+        yield Finding(State.BAD, "index", str(error))
+        return
+    if answer.mode is Mode.HYBRID:
+        text = f"{answer.items:,} items, {pointer.report.points:,} points in {pointer.collection}"
+        yield Finding(State.GOOD, "index", text)
+    else:
+        yield Finding(State.BAD, "index", answer.degraded)
+    snapshots = FileSnapshots(repertory.settings.data_dir / "keywords")
+    if keywords.load(snapshots, pointer.collection):
+        yield Finding(State.GOOD, "keyword index", "its snapshot can be loaded")
+    else:
+        text = "its snapshot is missing or damaged: `repertory index` builds it again"
+        yield Finding(State.BAD, "keyword index", text)
+
+
+def sources(
+    repertory: Repertory, step: Callable[[str, int, int], None]
+) -> tuple[list[Finding], list[Problem]]:
+    """Whether every source can be read, and everything that is wrong with what they offer."""
+    workspace = repertory.workspace
+    try:
+        built = catalogue(workspace.entries(), workspace.base).sources
+    except ConfigurationError as error:
+        return [Finding(State.BAD, "configuration", str(error))], []
+    skipped = untrusted(workspace)
+    findings = []
+    scanned = scan_all(built, lambda: step("Reading sources", 1, len(built)))
+    for one in scanned:
+        subject = f"source {one.source.name}"
+        if one.scan is not None:
+            text = f"{len(one.scan.items):,} items in {short_path(one.source.location)}"
+            findings.append(Finding(State.GOOD, subject, text))
+        else:
+            is_skipped = one.source.type == "mcp" and one.source.name in skipped.servers
+            state = State.UNSURE if is_skipped else State.BAD
+            findings.append(Finding(state, subject, one.error))
+    if not built:
+        findings.append(Finding(State.UNSURE, "sources", "there are none"))
+    return findings, unite(scanned)[1]

@@ -1,0 +1,189 @@
+"""``repertory config``: every setting, what is wrong with them, and which servers may be run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from repertory.errors import ConfigurationError
+from repertory.settings import SETTINGS, Settings, load
+from repertory_admin import terminal
+from repertory_admin.app import app, command, group
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import INDEXING, RANKING, Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from repertory.workspace import Workspace
+
+config = group("config", "Show and check the configuration, and say which MCP servers may run.")
+app.add_typer(config)
+
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="MCP configurations.", show_default=False)
+]
+
+
+@command(
+    config,
+    "show",
+    settings=(*INDEXING, *RANKING),
+    examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
+)
+def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
+    """Show every setting: its value, where that comes from, and all the places to give it.
+
+    A flag wins over the environment, which wins over the project's repertory.toml, which wins over
+    the user's config.toml, which wins over the default.
+    """
+    settings = load(flags, Path.cwd())
+    rows = [
+        {
+            "key": setting.key,
+            "value": _shown(settings, setting.field, secret=setting.secret),
+            "from": settings.origins.get(setting.field, "default"),
+            "flag": setting.flag,
+            "variable": setting.variable,
+            "meaning": setting.doc,
+        }
+        for setting in SETTINGS
+    ]
+    file = settings.file
+    configs = [str(path) for path in settings.mcp_configs]
+    if output is Output.JSON:
+        terminal.show_json(
+            {
+                "file": str(file) if file else None,
+                "settings": rows,
+                "sources": list(settings.sources),
+                "mcpConfigs": configs,
+            }
+        )
+        return
+    terminal.show_table(
+        ("Key", "Value", "From", "Flag", "Variable", "Meaning"),
+        [
+            [
+                terminal.short_path(str(value))
+                for value in {**row, "value": _text(row["value"])}.values()
+            ]
+            for row in rows
+        ],
+        styles={"Value": lambda _: "bold cyan", "From": _origin_style},
+    )
+    terminal.say()
+    terminal.show_facts(
+        {
+            "file": terminal.short_path(str(file))
+            if file
+            else "none (`repertory init` writes one)",
+            "sources": f"{len(settings.sources)} in the file"
+            if settings.sources
+            else "what is found here and in the home directory",
+            "mcp": ", ".join(map(terminal.short_path, configs)) or "none named",
+        }
+    )
+
+
+@command(config, "check", examples=("repertory config check",))
+def check(flags: Flags) -> None:
+    """Check the configuration without reading a source; exit code 1 and a line for each problem."""
+    from repertory.workspace import Workspace  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    try:
+        settings = load(flags, directory)
+        problems = list(problems_of(Workspace(settings, directory)))
+        sources = len(settings.sources)
+    except ConfigurationError as error:
+        problems = [str(error)]
+    for problem in problems:
+        terminal.say(terminal.safe(problem))
+    if problems:
+        raise typer.Exit(ExitCode.NOT_FOUND)
+    file = settings.file
+    terminal.say(
+        f"{terminal.short_path(str(file))} is right: {sources} source entries."
+        if file
+        else "There is no repertory.toml; what is found here is indexed, and that is right."
+    )
+
+
+@command(config, "trust", examples=("repertory config trust .mcp.json",))
+def trust(flags: Flags, files: FilesArgument) -> None:
+    """Let the MCP servers of configurations be run, until the file changes."""
+    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - --help must be instant
+    from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
+    from repertory_admin.mcp_trust import launch  # noqa: PLC0415 - likewise
+
+    directory = Path.cwd()
+    workspace = Workspace(load(flags, directory), directory)
+    for file in files:
+        servers = read_servers([file])
+        workspace.trust.trust(file)
+        names = ", ".join(launch(server) for server in servers) or "no servers"
+        terminal.say(terminal.safe(f"Trusted {file} until it changes: {names}."))
+
+
+@command(config, "untrust", examples=("repertory config untrust .mcp.json",))
+def untrust(flags: Flags, files: FilesArgument) -> None:
+    """Let the MCP servers of configurations be run no longer."""
+    from repertory.workspace import Workspace  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    workspace = Workspace(load(flags, directory), directory)
+    for file in files:
+        workspace.trust.revoke(file)
+        terminal.say(terminal.safe(f"{file} is not trusted; what was indexed of it stays."))
+
+
+def problems_of(workspace: "Workspace") -> "Iterator[str]":
+    """What is wrong with the sources of a catalogue, as far as can be told without reading them."""
+    from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - --help must be instant
+
+    entries, sound = workspace.entries(), []
+    for entry in entries:
+        try:
+            catalogue([entry], workspace.base)
+        except ConfigurationError as error:
+            yield str(error)
+            continue
+        sound.append(entry)
+        yield from _missing(entry, workspace.base)
+    try:
+        catalogue(sound, workspace.base)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _missing(entry: dict[str, Any], base: Path) -> "Iterator[str]":
+    """What a sound entry names that is not there or cannot be used."""
+    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - --help must be instant
+
+    if "path" in entry:
+        path = base / Path(entry["path"]).expanduser()
+        if not path.exists():
+            yield f"The source of type {entry['type']!r} reads {path}, which is not there."
+    if entry["type"] == "mcp":
+        files = entry["config"] if isinstance(entry["config"], list) else [entry["config"]]
+        for server in read_servers(base / Path(file).expanduser() for file in files):
+            if server.fault:
+                yield server.fault
+
+
+def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN401 - any setting
+    if field == "data_dir":
+        return str(settings.data_dir)
+    value = getattr(settings.values, field)
+    return "****" if secret and value else value
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any setting
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _origin_style(origin: str) -> str:
+    return "dim" if origin == "default" else "green"

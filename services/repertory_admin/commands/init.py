@@ -1,0 +1,77 @@
+"""``repertory init``."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from repertory.errors import StoreError, UsageError
+from repertory.settings import PROJECT_FILE, load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.options import Flags
+
+if TYPE_CHECKING:
+    from repertory.workspace import Workspace
+
+
+@command(
+    app,
+    "init",
+    examples=("repertory init", "repertory init ~/project --trust --force"),
+)
+def init(
+    flags: Flags,
+    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a repertory.toml.")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Let the MCP servers that are found be run.")
+    ] = False,
+) -> None:
+    """Write a repertory.toml with what is found in a folder and in the home directory."""
+    from repertory.sources.discover import discover  # noqa: PLC0415 - --help must be instant
+    from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
+    from repertory_admin.template import configuration  # noqa: PLC0415 - likewise
+
+    folder = path.expanduser().resolve()
+    if not folder.is_dir():
+        raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
+    file = folder / PROJECT_FILE
+    if file.exists() and not force:
+        raise UsageError(f"{file} is there already; --force overwrites it.")
+    entries = discover(folder, Path.home())
+    text = configuration(entries, folder, Path.home())
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
+    count = len(entries)
+    terminal.say(f"Wrote {terminal.short_path(str(file))} with {count} source{'s' * (count != 1)}.")
+    settings = load({**flags, "config": str(file)}, folder)
+    _settle_trust(Workspace(settings, folder), entries, trust=trust)
+    terminal.say('Next: `repertory index`, then `repertory search "what you look for"`.')
+
+
+def _settle_trust(workspace: "Workspace", entries: list[dict[str, Any]], *, trust: bool) -> None:
+    """Trust each MCP configuration that the user lets be run; say so of those that stay as is."""
+    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - only if asked
+    from repertory_admin.mcp_trust import launch  # noqa: PLC0415 - likewise
+
+    can_ask = sys.stdin.isatty() and sys.stdout.isatty()
+    for entry in entries:
+        if entry["type"] != "mcp":
+            continue
+        configs = entry["config"] if isinstance(entry["config"], list) else [entry["config"]]
+        for config in map(Path, configs):
+            servers = read_servers([config])
+            if not servers or workspace.trust.is_trusted(config):
+                continue
+            shown = terminal.short_path(str(config))
+            names = terminal.safe(", ".join(launch(server) for server in servers))
+            terminal.say(f"{shown} has MCP servers: {names}.")
+            if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
+                workspace.trust.trust(config)
+                terminal.say(f"Trusted {shown} until it changes.")
+            else:
+                terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

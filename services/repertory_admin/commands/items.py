@@ -1,0 +1,121 @@
+"""``repertory items``: what is indexed, in a list and one by one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command, group
+from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
+from repertory_admin.options import Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from repertory.catalogue.item import Item
+
+SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
+
+items = group("items", "List and show the items that are indexed.")
+app.add_typer(items)
+
+
+@command(
+    items,
+    "list",
+    examples=("repertory items list --kind tool", "repertory items list --tag git --output json"),
+)
+def list_items(
+    flags: Flags,
+    kind: KindOption = None,
+    source: SourceOption = None,
+    server: ServerOption = None,
+    tag: TagOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """List what is indexed here, by id."""
+    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
+    from repertory.sources.text import cut  # noqa: PLC0415 - likewise
+
+    where = Filter(
+        kinds=tuple(kind or ()),
+        sources=tuple(source or ()),
+        servers=tuple(server or ()),
+        tags=tuple(tag or ()),
+    )
+    directory = Path.cwd()
+    with Repertory(load(flags, directory), directory) as repertory:
+        entries = sorted(repertory.entries(where), key=lambda entry: entry.id)
+    if output is Output.JSON:
+        hidden = ("hash", "compact")
+        terminal.show_json(
+            [
+                {key: value for key, value in terminal.plain(entry).items() if key not in hidden}
+                for entry in entries
+            ]
+        )
+        return
+    longest = SHOWN_DESCRIPTION if terminal.is_terminal() else None
+    terminal.show_table(
+        ("Item", "Kind", "Source", "Description"),
+        [
+            (
+                entry.id,
+                entry.kind,
+                entry.source,
+                cut(entry.description, longest) if longest else entry.description,
+            )
+            for entry in entries
+        ],
+        styles={"Item": lambda _: "bold cyan", "Kind": lambda _: "dim", "Source": lambda _: "dim"},
+    )
+    terminal.note(f"{len(entries):,} item{'s' * (len(entries) != 1)}")
+
+
+@command(
+    items,
+    "show",
+    examples=("repertory items show git__commit", "repertory items show git__commit --output json"),
+)
+def show(
+    flags: Flags,
+    item_id: Annotated[str, typer.Argument(metavar="ID", help="The item's id.")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one item whole: everything that is known of it, its text and its schemas."""
+    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    with Repertory(load(flags, directory), directory) as repertory:
+        item = repertory.item(item_id)
+    if output is Output.JSON:
+        terminal.show_json(item)
+    else:
+        _show(item)
+
+
+def _show(item: "Item") -> None:
+    facts = {
+        "id": item.id,
+        "name": item.name,
+        "kind": item.kind,
+        "source": item.source,
+        "server": item.server,
+        "path": item.path,
+        "tags": ", ".join(item.tags),
+        **{key: _text(value) for key, value in item.extra.items()},
+    }
+    terminal.show_facts({name: value for name, value in facts.items() if value})
+    for text in (item.description, item.body):
+        if text:
+            terminal.say(f"\n{text.strip()}")
+    for title, schema in (("Input", item.input_schema), ("Output", item.output_schema)):
+        if schema is not None:
+            terminal.say(f"\n{title}:")
+            terminal.say(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - whatever an author wrote
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

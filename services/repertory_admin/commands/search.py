@@ -1,0 +1,94 @@
+"""``repertory search``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.catalogue.item import Kind
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import INDEXING, RANKING, Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from repertory.compose import Repertory
+    from repertory_admin.progress import Bars
+
+KindOption = Annotated[list[Kind] | None, typer.Option(help="Only this kind; repeatable.")]
+SourceOption = Annotated[list[str] | None, typer.Option(help="Only this source; repeatable.")]
+ServerOption = Annotated[list[str] | None, typer.Option(help="Only this server; repeatable.")]
+TagOption = Annotated[list[str] | None, typer.Option(help="Only with this tag; repeatable.")]
+
+
+@command(
+    app,
+    "search",
+    settings=(*INDEXING, *RANKING),
+    examples=(
+        "repertory search read file contents",
+        'repertory search "commit my changes" --kind tool --limit 5 --explain',
+    ),
+)
+def search(
+    flags: Flags,
+    query: Annotated[list[str], typer.Argument(help="What you look for.", show_default=False)],
+    kind: KindOption = None,
+    source: SourceOption = None,
+    server: ServerOption = None,
+    tag: TagOption = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show why, hit by hit.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Find what fits a task, some words or a name; indexes first where nothing is indexed yet."""
+    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
+    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
+    from repertory_admin import results  # noqa: PLC0415 - likewise
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    asked = Query(
+        text=" ".join(query),
+        limit=settings.values.limit,
+        threshold=settings.values.threshold,
+        alpha=settings.values.alpha,
+        where=Filter(
+            kinds=tuple(kind or ()),
+            sources=tuple(source or ()),
+            servers=tuple(server or ()),
+            tags=tuple(tag or ()),
+        ),
+    )
+    with Bars() as bars, Repertory(settings, directory, download=bars.download) as repertory:
+        if not repertory.is_indexed:
+            _index_first(repertory, bars)
+        answer = repertory.search(asked)
+    if answer.degraded:
+        terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
+    if output is Output.JSON:
+        terminal.show_json(results.as_json(answer))
+    elif answer.hits:
+        results.show(answer)
+        if explain:
+            results.explain(answer)
+    else:
+        results.show_nothing(answer)
+    if not answer.hits:
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _index_first(repertory: "Repertory", bars: "Bars") -> None:
+    from repertory_admin import run  # noqa: PLC0415 - only once
+    from repertory_admin.mcp_trust import advice, untrusted  # noqa: PLC0415 - likewise
+
+    report = run.run(repertory, bars)
+    terminal.note(run.headline(report))
+    for notice in report.notices:
+        terminal.note(notice)
+    if count := len(run.errors(report.problems)):
+        terminal.note(f"{count:,} could not be read; `repertory doctor` lists them.")
+    if text := advice(untrusted(repertory.workspace)):
+        terminal.note(text)

@@ -1,0 +1,87 @@
+"""The text of a new configuration file."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.embedding.models import DEFAULT
+from repertory.settings import SETTINGS, Values
+
+_HEAD = """\
+# What Repertory indexes in this project, and how it searches.
+# `repertory config check` checks this file, `repertory config show` explains every setting.
+# Settings are commented out where the default is good; secrets belong into the environment.
+"""
+_SOURCES = """
+# Of two items of one name, the source that stands first is taken first.
+# An MCP configuration is run only once it is trusted: `repertory config trust FILE`.
+"""
+_HOME = """
+# From the home directory: take these out of a file that is shared with others.
+"""
+_EXAMPLES = {
+    "model": DEFAULT.id,
+    "data_dir": "~/.local/share/repertory",
+    "qdrant_url": "http://localhost:6333",
+}
+
+
+def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> str:
+    """A configuration file with some sources, its paths relative to its folder or the home.
+
+    Args:
+        entries: The sources.
+        folder: Where the file will be.
+        home: The user's home directory.
+    """
+    here = [entry for entry in entries if not _is_from_home(entry, folder)]
+    there = [entry for entry in entries if _is_from_home(entry, folder)]
+    parts = [_HEAD, _settings(), _SOURCES]
+    parts += [_source(entry, folder, home) for entry in here]
+    if there:
+        parts += [_HOME, *(_source(entry, folder, home) for entry in there)]
+    return "\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+def _settings() -> str:
+    """Every setting but the secrets, commented out, under its table."""
+    defaults = Values()
+    tables: dict[str, list[str]] = {}
+    for setting in SETTINGS:
+        if not setting.secret:
+            table, _, name = setting.key.rpartition(".")
+            value = _EXAMPLES.get(setting.field, getattr(defaults, setting.field))
+            tables.setdefault(table, []).append(f"# {name} = {_toml(value)}  # {setting.doc}")
+    return "\n\n".join(
+        "\n".join([f"[{table}]", *lines] if table else lines) for table, lines in tables.items()
+    )
+
+
+def _source(entry: dict[str, Any], folder: Path, home: Path) -> str:
+    lines = ["[[sources]]"]
+    for key, value in entry.items():
+        if key in {"path", "config"}:
+            paths = value if isinstance(value, list) else [value]
+            short = [_short(Path(path), folder, home) for path in paths]
+            lines.append(f"{key} = {_toml(short if isinstance(value, list) else short[0])}")
+        else:
+            lines.append(f"{key} = {_toml(value)}")
+    return "\n".join(lines)
+
+
+def _is_from_home(entry: dict[str, Any], folder: Path) -> bool:
+    place = entry.get("path") or entry["config"]
+    first = Path(place[0] if isinstance(place, list) else place)
+    return not first.is_relative_to(folder)
+
+
+def _short(path: Path, folder: Path, home: Path) -> str:
+    if path.is_relative_to(folder):
+        return path.relative_to(folder).as_posix()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
+
+
+def _toml(value: object) -> str:
+    """A string, number, boolean or list of these as TOML, which writes them as JSON does."""
+    return msgspec.json.encode(value).decode()
