@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from repertory_admin import terminal
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
+_ORDER = (
+    *("init", "index", "search", "items", "stats", "rebuild", "config", "doctor", "eval"),
+    *("list", "show", "check", "trust", "untrust"),
+)
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
@@ -18,16 +22,24 @@ def _unwrapped(title: str, lines: Iterable[str]) -> str:
     return "\b\n" + "\n  ".join((f"{title}:", *lines))
 
 
+class _Group(TyperGroup):
+    """A group that lists its commands in the order in which they are met."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's type is private
+        return sorted(super().list_commands(ctx), key=_ORDER.index)
+
+
 def group(name: str, text: str, epilog: str | None = None) -> typer.Typer:
     """A group of commands."""
     return typer.Typer(
         name=name,
+        cls=_Group,
         help=text,
         epilog=epilog,
         no_args_is_help=True,
         rich_markup_mode=None,  # rich would take longer to import than the help takes to write
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
 
 
@@ -44,7 +56,8 @@ class _Command(TyperCommand):
 
     # Typer's own types of context and formatter are private.
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        own, settings = [], []
+        own: list[tuple[str, str]] = []
+        settings: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:

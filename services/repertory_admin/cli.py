@@ -32,7 +32,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _main(
     *,
-    version: Annotated[  # noqa: ARG001 - its callback has done it
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import ServerConfig, read_servers
+from repertory.sources.mcp.config import read_servers
+from repertory.sources.mcp.server import ServerConfig
 from repertory.workspace import Workspace
 
 

@@ -141,8 +141,9 @@ def _show_rich(
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
-        aligned = "right" if column in right else "left"
-        table.add_column(column, justify=aligned, overflow="fold")
+        table.add_column(
+            column, justify="right" if column in right else "left", overflow="fold"
+        )
     for row in rows:
         cells = zip(row, columns, strict=True)
         # Text, and not a string, in which rich would look for markup.

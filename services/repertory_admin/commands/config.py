@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from repertory.workspace import Workspace
 
-config = group("config", "Show and check the configuration, and say which MCP servers may run.")
+config = group("config", "The configuration, and which MCP servers may run.")
 app.add_typer(config)
 
 FilesArgument = Annotated[
@@ -32,7 +32,7 @@ FilesArgument = Annotated[
     examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
 )
 def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show every setting: its value, where that comes from, and all the places to give it.
+    """Show every setting, its value, and where to give it.
 
     A flag wins over the environment, which wins over the project's repertory.toml, which wins over
     the user's config.toml, which wins over the default.
@@ -88,7 +88,10 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 @command(config, "check", examples=("repertory config check",))
 def check(flags: Flags) -> None:
-    """Check the configuration without reading a source; exit code 1 and a line for each problem."""
+    """Check the configuration, without reading a source.
+
+    Each problem is a line, and the exit code is 1 if there is one.
+    """
     from repertory.workspace import Workspace  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
@@ -112,7 +115,10 @@ def check(flags: Flags) -> None:
 
 @command(config, "trust", examples=("repertory config trust .mcp.json",))
 def trust(flags: Flags, files: FilesArgument) -> None:
-    """Let the MCP servers of configurations be run, until the file changes."""
+    """Let the MCP servers of configurations be run.
+
+    The trust ends when the file changes.
+    """
     from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - --help must be instant
     from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
     from repertory_admin.mcp_trust import launch  # noqa: PLC0415 - likewise

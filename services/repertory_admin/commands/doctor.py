@@ -26,7 +26,7 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
     examples=("repertory doctor", "repertory doctor --output json"),
 )
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Check everything: data directory, model, index and sources; list all that is wrong.
+    """Check data directory, model, index and sources.
 
     Every source is read once, nothing is indexed. Exit code 1 if something is wrong.
     """

@@ -44,9 +44,9 @@ def evaluate(
     ] = 0.0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Measure the ranking on labelled queries, with 95 % confidence intervals.
+    """Measure the ranking on labelled queries.
 
-    Each set's corpus is indexed apart from your own items; the thresholds are off.
+    The figures have 95 % confidence intervals. Each set's corpus is indexed apart from your own items; the thresholds are off.
     """
     from repertory.evaluation.measure import figures  # noqa: PLC0415 - --help must be instant
 

@@ -25,9 +25,9 @@ def index(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make the index equal to the sources; only what changed is embedded.
+    """Make the index equal to the sources.
 
-    PATHS become this directory's catalogue until the next `repertory index`; without any, it is
+    Only what changed is embedded. PATHS become this directory's catalogue until the next `repertory index`; without any, it is
     what repertory.toml lists, or else what is found here and in the home directory.
     """
     _index(flags, output, paths=paths or [])
@@ -35,9 +35,9 @@ def index(
 
 @command(app, "rebuild", settings=INDEXING, examples=("repertory rebuild",))
 def rebuild(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Build the index anew beside the old one, and switch to it when it is whole.
+    """Build the index anew, beside the old one.
 
-    A source that is suddenly empty is believed; vectors that are known are not embedded again.
+    The new one is taken when it is whole. A source that is suddenly empty is believed; vectors that are known are not embedded again.
     """
     _index(flags, output)
 

@@ -29,7 +29,10 @@ def init(
         bool, typer.Option("--trust", help="Let the MCP servers that are found be run.")
     ] = False,
 ) -> None:
-    """Write a repertory.toml with what is found in a folder and in the home directory."""
+    """Write a repertory.toml with what is found.
+
+    That is what the folder holds, and what the home directory does.
+    """
     from repertory.sources.discover import discover  # noqa: PLC0415 - --help must be instant
     from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
     from repertory_admin.template import configuration  # noqa: PLC0415 - likewise

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from repertory.compose import Repertory
     from repertory_admin.progress import Bars
 
-KindOption = Annotated[list[Kind] | None, typer.Option(help="Only this kind; repeatable.")]
-SourceOption = Annotated[list[str] | None, typer.Option(help="Only this source; repeatable.")]
-ServerOption = Annotated[list[str] | None, typer.Option(help="Only this server; repeatable.")]
-TagOption = Annotated[list[str] | None, typer.Option(help="Only with this tag; repeatable.")]
+KindOption = Annotated[list[Kind] | None, typer.Option(metavar="KIND", help="Only skill, tool or document; repeatable.")]
+SourceOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source; repeatable.")]
+ServerOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
+TagOption = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Only with this tag; repeatable.")]
 
 
 @command(
@@ -33,7 +33,7 @@ TagOption = Annotated[list[str] | None, typer.Option(help="Only with this tag; r
 )
 def search(
     flags: Flags,
-    query: Annotated[list[str], typer.Argument(help="What you look for.", show_default=False)],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What you look for.", show_default=False)],
     kind: KindOption = None,
     source: SourceOption = None,
     server: ServerOption = None,
@@ -41,7 +41,10 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Show why, hit by hit.")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Find what fits a task, some words or a name; indexes first where nothing is indexed yet."""
+    """Find what fits a task, some words or a name.
+
+    Where nothing is indexed yet, it indexes first.
+    """
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
     from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
     from repertory.search.answer import Query  # noqa: PLC0415 - likewise

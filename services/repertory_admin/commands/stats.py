@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from repertory.errors import StoreError
 from repertory.settings import load
+from repertory.sources.source import Severity
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import Flags, Output, OutputOption
@@ -19,7 +20,7 @@ _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 @command(app, "stats", examples=("repertory stats", "repertory stats --output json"))
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show what is indexed here, how fresh it is, and what was wrong in the last run."""
+    """Show what is indexed here, how fresh it is, and what is wrong."""
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
@@ -44,8 +45,8 @@ def _facts(pointer: "Pointer", kinds: dict[str, int], size: int) -> dict[str, An
         "kinds": kinds,
         "sources": terminal.plain(report.sources),
         "staleSources": list(report.stale_sources),
-        "errors": severities["error"],
-        "warnings": severities["warning"],
+        "errors": severities[Severity.ERROR],
+        "warnings": severities[Severity.WARNING],
         "indexedAt": pointer.at,
         "configuration": pointer.configuration,
         "collection": report.collection,

@@ -92,17 +92,12 @@ class QdrantStore:
 
     def set_alias(self, name: str, collection: str) -> None:
         """Point an alias at a collection, at once for everyone who looks."""
+        old = models.DeleteAlias(alias_name=layout.checked_name(name))  # passed over when not there
+        new = models.CreateAlias(alias_name=name, collection_name=collection)
         switch: list[models.AliasOperations] = [
-            models.CreateAliasOperation(
-                create_alias=models.CreateAlias(
-                    collection_name=collection, alias_name=layout.checked_name(name)
-                )
-            )
+            models.DeleteAliasOperation(delete_alias=old),
+            models.CreateAliasOperation(create_alias=new),
         ]
-        if self.alias(name):
-            switch.insert(
-                0, models.DeleteAliasOperation(delete_alias=models.DeleteAlias(alias_name=name))
-            )
         missing = f"There is no collection {collection} for {name} to point at."
         with self._server.translated(missing=missing):
             self._server.client.update_collection_aliases(switch)

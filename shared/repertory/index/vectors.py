@@ -25,6 +25,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
             item.
         content_hash, metadata_hash: The item's hashes; the same on all points of an item.
         revision: Grows with every observation of a source; a write never replaces a newer one.
+            Below 2**53: stores compare it as a float.
         record: The item as plain data on the item's own point; ``{"heading": …}`` on a section's.
     """
 
@@ -178,7 +179,13 @@ class VectorStore(Protocol):
         ...
 
     def drop(self, name: str) -> None:
-        """Delete a collection and all its points; one that is not there is passed over."""
+        """Delete a collection, its points and the aliases that point at it.
+
+        One that is not there is passed over; one that cannot be read can be deleted.
+
+        Raises:
+            StoreBusyError: Another process holds it.
+        """
         ...
 
     def alias(self, name: str) -> str | None:
@@ -186,5 +193,9 @@ class VectorStore(Protocol):
         ...
 
     def set_alias(self, name: str, collection: str) -> None:
-        """Point an alias at a collection, at once for everyone who looks."""
+        """Point an alias at a collection, at once for everyone who looks.
+
+        Raises:
+            StoreError: There is no such collection.
+        """
         ...

@@ -1,0 +1,343 @@
+"""The whole pipeline on real files, the real engine and the real store: it converges, whatever."""
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.catalogue.item import Item
+from repertory.compose import Repertory
+from repertory.errors import StoreBusyError, StoreError, UnknownItemError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.snapshot import pack, unpack
+from repertory.pipeline.report import Report, Stage
+from repertory.search.answer import Mode, Query
+from repertory.settings import Settings, load
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "exports", "imports"]
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def silent(_stage: Stage, _done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+def skill(root: Path, name: str, description: str, body: str = "") -> Path:
+    """Write a skill below a project's skills folder."""
+    file = root / "skills" / name / "SKILL.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}")
+    return file
+
+
+def settings_of(project: Path, **flags: object) -> Settings:
+    """The settings in a project, with a data directory beside it."""
+    given = {"data_dir": str(project.parent / "data"), "model": MODEL} | flags
+    return load(given, project, {})
+
+
+def index(project: Path, **flags: object) -> Report:
+    """Index a project once."""
+    with Repertory(settings_of(project, **flags), project) as repertory:
+        return repertory.index(silent)
+
+
+def contents(project: Path, **flags: object) -> dict[str, Item]:
+    """Every indexed item of a project, whole, by its id."""
+    with Repertory(settings_of(project, **flags), project) as repertory:
+        return {entry.id: repertory.item(entry.id) for entry in repertory.entries()}
+
+
+def keyword_index(folder: Path) -> KeywordIndex:
+    """The one keyword index that is stored in a folder."""
+    (snapshot,) = folder.iterdir()
+    return unpack(snapshot.read_bytes())[0]
+
+
+def first(project: Path, text: str) -> str:
+    """The id of the best hit."""
+    with Repertory(settings_of(project), project) as repertory:
+        return repertory.search(Query(text=text)).hits[0].id
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project of three skills and a document."""
+    root = tmp_path / "project"
+    skill(root, "key-rotation", "Rotate API keys without downtime")
+    skill(root, "release-notes", "Write release notes from merged pull requests")
+    skill(root, "postmortem", "Write up an incident: timeline, causes, actions")
+    (root / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
+    yield root
+
+
+def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None:
+    """The main job: index a project, then ask."""
+    report = index(project)
+    assert (report.added, report.items, report.embedded) == (4, 4, 4)
+    assert first(project, "change our API credentials with no outage") == "project/key-rotation"
+    assert first(project, "relaese-notes") == "project/release-notes"
+    assert first(project, "web shop checkout") == "documents/README.md"
+
+
+def test_indexing_again_embeds_nothing(project: Path) -> None:
+    """What did not change costs no embedding and writes nothing."""
+    revision = index(project).revision
+    again = index(project)
+    assert (again.unchanged, again.added, again.changed, again.embedded) == (4, 0, 0, 0)
+    assert again.revision == revision
+
+
+def test_saving_renaming_and_retagging_embed_only_what_is_new(project: Path) -> None:
+    """Vectors are addressed by what they are of: a renamed or retagged text has its vector."""
+    index(project)
+    (project / "README.md").rename(project / "ABOUT.md")
+    renamed = index(project)
+    assert (renamed.added, renamed.removed, renamed.embedded) == (1, 1, 0)
+    file = project / "skills" / "postmortem" / "SKILL.md"
+    file.write_text(file.read_text().replace("---\n", "---\ntags: [ops]\n", 1))
+    retagged = index(project)
+    assert (retagged.changed, retagged.embedded) == (1, 0)
+    assert contents(project)["project/postmortem"].tags == ("ops",)
+    skill(project, "postmortem", "Something else entirely")
+    assert index(project).embedded == 1
+
+
+def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
+    """A hit deep in a skill says where it is."""
+    filler = "".join(f"## Part {n}\n{'Plain words about nothing much. ' * 12}\n" for n in range(5))
+    warm = "Blow warm air over the frozen pipe, slowly, from the tap towards the wall. " * 3
+    skill(project, "household", "Looks after a house", f"{filler}## Thawing pipes\n{warm}\n")
+    assert index(project).points > 8
+    with Repertory(settings_of(project), project) as repertory:
+        hit = repertory.search(Query(text="the water pipe is frozen, warm it up")).hits[0]
+    assert hit.id == "project/household"
+    assert hit.matched_in == "## Thawing pipes"
+    skill(project, "household", "Looks after a house", "Short now.")
+    index(project)
+    with Repertory(settings_of(project), project) as repertory:
+        assert not any(
+            hit.matched_in for hit in repertory.search(Query(text="frozen water pipe")).hits
+        )
+
+
+def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
+    """A → B → A: separate collections, nothing embedded twice."""
+    config = project / "repertory.toml"
+    one = '[[sources]]\ntype = "skills"\nname = "project"\npath = "skills"\n'
+    two = one + '[[sources]]\ntype = "documents"\nname = "documents"\npath = "."\n'
+    config.write_text(one)
+    a = index(project)
+    config.write_text(two)
+    b = index(project)
+    config.write_text(one)
+    back = index(project)
+    assert (a.embedded, b.embedded, back.embedded) == (3, 1, 0)
+    assert a.collection == back.collection != b.collection
+    assert back.unchanged == 3
+
+
+def test_a_broken_file_is_reported_and_keeps_what_was_indexed(project: Path) -> None:
+    """One broken item is quarantined with file and line; the rest goes on."""
+    index(project)
+    file = project / "skills" / "postmortem" / "SKILL.md"
+    file.write_text("---\nname: [\n---\n")
+    skill(project, "new-one", "A skill that is new")
+    report = index(project)
+    assert (report.added, report.removed) == (1, 0)
+    assert any(problem.path == str(file) and problem.line for problem in report.problems)
+    assert report.stale_sources == ("project",)
+    assert "project/postmortem" in contents(project)
+
+
+def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(project: Path) -> None:
+    """A failure is never a deletion, and neither is a folder that is suddenly empty."""
+    index(project)
+    hidden = project.parent / "hidden"
+    (project / "skills").rename(hidden)
+    config = project / "repertory.toml"
+    config.write_text('[[sources]]\ntype = "skills"\nname = "project"\npath = "skills"\n')
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.index(silent).sources[0].error
+    hidden.rename(project / "skills")
+    assert index(project).items == 3
+    (project / "skills").rename(hidden)
+    kept = index(project)
+    assert (kept.items, kept.sources[0].stale) == (3, 3)
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.rebuild(silent).items == 3, "a missing folder is carried over"
+        (project / "skills").mkdir()
+        assert repertory.index(silent).items == 3, "an empty one is not believed"
+        assert repertory.rebuild(silent).items == 0, "but by a rebuild"
+
+
+def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> None:
+    """The same items under a new collection; no vector is made again."""
+    before = index(project)
+    with Repertory(settings_of(project), project) as repertory:
+        after = repertory.rebuild(silent)
+        assert repertory.search(Query(text="postmortem")).hits[0].id == "project/postmortem"
+    assert after.collection.endswith("_g2")
+    assert (after.items, after.embedded) == (before.items, 0)
+    kept = [path.name for path in (project.parent / "data" / "collections").iterdir()]
+    assert before.collection not in kept
+
+
+def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Path) -> None:
+    """Convergence: create, change, delete and restore at random, indexing now and then."""
+    choice = random.Random(7)
+    for step in range(24):
+        name = f"skill-{choice.randrange(5)}"
+        file = project / "skills" / name / "SKILL.md"
+        if file.exists() and choice.random() < 0.4:
+            file.unlink()
+        else:
+            skill(project, name, f"All about {choice.choice(TOPICS)}", choice.choice(TOPICS))
+        if step % 4 == 3:
+            index(project)
+    index(project)
+    other = {"data_dir": str(project.parent / "fresh")}
+    index(project, **other)
+    assert contents(project) == contents(project, **other)
+    kept, built = (
+        keyword_index(project.parent / folder / "keywords") for folder in ("data", "fresh")
+    )
+    assert pack(kept, 0) == pack(built, 0)
+
+
+def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
+    """no_cache loads nothing, recomputes, and leaves nothing behind."""
+    with Repertory(settings_of(project, no_cache=True), project) as repertory:
+        assert repertory.index(silent).embedded == 4
+        assert repertory.search(Query(text="postmortem")).hits
+    assert not (project.parent / "data").exists()
+
+
+def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) -> None:
+    """Damage is said aloud, and mended from the sources and the vector cache."""
+    collection = index(project).collection
+    folder = project.parent / "data" / "collections" / collection
+    for file in folder.rglob("*"):
+        if file.is_file() and file.suffix != ".lock":
+            file.write_bytes(b"garbage")
+    report = index(project)
+    assert (report.items, report.embedded) == (4, 0)
+    assert report.notices
+
+
+def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
+    """It holds nothing that the collection does not."""
+    index(project)
+    for damage in (None, b"garbage"):
+        for snapshot in (project.parent / "data" / "keywords").iterdir():
+            snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
+        assert first(project, "relaese-notes") == "project/release-notes"
+
+
+def test_a_corrupt_vector_cache_is_begun_anew(project: Path) -> None:
+    """It costs embeddings, never the index."""
+    index(project)
+    (project.parent / "data" / "vectors.sqlite").write_bytes(b"garbage" * 2_000)
+    skill(project, "one-more", "Another skill")
+    assert index(project).items == 5
+    with sqlite3.connect(project.parent / "data" / "vectors.sqlite") as connection:
+        assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] >= 1
+    connection.close()
+
+
+def test_an_unknown_item_is_an_error_that_offers_what_is_close(project: Path) -> None:
+    """A mistyped id is answered with the right one."""
+    index(project)
+    with (
+        Repertory(settings_of(project), project) as repertory,
+        pytest.raises(UnknownItemError, match="project/postmortem"),
+    ):
+        repertory.item("postmortm")
+
+
+def test_a_directory_that_was_never_indexed_says_what_to_do(project: Path) -> None:
+    """No search makes an index behind the caller's back in the library."""
+    with (
+        Repertory(settings_of(project), project) as repertory,
+        pytest.raises(StoreError, match="repertory index"),
+    ):
+        repertory.search(Query(text="anything"))
+
+
+HOLD = """
+    import sys, time
+    from pathlib import Path
+    from repertory.index.edge import EdgeStore
+    collection = EdgeStore(Path(sys.argv[1])).open(sys.argv[2])
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_while_another_process_holds_the_store_keywords_answer(project: Path) -> None:
+    """A search goes on without the semantic arm and says why; an index run is refused in words."""
+    collection = index(project).collection
+    holder = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(HOLD), str(project.parent / "data"), collection],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        with Repertory(settings_of(project), project) as repertory:
+            answer = repertory.search(Query(text="relaese-notes"))
+            assert answer.mode is Mode.KEYWORD
+            assert str(holder.pid) in answer.degraded
+            assert answer.hits[0].id == "project/release-notes"
+            with pytest.raises(StoreBusyError, match=str(holder.pid)):
+                repertory.index(silent)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert index(project).unchanged == 4
+
+
+RUN = """
+    import sys
+    from pathlib import Path
+    from repertory.compose import Repertory
+    from repertory.settings import load
+    project = Path(sys.argv[1])
+    given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}
+    with Repertory(load(given, project, {}), project) as repertory:
+        print("go", flush=True)
+        repertory.index(lambda *args: None)
+"""
+
+
+def test_killed_at_any_moment_the_next_run_is_right(project: Path) -> None:
+    """A kill -9 in the middle of indexing leaves nothing that stands in the way."""
+    for number in range(60):
+        skill(project, f"bulk-{number}", f"Number {number} about {TOPICS[number % 8]} " * 8)
+    for delay in (0.25, 0.5, 0.8, 1.1, 1.5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(RUN), str(project), MODEL],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert process.stdout
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    index(project)
+    assert len(contents(project)) == 64
+    assert index(project).unchanged == 64
+    assert first(project, "bulk-17") == "project/bulk-17"
