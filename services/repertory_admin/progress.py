@@ -1,6 +1,7 @@
 """Progress bars on stderr, when it is a terminal; otherwise nothing."""
 
 import sys
+import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +15,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
+        self._lock = threading.Lock()  # stages step from several threads
         self._progress: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}
 
@@ -31,7 +33,9 @@ class Bars:
 
     def step(self, stage: str, done: int, total: int) -> None:
         """So much more of a stage was done."""
-        if self._shown:
+        if not self._shown:
+            return
+        with self._lock:
             progress, task = self._task(stage, total)
             progress.advance(task, done)
             now = int(progress.tasks[task].completed)
@@ -39,7 +43,9 @@ class Bars:
 
     def download(self, there: int, total: int) -> None:
         """So many bytes of the model are there."""
-        if self._shown:
+        if not self._shown:
+            return
+        with self._lock:
             progress, task = self._task("Downloading the model", total)
             amount = f"{there / 1e6:.1f} of {total / 1e6:.1f} MB"
             progress.update(task, completed=there, total=total, amount=amount)

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.mcp_trust import Untrusted, advice
@@ -35,12 +37,13 @@ def errors(problems: "Iterable[Problem]") -> "list[Problem]":
 
 def headline(report: "Report") -> str:
     """A run in one line."""
-    sources = len(report.sources)
+    items = terminal.count(report.items, "item")
+    sources = terminal.count(len(report.sources), "source")
+    texts = terminal.count(report.embedded, "text")
     return (
-        f"{report.items:,} item{'s' * (report.items != 1)} of "
-        f"{sources:,} source{'s' * (sources != 1)} indexed in {report.seconds:.1f} s: "
+        f"{items} of {sources} indexed in {report.seconds:.1f} s: "
         f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
-        f"{report.unchanged:,} unchanged; {report.embedded:,} texts embedded with {report.model}."
+        f"{report.unchanged:,} unchanged; {texts} embedded with {report.model}."
     )
 
 
@@ -49,9 +52,9 @@ def show(report: "Report", skipped: Untrusted) -> None:
     if report.sources:
         show_sources(report.sources, skipped)
         terminal.say()
-    terminal.say(headline(report))
+    terminal.tell(headline(report))
     for notice in report.notices:
-        terminal.say(notice)
+        terminal.tell(notice)
     if report.problems:
         terminal.say()
         show_problems(report.problems, MOST_PROBLEMS)
@@ -87,13 +90,14 @@ def show_sources(sources: "Iterable[SourceReport]", skipped: Untrusted) -> None:
 def show_problems(problems: "Iterable[Problem]", most: int | None = None) -> None:
     """List problems, errors first, each with its file and line."""
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
-    count = len(errors(problems))
+    bad = len(errors(problems))
     terminal.say(
-        f"{count:,} error{'s' * (count != 1)} (left out), "
-        f"{len(problems) - count:,} warning{'s' * (len(problems) - count != 1)} (indexed):"
+        f"{terminal.count(bad, 'error')} (left out), "
+        f"{terminal.count(len(problems) - bad, 'warning')} (indexed all the same):"
     )
     for problem in problems[:most]:
-        terminal.say(f"  {problem.severity:<7}  {terminal.safe(str(problem))}")
+        text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
+        terminal.tell(f"{problem.severity}: {text}", indent=2)
     if most is not None and len(problems) > most:
         terminal.say(f"  … and {len(problems) - most:,} more: `repertory doctor` lists all")
 

@@ -6,7 +6,9 @@ A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing 
 import logging
 import os
 import re
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
@@ -20,6 +22,8 @@ from repertory.sources.text import clean, one_line
 # Marks that make text run the other way, and so can show another text than is there.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _LOG_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+
+LEAST_PROSE = 24  # cells that a table leaves for its last column
 
 # The rich style of a cell, given its text.
 Style = Callable[[str], str]
@@ -47,6 +51,25 @@ def say(text: str = "") -> None:
     print(safe_lines(text))
 
 
+def tell(text: str, indent: int = 0) -> None:
+    """Write a sentence of the answer, wrapped between words on a terminal."""
+    text = safe(text)
+    if is_terminal():
+        columns = shutil.get_terminal_size().columns
+        hanging = " " * (indent + 2 if indent else 0)
+        text = textwrap.fill(
+            text,
+            columns,
+            initial_indent=" " * indent,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    else:
+        text = " " * indent + text
+    print(text)
+
+
 def warn(text: str) -> None:
     """Write one line beside the answer, to stderr."""
     print(f"repertory: {safe(text)}", file=sys.stderr)
@@ -55,6 +78,11 @@ def warn(text: str) -> None:
 def note(text: str) -> None:
     """Write what is no warning beside the answer, to stderr."""
     print(safe_lines(text), file=sys.stderr)
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things in words: ``1 item``, ``2,000 items``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def short_path(path: str) -> str:
@@ -139,10 +167,20 @@ def _show_rich(
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
+    console = Console()
+    # Only the last column is wrapped, unless too little would be left of it.
+    taken = sum(
+        3 + max(_width(line[place]) for line in (columns, *rows))
+        for place in range(len(columns) - 1)
+    )
+    keep = taken + LEAST_PROSE <= console.width
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
-            column, justify="right" if column in right else "left", overflow="fold"
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=keep and column != columns[-1],
         )
     for row in rows:
         cells = zip(row, columns, strict=True)
@@ -150,7 +188,7 @@ def _show_rich(
         table.add_row(
             *(Text(cell, styles[name](cell) if name in styles else "") for cell, name in cells)
         )
-    Console().print(table)
+    console.print(table)
 
 
 def _width(text: str) -> int:

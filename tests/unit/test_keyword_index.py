@@ -118,7 +118,8 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
     changes: list[tuple[int, str, str]],
 ) -> None:
     """Any order of adding, replacing and removing ends in the same bytes."""
-    index, held = KeywordIndex.empty(), {}
+    index = KeywordIndex.empty()
+    held: dict[str, Item] = {}
     for number, name, description in changes:
         item = tool(name, description, id=f"item{number}")
         if item.id in held and held[item.id] == item:

@@ -165,7 +165,7 @@ def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
 def test_a_query_that_cannot_be_is_refused(text: str, options: dict[str, object]) -> None:
     """Empty, too long, or a number out of range."""
     with pytest.raises(UsageError):
-        search(text, **options)
+        search(text, ITEMS, **options)
 
 
 def test_with_neither_arm_the_search_says_so() -> None:

@@ -21,7 +21,7 @@ config = group("config", "The configuration, and which MCP servers may run.")
 app.add_typer(config)
 
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="MCP configurations.", show_default=False)
+    list[Path], typer.Argument(metavar="FILE", help="MCP configurations.", show_default=False)
 ]
 
 
@@ -38,7 +38,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     the user's config.toml, which wins over the default.
     """
     settings = load(flags, Path.cwd())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "key": setting.key,
             "value": _shown(settings, setting.field, secret=setting.secret),
@@ -62,12 +62,14 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         )
         return
     terminal.show_table(
-        ("Key", "Value", "From", "Flag", "Variable", "Meaning"),
+        ("Key", "Value", "From", "What it is, its flag and its variable"),
         [
-            [
-                terminal.short_path(str(value))
-                for value in {**row, "value": _text(row["value"])}.values()
-            ]
+            (
+                row["key"],
+                terminal.short_path(_text(row["value"])),
+                terminal.short_path(row["from"]),
+                f"{row['meaning']} {row['flag']}, {row['variable']}",
+            )
             for row in rows
         ],
         styles={"Value": lambda _: "bold cyan", "From": _origin_style},
@@ -102,7 +104,7 @@ def check(flags: Flags) -> None:
     except ConfigurationError as error:
         problems = [str(error)]
     for problem in problems:
-        terminal.say(terminal.safe(problem))
+        terminal.tell(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
     file = settings.file
@@ -129,7 +131,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         servers = read_servers([file])
         workspace.trust.trust(file)
         names = ", ".join(launch(server) for server in servers) or "no servers"
-        terminal.say(terminal.safe(f"Trusted {file} until it changes: {names}."))
+        terminal.tell(f"Trusted {file} until it changes: {names}.")
 
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
@@ -141,7 +143,7 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     workspace = Workspace(load(flags, directory), directory)
     for file in files:
         workspace.trust.revoke(file)
-        terminal.say(terminal.safe(f"{file} is not trusted; what was indexed of it stays."))
+        terminal.tell(f"{file} is not trusted; what was indexed of it stays.")
 
 
 def problems_of(workspace: "Workspace") -> "Iterator[str]":
@@ -179,8 +181,12 @@ def _missing(entry: dict[str, Any], base: Path) -> "Iterator[str]":
 
 
 def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN401 - any setting
+    from repertory.embedding.models import DEFAULT  # noqa: PLC0415 - imports numpy
+
     if field == "data_dir":
         return str(settings.data_dir)
+    if field == "model":
+        return settings.values.model or DEFAULT.id
     value = getattr(settings.values, field)
     return "****" if secret and value else value
 

@@ -33,7 +33,7 @@ def evaluate(
     folders: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FOLDER...",
+            metavar="FOLDER",
             help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl.",
             show_default=False,
         ),
@@ -46,7 +46,8 @@ def evaluate(
 ) -> None:
     """Measure the ranking on labelled queries.
 
-    The figures have 95 % confidence intervals. Each set's corpus is indexed apart from your own items; the thresholds are off.
+    The figures have 95 % confidence intervals. Each set's corpus is indexed apart from your own
+    items; the threshold is off.
     """
     from repertory.evaluation.measure import figures  # noqa: PLC0415 - --help must be instant
 

@@ -27,8 +27,9 @@ def index(
 ) -> None:
     """Make the index equal to the sources.
 
-    Only what changed is embedded. PATHS become this directory's catalogue until the next `repertory index`; without any, it is
-    what repertory.toml lists, or else what is found here and in the home directory.
+    Only what changed is embedded. PATHS become this directory's catalogue until the next
+    `repertory index`; without any, it is what repertory.toml lists, or else what is found here and
+    in the home directory.
     """
     _index(flags, output, paths=paths or [])
 
@@ -37,7 +38,8 @@ def index(
 def rebuild(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Build the index anew, beside the old one.
 
-    The new one is taken when it is whole. A source that is suddenly empty is believed; vectors that are known are not embedded again.
+    The new one is taken when it is whole. A source that is suddenly empty is believed; no text is
+    embedded whose vector is known.
     """
     _index(flags, output)
 

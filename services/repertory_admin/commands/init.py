@@ -49,8 +49,8 @@ def init(
         file.write_text(text, "utf-8")
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
-    count = len(entries)
-    terminal.say(f"Wrote {terminal.short_path(str(file))} with {count} source{'s' * (count != 1)}.")
+    sources = terminal.count(len(entries), "source")
+    terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     _settle_trust(Workspace(settings, folder), entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you look for"`.')
@@ -71,8 +71,8 @@ def _settle_trust(workspace: "Workspace", entries: list[dict[str, Any]], *, trus
             if not servers or workspace.trust.is_trusted(config):
                 continue
             shown = terminal.short_path(str(config))
-            names = terminal.safe(", ".join(launch(server) for server in servers))
-            terminal.say(f"{shown} has MCP servers: {names}.")
+            names = ", ".join(launch(server) for server in servers)
+            terminal.tell(f"{shown} has MCP servers: {names}.")
             if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
                 workspace.trust.trust(config)
                 terminal.say(f"Trusted {shown} until it changes.")

@@ -71,7 +71,8 @@ def list_items(
         ],
         styles={"Item": lambda _: "bold cyan", "Kind": lambda _: "dim", "Source": lambda _: "dim"},
     )
-    terminal.note(f"{len(entries):,} item{'s' * (len(entries) != 1)}")
+    if terminal.is_terminal():
+        terminal.note(terminal.count(len(entries), "item"))
 
 
 @command(

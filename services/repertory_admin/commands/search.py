@@ -16,10 +16,19 @@ if TYPE_CHECKING:
     from repertory.compose import Repertory
     from repertory_admin.progress import Bars
 
-KindOption = Annotated[list[Kind] | None, typer.Option(metavar="KIND", help="Only skill, tool or document; repeatable.")]
-SourceOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source; repeatable.")]
-ServerOption = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")]
-TagOption = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Only with this tag; repeatable.")]
+KindOption = Annotated[
+    list[Kind] | None,
+    typer.Option(metavar="KIND", help="Only skill, tool or document; repeatable."),
+]
+SourceOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this source; repeatable.")
+]
+ServerOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")
+]
+TagOption = Annotated[
+    list[str] | None, typer.Option(metavar="TAG", help="Only with this tag; repeatable.")
+]
 
 
 @command(
@@ -33,7 +42,9 @@ TagOption = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Only w
 )
 def search(
     flags: Flags,
-    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="What you look for.", show_default=False)],
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What you look for.", show_default=False)
+    ],
     kind: KindOption = None,
     source: SourceOption = None,
     server: ServerOption = None,

@@ -74,8 +74,8 @@ def _show(pointer: "Pointer", facts: dict[str, Any], data: Path) -> None:
         right=("Items", "Stale"),
         styles={"Stale": lambda _: "yellow"},
     )
-    kinds = ", ".join(f"{count:,} {kind}s" for kind, count in facts["kinds"].items())
-    problems = f"{facts['errors']:,} errors, {facts['warnings']:,} warnings"
+    kinds = ", ".join(terminal.count(count, kind) for kind, count in facts["kinds"].items())
+    problems = ", ".join(terminal.count(facts[f"{noun}s"], noun) for noun in ("error", "warning"))
     terminal.say()
     terminal.show_facts(
         {
@@ -96,7 +96,7 @@ def ago(seconds: float) -> str:
     """A span of time in words, in its largest unit."""
     for length, unit in _UNITS:
         if (count := int(seconds // length)) >= 1:
-            return f"{count} {unit}{'s' * (count != 1)} ago"
+            return f"{terminal.count(count, unit)} ago"
     return "just now"
 
 

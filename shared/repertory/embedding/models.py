@@ -31,7 +31,8 @@ class Calibration(msgspec.Struct, frozen=True):
     def apply(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosines as 0…1, of the same shape."""
         span = np.float32(self.ceiling - self.floor)
-        return np.clip((cosine - np.float32(self.floor)) / span, 0.0, 1.0)
+        share: NDArray[np.float32] = np.clip((cosine - np.float32(self.floor)) / span, 0.0, 1.0)
+        return share
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,7 +65,8 @@ def diff(
             changed.append(item)
         else:
             unchanged += 1
-    removed, kept = [], []
+    removed: list[str] = []
+    kept: list[str] = []
     for state in states.values():
         if state.item in items:
             continue

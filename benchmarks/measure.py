@@ -1,0 +1,59 @@
+"""Timing, and what a figure is."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure: ours beside the floor or the peer it is measured against.
+
+    Attributes:
+        name: What was done.
+        ours: Seconds, or texts a second.
+        other: The same of the floor or the peer.
+        against: What the floor or the peer is.
+        unit: ``s``, ``ms`` or ``texts/s``.
+        target: The ratio ours / other that is asked for.
+        at_least: Whether the ratio must be at least the target; else at most.
+    """
+
+    name: str
+    ours: float
+    other: float
+    against: str
+    unit: str
+    target: float
+    at_least: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Ours divided by the other's."""
+        return self.ours / self.other
+
+    @property
+    def reached(self) -> bool:
+        """Whether the target is reached."""
+        return self.ratio >= self.target if self.at_least else self.ratio <= self.target
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long one call takes."""
+    gc.collect()
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def medians(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+    """The median time of each, taken in turn, so that a slow moment of the machine hits all."""
+    taken: list[list[float]] = [[] for _ in works]
+    for _ in range(rounds):
+        for place, work in enumerate(works):
+            started = time.perf_counter()
+            work()
+            taken[place].append(time.perf_counter() - started)
+    return [statistics.median(times) for times in taken]

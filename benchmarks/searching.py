@@ -1,0 +1,72 @@
+"""A search in a running process, and its keyword arm alone, against embedding the query alone."""
+
+from itertools import cycle
+from pathlib import Path
+
+from benchmarks.indexing import ITEMS, MODEL, open_project
+from benchmarks.measure import Figure, medians
+from benchmarks.texts import descriptions, questions
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.load import load_engine
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.answer import Query
+from repertory.search.candidates import POOL
+
+ROUNDS = 200
+LARGE = 100_000
+
+
+def run(folder: Path) -> list[Figure]:
+    """Search the index that the indexing benchmark left."""
+    engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
+    asked = questions(ROUNDS)
+    with open_project(folder / "project", folder / "data") as repertory:
+        texts, others = cycle(asked), cycle(asked)
+        search = lambda: repertory.search(Query(text=next(texts)))  # noqa: E731 - timed below
+        embed = lambda: engine.embed_query(next(others))  # noqa: E731 - likewise
+        search()
+        whole, alone = medians((search, embed), ROUNDS)
+    small, large = _keywords(ITEMS), _keywords(LARGE)
+    one, two, three = cycle(asked), cycle(asked), cycle(asked)
+    at_small, at_large, embedding = medians(
+        (
+            lambda: small.candidates(small.terms(next(one)), POOL),
+            lambda: large.candidates(large.terms(next(two)), POOL),
+            lambda: engine.embed_query(next(three)),
+        ),
+        ROUNDS,
+    )
+    return [
+        Figure(
+            name=f"search at {ITEMS:,} items",
+            ours=whole * 1e3,
+            other=alone * 1e3,
+            against="embedding the query alone",
+            unit="ms",
+            target=1.5,
+        ),
+        Figure(
+            name=f"keyword arm at {LARGE:,} items",
+            ours=at_large * 1e3,
+            other=embedding * 1e3,
+            against="embedding the query alone",
+            unit="ms",
+            target=0.4,
+        ),
+        Figure(
+            name=f"keyword arm at {LARGE:,} items",
+            ours=at_large * 1e3,
+            other=at_small * 1e3,
+            against=f"the same at {ITEMS:,} items",
+            unit="ms",
+            target=2.0,
+        ),
+    ]
+
+
+def _keywords(count: int) -> KeywordIndex:
+    items = (
+        Item(id=name, kind=Kind.TOOL, name=name, source="bench", description=text)
+        for name, text in descriptions(count)
+    )
+    return KeywordIndex.empty().updated((), items)
