@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.indexing import MODEL
@@ -41,7 +42,7 @@ def run(folder: Path) -> list[Figure]:
         done = subprocess.run(words, cwd=project, env=environment, capture_output=True, check=False)
         assert done.returncode in (0, 1), done.stderr.decode()
 
-    works = (
+    works: list[Callable[[], object]] = [
         lambda: start(str(command), "search", QUERY),
         lambda: start(
             sys.executable,
@@ -53,7 +54,7 @@ def run(folder: Path) -> list[Figure]:
         ),
         lambda: start(str(command), "--help"),
         lambda: start(sys.executable, "-c", "pass"),
-    )
+    ]
     for work in works:
         work()
     search, bare, help_page, interpreter = medians(works, ROUNDS)

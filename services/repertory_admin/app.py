@@ -6,7 +6,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from repertory_admin import terminal
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
@@ -82,7 +81,7 @@ def command(
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:
-        run = with_flags(function, settings, terminal.log)
+        run = with_flags(function, settings)
         to.command(name, cls=_Command, epilog=_unwrapped("Examples", examples))(run)
         return function
 

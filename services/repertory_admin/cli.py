@@ -48,7 +48,9 @@ def cli() -> None:
         terminal.warn(str(error))
         sys.exit(code_of(error))
     except Exception as error:  # the boundary: nobody meets a traceback unasked
-        if terminal.is_verbose():
+        from repertory_admin.logs import is_verbose  # noqa: PLC0415 - --help must be instant
+
+        if is_verbose():
             raise
         terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")
         sys.exit(ExitCode.DEFECT)

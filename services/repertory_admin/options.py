@@ -57,23 +57,22 @@ def shared_options(fields: Iterable[str]) -> list[inspect.Parameter]:
     ]
 
 
-def with_flags(
-    function: Callable[..., None], fields: Iterable[str], begin: Callable[[bool], None]
-) -> Callable[..., None]:
+def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable[..., None]:
     """A command with the shared options, which the function gets together as ``flags``.
 
     Args:
         function: Takes ``flags`` and its own arguments and options.
         fields: The settings that have a flag here, besides those that every command has.
-        begin: Told whether to be verbose before the function is called.
     """
     shared = shared_options(fields)
     own = inspect.signature(function).parameters.values()
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "flags"]
 
     def run(**given: object) -> None:
+        from repertory_admin import logs  # noqa: PLC0415 - --help must be instant
+
         flags = {option.name: given.pop(option.name) for option in shared}
-        begin(bool(flags.pop("verbose")))
+        logs.begin(bool(flags.pop("verbose")))
         function(flags=flags, **given)
 
     run.__doc__ = function.__doc__

@@ -1,9 +1,8 @@
-"""What goes to the terminal: tables, JSON, notes and the log; nothing in it can steer it.
+"""What goes to the terminal: tables, JSON and notes; nothing in it can steer it.
 
 A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing cut.
 """
 
-import logging
 import os
 import re
 import shutil
@@ -21,7 +20,6 @@ from repertory.sources.text import clean, one_line
 
 # Marks that make text run the other way, and so can show another text than is there.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_LOG_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 LEAST_PROSE = 24  # cells that a table leaves for its last column
 
@@ -199,28 +197,3 @@ def _width(text: str) -> int:
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(other.title() for other in others)
-
-
-def is_verbose() -> bool:
-    """Whether ``log`` was told so."""
-    return logging.getLogger("repertory").isEnabledFor(logging.DEBUG)
-
-
-def log(verbose: bool) -> None:
-    """Log to stderr, each line a static event and its fields; without ``verbose``, log nothing."""
-    if not verbose:
-        logging.getLogger().addHandler(logging.NullHandler())
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Fields())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("repertory").setLevel(logging.DEBUG)
-
-
-class _Fields(logging.Formatter):
-    """``level logger event field=value …``."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _LOG_FIELDS]
-        head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
-        return safe(" ".join([head, *fields]))

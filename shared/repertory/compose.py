@@ -20,7 +20,6 @@ from repertory.catalogue.item import Item
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, StoreError, UnknownItemError
-from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -133,6 +132,7 @@ class Repertory:
         return self.workspace.pointer()
 
     def _run(self, progress: Progress, *, rebuild: bool) -> Report:
+        from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - a search needs none
         from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - a search needs none
         from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - likewise
 

@@ -7,14 +7,16 @@ through a project before it answers.
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from repertory.errors import StoreError, UsageError
 from repertory.pipeline.report import Report
 from repertory.settings import Settings
-from repertory.sources.mcp.trust import TrustStore
+
+if TYPE_CHECKING:
+    from repertory.sources.mcp.trust import TrustStore
 
 T = TypeVar("T")
 
@@ -42,7 +44,13 @@ class Workspace:
         self._settings = settings
         self._directory = directory
         self._data = settings.data_dir
-        self.trust = TrustStore(self._data / "trusted.json")
+
+    @property
+    def trust(self) -> "TrustStore":
+        """The MCP configurations that the user lets be run."""
+        from repertory.sources.mcp.trust import TrustStore  # noqa: PLC0415 - not to search
+
+        return TrustStore(self._data / "trusted.json")
 
     def paths(self) -> tuple[Path, ...]:
         """The folders that `repertory index PATH…` made this directory's catalogue."""
@@ -60,8 +68,13 @@ class Workspace:
                 raise UsageError(f"There is no {path}; name a folder or a file to index.")
         if paths:
             _save(self._paths_file, [str(path.resolve()) for path in paths])
-        else:
+            return
+        try:
             self._paths_file.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"Cannot remove {self._paths_file}: {error.strerror}; choose another --data-dir."
+            ) from error
 
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,14 +72,14 @@ def first(project: Path, text: str) -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Iterator[Path]:
+def project(tmp_path: Path) -> Path:
     """A project of three skills and a document."""
     root = tmp_path / "project"
     skill(root, "key-rotation", "Rotate API keys without downtime")
     skill(root, "release-notes", "Write release notes from merged pull requests")
     skill(root, "postmortem", "Write up an incident: timeline, causes, actions")
     (root / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    yield root
+    return root
 
 
 def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None:

@@ -36,7 +36,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 def diff(
     items: Mapping[str, Item],
     states: Mapping[str, State],
-    keeps: Callable[[State], bool] = lambda state: False,
+    keeps: Callable[[State], bool] = lambda _: False,
     prune: bool = False,
 ) -> Changes:
     """Compare what sources offer with what is indexed.

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import msgspec
@@ -58,6 +58,7 @@ def intents(query: str) -> list[Intent]:
     return [intent for _, intent in _shares(query)]
 
 
+@lru_cache(maxsize=256)
 def _shares(query: str) -> list[tuple[float, Intent]]:
     """The intents of a query with the share of its terms that are words of each."""
     asked = set(terms(query))

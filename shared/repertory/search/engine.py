@@ -1,7 +1,7 @@
 """One search: both arms side by side, their candidates scored together, the best explained."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
-from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.vectors import Collection, Match
 from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
 from repertory.search.candidates import POOL, Candidates, gather
@@ -52,11 +52,11 @@ class SearchEngine:
         self.degraded = tuple(degraded)
         self._precedence = {name: place for place, name in enumerate(precedence)}
         self._stale = tuple(stale)
-        self._embedder = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
 
     def close(self) -> None:
-        """Stop the thread that embeds queries, and let go of the collection."""
-        self._embedder.shutdown(wait=True, cancel_futures=True)
+        """Stop the keyword arm's thread, and let go of the collection."""
+        self._reader.shutdown(wait=True, cancel_futures=True)
         if self.collection is not None:
             self.collection.close()
 
@@ -69,21 +69,17 @@ class SearchEngine:
         """
         _validate(query)
         problems = list(self.degraded)
-        embedded = self._embed(query.text)
-        index = self.keywords
-        # The keyword arm reads while the query is being embedded on another core.
-        terms = index.terms(query.text) if index else []
-        found = index.candidates(terms, POOL, query.where) if index else np.empty(0, np.int64)
-        vector, matches = self._nearest(embedded, query, problems)
+        # The keyword arm reads on another thread: embedding leaves Python's lock free.
+        reading = self._reader.submit(_read, self.keywords or KeywordIndex.empty(), query)
+        vector, matches = self._nearest(query, problems)
+        index, (terms, found) = self.keywords, reading.result()
+        mode = Mode.KEYWORD if vector is None else Mode.HYBRID
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
             index = _index_of(matches, self.collection)
             terms = index.terms(query.text)
-        mode = Mode.KEYWORD if vector is None else Mode.HYBRID
-        if self.keywords is None:
             mode = Mode.SEMANTIC
-
         candidates = gather(
             query,
             index,
@@ -97,16 +93,11 @@ class SearchEngine:
         confidence = confidences(candidates)
         order = self._order(candidates, confidence)
         reached = [place for place in order if confidence[place] >= query.threshold]
-        best = reached[: query.limit]
-        items = self._items([candidates.entry(place).id for place in best])
+        best = [(place, candidates.entry(place).id) for place in reached[: query.limit]]
+        items = self._items([item for _, item in best])
         hits = [
-            explained(
-                candidates,
-                place,
-                float(confidence[place]),
-                items.get(candidates.entry(place).id),
-            )
-            for place in best
+            explained(candidates, place, float(confidence[place]), items.get(item))
+            for place, item in best
         ]
         if not hits or hits[0].confidence < GOOD_ENOUGH:
             hits = infer(query, index, hits)
@@ -123,20 +114,13 @@ class SearchEngine:
             best_below=float(confidence[order[len(reached)]]) if len(order) > len(reached) else 0.0,
         )
 
-    def _embed(self, text: str) -> "Future[Vectors] | None":
+    def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
+        """The query's vector and what lies nearest to it; None, and the problem told, else."""
         if self.collection is None:
-            return None
-        return self._embedder.submit(lambda: self._embedding().embed_query(text))
-
-    def _nearest(
-        self, embedded: "Future[Vectors] | None", query: Query, problems: list[str]
-    ) -> tuple[Vectors | None, list[Match]]:
-        """The query's vector and what lies nearest to it; None and the problem told if missing."""
-        if embedded is None or self.collection is None:
             return None, []
         try:
-            vector = embedded.result()
-            return vector, self.collection.search(vector, 2 * POOL, query.where)
+            vector = self._embedding().embed_query(query.text)
+            return vector, self.collection.search(vector, POOL, query.where)
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return None, []
@@ -166,13 +150,17 @@ class SearchEngine:
 
     def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
         """The places of the candidates, best first; of equals, the source taken first leads."""
+        entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
+        last = len(self._precedence)
+        rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
+        order: list[int] = np.lexsort((candidates.rows, rank, -confidence.round(5))).tolist()
+        return order
 
-        def key(place: int) -> tuple[float, int, str]:
-            entry = candidates.entry(place)
-            rank = self._precedence.get(entry.source, len(self._precedence))
-            return -round(float(confidence[place]), 6), rank, entry.id
 
-        return sorted(range(len(candidates.rows)), key=key)
+def _read(index: KeywordIndex, query: Query) -> tuple[list[Term], NDArray[np.int32]]:
+    """The keyword arm: the terms of a query, and the rows that match them best."""
+    terms = index.terms(query.text)
+    return terms, index.candidates(terms, POOL, query.where)
 
 
 def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:

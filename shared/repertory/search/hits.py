@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import views
 from repertory.index.keywords.document import Entry
@@ -51,7 +49,7 @@ def explained(found: Candidates, place: int, confidence: float, item: Item | Non
 def _matched(index: KeywordIndex, term: Term, row: int) -> str:
     """The indexed term, of those that a query's term stands for, that is in a row; else empty."""
     for number in term.rows:
-        if index.weights_in(number, np.array([row]))[0]:
+        if index.holds(number, row):
             return index.vocabulary[number]
     return ""
 

@@ -1,7 +1,5 @@
 """Offers what can do a job by another way, when nothing does it directly."""
 
-import msgspec
-
 from repertory.catalogue.item import Kind
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
@@ -18,38 +16,32 @@ LOOKED_AT = 20  # items of a capability
 
 
 def infer(query: Query, index: KeywordIndex, direct: list[Hit]) -> list[Hit]:
-    """The direct hits with what can do the job by another way, best first, within the limit."""
+    """The direct hits with tools that can do the job by another way, best first, within the limit.
+
+    What was found directly keeps its own reason.
+    """
     found = {hit.id: hit for hit in direct}
     confidence = BEST
     for inference in inferences(query.text):
         for entry, share in _providers(index, inference, query):
             value = confidence * share
-            if value >= query.threshold and value > _confidence(found.get(entry.id)):
+            if entry.id not in found and value >= query.threshold:
                 evidence = Evidence(capability=str(inference))
-                if entry.id in found:
-                    evidence = msgspec.structs.replace(
-                        found[entry.id].evidence, capability=str(inference)
-                    )
-                why = f"Capability inference ({inference})"
-                found[entry.id] = hit(entry, value, why, evidence)
+                found[entry.id] = hit(entry, value, f"Capability inference ({inference})", evidence)
         confidence *= NEXT
     return sorted(found.values(), key=lambda hit: (-hit.confidence, hit.id))[: query.limit]
-
-
-def _confidence(found: Hit | None) -> float:
-    return found.confidence if found else 0.0
 
 
 def _providers(
     index: KeywordIndex, inference: Inference, query: Query
 ) -> list[tuple[Entry, float]]:
-    """The items of a capability: 1 for a phrase of it in the name, less in the description."""
+    """The tools of a capability: 1 for a phrase of it in the name, less in the description."""
     providers: dict[int, float] = {}
     for phrase in inference.phrases:
         wanted = set(terms(phrase))
         for row in index.candidates(index.terms(phrase), LOOKED_AT, query.where):
             entry = index.entries[int(row)]
-            if entry.kind is Kind.DOCUMENT:
+            if entry.kind is not Kind.TOOL:
                 continue
             if wanted <= set(terms(split_name(entry.name))):
                 share = 1.0

@@ -219,6 +219,12 @@ class KeywordIndex:
         share: Scores = np.minimum(total / np.float32(best), np.float32(1.0))
         return share
 
+    def holds(self, number: int, row: int) -> bool:
+        """Whether an indexed term is in a row."""
+        postings = self.rows[self.offsets[number] : self.offsets[number + 1]]
+        place = int(postings.searchsorted(row))
+        return place < len(postings) and bool(postings[place] == row)
+
     def weights_in(self, number: int, rows: NDArray[np.integer]) -> Scores:
         """The weight of an indexed term in each of some rows, 0 where it is not."""
         start, end = self.offsets[number], self.offsets[number + 1]
