@@ -1,0 +1,77 @@
+"""One home, one data directory, and projects to index."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli, add_skill, make_project
+
+SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+
+
+@pytest.fixture(scope="session")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """The command line, with one home and one data directory for the whole session.
+
+    What is indexed is told apart by the folder; the model is prepared only once.
+    """
+    root = tmp_path_factory.mktemp("user")
+    (root / "home").mkdir()
+    return Cli(root / "home", root / "data")
+
+
+@pytest.fixture(scope="session")
+def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project that is indexed; tests only read it."""
+    folder = make_project(tmp_path_factory.mktemp("indexed") / "project")
+    done = cli.run(folder, "index")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project of the test's own, not indexed yet."""
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def broken_skill(project: Path) -> Path:
+    """A file in the project that no skill can be read from."""
+    return add_skill(project, "broken", "---\nname: broken\n---\n")
+
+
+@pytest.fixture
+def mcp_config(project: Path) -> Path:
+    """An MCP configuration in the project with one real server, which nobody has trusted."""
+    server: Mapping[str, object] = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+    file = project / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
+    return file
+
+
+@pytest.fixture
+def labelled_set(tmp_path: Path) -> Callable[[str], Path]:
+    """Makes a labelled set of two tools, whose one query has the given right answer."""
+
+    def make(right: str) -> Path:
+        folder = tmp_path / "labelled"
+        folder.mkdir()
+        tools = {"send_mail": "Send an e-mail.", "resize_image": "Change the size of a picture."}
+        files = {
+            "corpus": [
+                {"id": name, "kind": "tool", "name": name, "description": text}
+                for name, text in tools.items()
+            ],
+            "queries": [{"id": "q1", "text": "make a photo smaller"}],
+            "qrels": [{"query_id": "q1", "item_id": right, "grade": 1}],
+        }
+        for name, rows in files.items():
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{name}.jsonl").write_text(text, "utf-8")
+        return folder
+
+    return make

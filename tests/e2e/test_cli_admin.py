@@ -1,0 +1,237 @@
+"""Everything but index and search, in a process of its own."""
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli
+
+COMMANDS = [
+    *("init", "index", "search", "stats", "rebuild", "doctor", "eval", "items list", "items show"),
+    *("config show", "config check", "config trust", "config untrust"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command: str) -> None:
+    """The help says what a command does, its settings, and how it is used."""
+    done = cli.run(tmp_path, *command.split(), "--help")
+
+    assert done.returncode == 0
+    assert "Examples:\n    repertory" in done.stdout.replace(
+        "    REPERTORY_SEARCH_LIMIT=5 ", "    "
+    )
+    assert "--data-dir" in done.stdout
+
+
+def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
+    """The first help names every command and every exit code."""
+    done = cli.run(tmp_path, "--help")
+
+    for word in (*{command.split()[0] for command in COMMANDS}, "Exit codes:", "  70  "):
+        assert word in done.stdout
+
+
+def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
+    """The version is one line; a completion script can be had."""
+    assert cli.run(tmp_path, "--version").stdout.startswith("repertory ")
+    assert "_REPERTORY_COMPLETE" in cli.run(tmp_path, "--show-completion", "bash").stdout
+
+
+def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
+    """What is done is on stderr, event and fields a line, and not without the flag."""
+    done = cli.run(indexed, "search", "read_file", "--verbose")
+
+    assert "embedding_device_taken" in done.stderr
+    assert "device='cpu'" in done.stderr
+    assert cli.run(indexed, "search", "read_file").stderr == ""
+
+
+def test_stats_show_what_is_indexed(cli: Cli, indexed: Path) -> None:
+    """Items by kind and source, freshness, model and collection are shown."""
+    done = cli.run(indexed, "stats")
+    facts = cli.json(indexed, "stats")
+
+    for part in ("1 document, 3 skills, 3 tools", "ago", "all-MiniLM-L6-v2", "no source"):
+        assert part in done.stdout
+    assert facts["kinds"] == {"document": 1, "skill": 3, "tool": 3}
+    assert facts["collection"].startswith("repertory_")
+    assert facts["dataBytes"] > 0
+
+
+def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
+    """Before the first run there is nothing to show, and that is said."""
+    done = cli.run(project, "stats")
+
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "Nothing is indexed here yet" in done.stderr
+
+
+def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
+    """The list is by id and can be narrowed; one item is shown whole."""
+    everything = cli.json(indexed, "items", "list")
+    tools = cli.json(indexed, "items", "list", "--kind", "tool")
+    shown = cli.run(indexed, "items", "show", "files__read_file")
+    missing = cli.run(indexed, "items", "show", "files__red_file")
+
+    ids = [entry["id"] for entry in everything]
+    assert ids == sorted(ids)
+    assert len(ids) == 7
+    assert {entry["kind"] for entry in tools} == {"tool"}
+    assert "Read the contents of a file from disk." in shown.stdout
+    assert '"path"' in shown.stdout
+    assert cli.json(indexed, "items", "show", "files__read_file")["server"] == "files"
+    assert missing.returncode == 2
+
+
+def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Path) -> None:
+    """A value's origin is shown, wherever it came from, and a key never is."""
+    (project / "repertory.toml").write_text("[search]\nlimit = 9\nalpha = 0.5\n", "utf-8")
+    given = {"REPERTORY_QDRANT_API_KEY": "hush", "TOOLSCRIPT_SEARCH_ALPHA": "0.6"}
+    done = cli.run(project, "config", "show", "--threshold", "0.2", **given)
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if line}
+
+    assert "hush" not in done.stdout
+    assert "****" in rows["qdrant.api_key"]
+    assert rows["search.limit"].split()[1:3] == ["9", "./repertory.toml"]
+    assert rows["search.alpha"].split()[1:3] == ["0.6", "TOOLSCRIPT_SEARCH_ALPHA"]
+    assert rows["search.threshold"].split()[1:3] == ["0.2", "--threshold"]
+    assert rows["search.device"].split()[1:3] == ["auto", "default"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("[search\n", "is not TOML"),
+        ("[search]\nlimmit = 3\n", "limmit"),
+        ("[search]\nlimit = 'x'\n", "repertory.toml is 'x'"),
+        ("[[sources]]\ntype = 'spoons'\n", "spoons"),
+        ("[[sources]]\ntype = 'skills'\npath = 'nowhere'\n", "which is not there"),
+        ("[[sources]]\ntype = 'mcp'\nconfig = 'nowhere.json'\n", "nowhere.json"),
+    ],
+)
+def test_config_check_names_what_is_wrong(cli: Cli, project: Path, text: str, part: str) -> None:
+    """A problem is one line on stdout and exit code 1."""
+    (project / "repertory.toml").write_text(text, "utf-8")
+    done = cli.run(project, "config", "check")
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert part in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["index", "search x", "stats", "doctor", "config show"])
+def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command: str) -> None:
+    """Every command names the file and ends."""
+    (project / "repertory.toml").write_text("[search\n", "utf-8")
+    done = cli.run(project, *command.split())
+
+    assert done.returncode == 2
+    assert "repertory.toml is not TOML" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_trusting_what_is_no_configuration_is_exit_code_2(cli: Cli, project: Path) -> None:
+    """A file that is missing or is not JSON is not trusted."""
+    for file in ("nowhere.json", "handbook.md"):
+        assert cli.run(project, "config", "trust", file).returncode == 2
+
+
+def test_init_writes_what_is_found(cli: Cli, project: Path, mcp_config: Path) -> None:
+    """The file lists the sources, checks out, indexes alike, and is not overwritten."""
+    done = cli.run(project, "init")
+    written = tomllib.loads((project / "repertory.toml").read_text("utf-8"))
+    again = cli.run(project, "init")
+
+    assert done.returncode == 0, done.stderr
+    assert "Next: `repertory index`" in done.stdout
+    assert "repertory config trust ./.mcp.json" in done.stdout
+    assert [source["type"] for source in written["sources"]] == [
+        *("skills", "tools", "mcp", "documents")
+    ]
+    assert written["sources"][0]["path"] == "skills"
+    assert cli.run(project, "config", "check").returncode == 0
+    assert cli.json(project, "index")["items"] == 7
+    assert again.returncode == 2
+    assert "--force" in again.stderr
+    assert cli.run(project, "init", "--force", "--trust").returncode == 0
+    assert cli.json(project, "index")["items"] == 9
+    assert mcp_config.exists()
+
+
+@pytest.mark.parametrize(("keys", "items"), [("y\n", 9), ("n\n", 7)])
+def test_init_asks_on_a_terminal(
+    cli: Cli, project: Path, mcp_config: Path, keys: str, items: int
+) -> None:
+    """The servers of a configuration are run only if the user says so."""
+    code, written = cli.in_terminal(project, "init", keys=keys)
+
+    assert code == 0
+    assert "weather (runs " in written
+    assert cli.json(project, "index")["items"] == items
+    assert mcp_config.exists()
+
+
+def test_doctor_is_content_with_a_good_project(cli: Cli, indexed: Path) -> None:
+    """Every check of a good project passes; that a model stands in is only remarked."""
+    done = cli.run(indexed, "doctor")
+
+    assert done.returncode == 0, done.stdout
+    for part in ("data directory", "free space", "from an installed package", "cpu is used"):
+        assert part in done.stdout
+    assert "7 items, " in done.stdout
+    assert "✗" not in done.stdout
+
+
+def test_doctor_lists_all_that_is_wrong(
+    cli: Cli, project: Path, broken_skill: Path, mcp_config: Path
+) -> None:
+    """A broken skill is exit code 1 and named; servers that are not trusted are remarked."""
+    done = cli.run(project, "doctor")
+
+    assert done.returncode == 1
+    assert f"./{broken_skill.relative_to(project)}" in done.stdout
+    assert f"config trust {mcp_config}" in done.stdout
+    assert "nothing is indexed here yet" in done.stdout
+
+
+def test_doctor_without_a_data_directory(cli: Cli, project: Path) -> None:
+    """A data directory that cannot be made is what is wrong."""
+    done = cli.run(project, "doctor", "--data-dir", project / "handbook.md")
+
+    assert done.returncode == 1
+    assert "✗  data directory" in done.stdout
+
+
+def test_eval_measures_a_labelled_set(
+    cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
+) -> None:
+    """The figures of a set are shown, and a recall that is too low is exit code 1."""
+    folder = labelled_set("resize_image")
+    done = cli.run(tmp_path, "eval", folder / "queries.jsonl", "--min-recall", "0.8")
+    (figures,) = cli.json(tmp_path, "eval", folder, "--worst", "1")
+
+    assert done.returncode == 0, done.stderr
+    assert "recall@5" in done.stdout
+    assert figures["figures"]["recall@1"] == {"mean": 1.0, "margin": 0.0}
+    assert figures["worst"][0]["found"][0] == "resize_image"
+
+
+def test_eval_fails_below_the_least_recall(
+    cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
+) -> None:
+    """A right answer that is nowhere is exit code 1, and the set is named."""
+    done = cli.run(tmp_path, "eval", labelled_set("elsewhere"), "--min-recall", "0.8")
+
+    assert done.returncode == 1
+    assert "labelled: recall@5 is 0.000, lower than 0.8" in done.stderr
+
+
+def test_eval_of_no_labelled_set_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:
+    """A folder without queries is said to be none."""
+    done = cli.run(tmp_path, "eval", tmp_path)
+
+    assert done.returncode == 2
+    assert "a labelled set is a folder with" in done.stderr

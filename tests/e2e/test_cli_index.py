@@ -1,0 +1,130 @@
+"""``repertory index`` and ``repertory rebuild`` in a process of their own."""
+
+from pathlib import Path
+
+from tests.support.command_line import Cli, add_skill
+
+
+def test_index_shows_what_was_found_where(cli: Cli, project: Path) -> None:
+    """A run lists its sources and counts what it did."""
+    done = cli.run(project, "index")
+
+    assert done.returncode == 0, done.stderr
+    header, *lines = done.stdout.splitlines()
+    assert header.split() == ["Source", "Type", "Items", "Stale", "Location", "Error"]
+    assert [line.split()[:3] for line in lines[:3]] == [
+        ["project", "skills", "3"],
+        ["tools", "tools", "3"],
+        ["documents", "documents", "1"],
+    ]
+    assert "7 items of 3 sources indexed" in done.stdout
+    assert "7 added, 0 changed, 0 removed, 0 unchanged" in done.stdout
+
+
+def test_only_what_changed_is_embedded(cli: Cli, project: Path) -> None:
+    """A second run embeds nothing, and one after a change only what is new."""
+    cli.run(project, "index")
+    again = cli.json(project, "index")
+    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+    third = cli.json(project, "index")
+
+    assert (again["unchanged"], again["embedded"]) == (7, 0)
+    assert (third["added"], third["unchanged"], third["embedded"]) == (1, 7, 1)
+
+
+def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path) -> None:
+    """Named paths are what is searched; without any it is again what is found."""
+    narrow = cli.json(project, "index", "tools/files.json")
+    answer = cli.json(project, "search", "bread", "--threshold", "0", "--limit", "9")
+    wide = cli.json(project, "index")
+
+    assert narrow["items"] == 3
+    assert {hit["kind"] for hit in answer["results"]} <= {"tool"}
+    assert (wide["items"], wide["embedded"]) == (7, 0)
+
+
+def test_what_cannot_be_read_is_exit_code_3(cli: Cli, project: Path, broken_skill: Path) -> None:
+    """The rest is indexed, and the file is named."""
+    done = cli.run(project, "index")
+
+    assert done.returncode == 3
+    assert "7 items of 3 sources indexed" in done.stdout
+    assert "1 error (left out)" in done.stdout
+    assert f"./{broken_skill.relative_to(project)}" in done.stdout
+
+
+def test_many_problems_are_cut_short(cli: Cli, project: Path) -> None:
+    """Twenty problems are shown, errors first, and the rest are counted."""
+    for number in range(25):
+        add_skill(project, f"broken-{number}", "---\nname: x\n---\n")
+    done = cli.run(project, "index")
+
+    assert done.stdout.count("  error: ") == 20
+    assert "more: `repertory doctor` lists all" in done.stdout
+
+
+def test_a_path_that_is_not_there_is_exit_code_2(cli: Cli, project: Path) -> None:
+    """The path is named and nothing is changed."""
+    done = cli.run(project, "index", "nowhere")
+
+    assert done.returncode == 2
+    assert "There is no nowhere" in done.stderr
+
+
+def test_a_data_directory_that_cannot_be_made_is_exit_code_4(cli: Cli, project: Path) -> None:
+    """A file where the data directory should be is said in one line, by every command."""
+    file = project / "handbook.md"
+    for arguments in (["index"], ["search", "x"], ["index", "tools"], ["rebuild"], ["stats"]):
+        done = cli.run(project, *arguments, "--data-dir", file)
+
+        assert done.returncode == 4, arguments
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert done.stderr.startswith("repertory: ")
+
+
+def test_a_rebuild_makes_a_new_generation(cli: Cli, project: Path) -> None:
+    """The same items are found in another collection, and nothing is embedded again."""
+    first = cli.json(project, "index")
+    second = cli.json(project, "rebuild")
+
+    assert first["collection"] != second["collection"]
+    assert (second["items"], second["embedded"]) == (7, 0)
+    assert cli.run(project, "search", "read_file").returncode == 0
+
+
+def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_config: Path) -> None:
+    """A configuration that was found is not run, not an error, and can be trusted and untrusted."""
+    before = cli.run(project, "index")
+    trusted = cli.run(project, "config", "trust", ".mcp.json")
+    after = cli.run(project, "index")
+    found = cli.json(project, "search", "weather forecast", "--server", "weather")
+    untrusted = cli.run(project, "config", "untrust", ".mcp.json")
+    last = cli.json(project, "index")
+
+    assert before.returncode == 0
+    assert "not trusted yet" in before.stdout
+    assert f"repertory config trust {mcp_config}" in before.stdout
+    assert "weather (runs " in trusted.stdout
+    assert after.returncode == 0, after.stdout
+    assert "9 items of 4 sources" in after.stdout
+    assert found["results"][0]["toolId"] == "weather__forecast"
+    assert untrusted.returncode == 0
+    weather = next(source for source in last["sources"] if source["name"] == "weather")
+    assert (weather["items"], weather["stale"]) == (2, 2)
+
+
+def test_a_named_configuration_is_run(cli: Cli, project: Path, mcp_config: Path) -> None:
+    """Naming a configuration is trusting it for this run."""
+    moved = mcp_config.rename(project / "servers.json")
+    report = cli.json(project, "index", "--mcp-config", moved)
+
+    assert {source["name"]: source["items"] for source in report["sources"]}["weather"] == 2
+
+
+def test_progress_is_shown_on_a_terminal(cli: Cli, project: Path) -> None:
+    """Bars are drawn while indexing, and the summary stays."""
+    code, written = cli.in_terminal(project, "index")
+
+    assert code == 0
+    assert "Reading sources" in written
+    assert "7 items of 3 sources indexed" in written

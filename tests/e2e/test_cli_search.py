@@ -1,0 +1,205 @@
+"""``repertory search`` in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import COMMAND, Cli
+
+HOLDER = """
+import sys, pathlib
+from repertory.index.edge import EdgeStore
+store = EdgeStore(pathlib.Path(sys.argv[1]))
+held = [store.open(name) for name in store.collections()]
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_pipe_gets_plain_aligned_text(cli: Cli, indexed: Path) -> None:
+    """Without a terminal there are no colours and no boxes, and the columns are aligned."""
+    done = cli.run(indexed, "search", "read", "file", "contents")
+
+    header, first, *_ = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert header.split() == ["Tool", "Confidence", "Reason"]
+    assert first.split()[0] == "files__read_file"
+    assert first.index("Semantic") == header.index("Reason")
+    assert done.stdout.isascii() or not set(done.stdout) & set("─│\x1b")
+
+
+def test_a_terminal_gets_a_drawn_table(cli: Cli, indexed: Path) -> None:
+    """On a terminal the table has colours and lines."""
+    code, written = cli.in_terminal(indexed, "search", "read_file")
+
+    assert code == 0
+    assert "─" in written
+    assert "\x1b[1" in written
+    assert "files__read_file" in written
+
+
+def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
+    """The JSON form has contract 3's fields, and what is known beside them."""
+    answer = cli.json(indexed, "search", "read_fil", "--limit", "1")
+
+    assert answer["query"] == "read_fil"
+    assert answer["totalResults"] == len(answer["results"]) == 1
+    assert (answer["mode"], answer["degraded"], answer["threshold"]) == ("hybrid", "", 0.35)
+    hit = answer["results"][0]
+    assert (hit["toolId"], hit["serverName"], hit["toolName"]) == (
+        "files__read_file",
+        "files",
+        "read_file",
+    )
+    assert 0.35 <= hit["confidence"] <= 1
+    assert {"reason", "description", "kind", "path", "source", "tags"} <= hit.keys()
+    assert {"matchedIn", "shadowedBy", "evidence"} <= hit.keys()
+
+
+def test_explain_shows_what_a_confidence_is_made_of(cli: Cli, indexed: Path) -> None:
+    """Each hit comes with its share of either arm, its ranks and the corrected words."""
+    done = cli.run(indexed, "search", "reed the contents", "--explain")
+
+    for part in ("semantic", "cosine", "keyword", "rank 1", "contents", "mode hybrid"):
+        assert part in done.stdout
+
+
+def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
+    """Nothing above the threshold is exit code 1, the agreed line, and the best there is."""
+    done = cli.run(indexed, "search", "read the contents", "--threshold", "1")
+
+    first, advice = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert first == "No tools found matching query"
+    assert "--threshold" in advice
+    assert "the best is 0." in advice
+    assert cli.json(indexed, "search", "zzqx", "--threshold", "1")["results"] == []
+
+
+def test_mixed_kinds_are_told_apart(cli: Cli, indexed: Path) -> None:
+    """Hits of several kinds have a column for it."""
+    done = cli.run(indexed, "search", "file", "--threshold", "0", "--limit", "9")
+
+    assert done.stdout.splitlines()[0].split() == ["Item", "Kind", "Confidence", "Reason"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kinds"),
+    [
+        ("--kind", "skill", {"skill"}),
+        ("--source", "documents", {"document"}),
+        ("--server", "files", {"tool"}),
+    ],
+)
+def test_filters_narrow_the_search(
+    cli: Cli, indexed: Path, option: str, value: str, kinds: set[str]
+) -> None:
+    """A filter lets only its own through."""
+    answer = cli.json(indexed, "search", "file", "--threshold", "0", "--limit", "9", option, value)
+
+    assert {hit["kind"] for hit in answer["results"]} == kinds
+
+
+def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -> None:
+    """With nothing indexed, a search indexes first, says so on stderr, and answers."""
+    done = cli.run(project, "search", "bake bread")
+
+    assert done.returncode == 0
+    assert "bread-baking" in done.stdout
+    assert "7 items of 3 sources indexed" in done.stderr
+    assert "1 could not be read; `repertory doctor` lists them." in done.stderr
+    assert not broken_skill.read_text("utf-8").endswith("indexed")
+
+
+def test_nothing_an_author_wrote_steers_the_terminal(cli: Cli, indexed: Path) -> None:
+    """Control sequences are taken out, and markup is shown as it was written."""
+    done = cli.run(indexed, "items", "show", "project/skills/steering")
+    _, drawn = cli.in_terminal(indexed, "items", "list", "--kind", "skill")
+
+    assert "[bold]markup[/bold]" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "[bold]markup[/bold]" in drawn
+    assert "\x1b[31m" not in drawn
+
+
+def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> None:
+    """While another process holds the store, words alone answer, and one line says why."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, cli.environment["REPERTORY_DATA_DIR"]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert holder.stdout
+    try:
+        assert holder.stdout.readline() == "held\n"
+        searched = cli.run(indexed, "search", "read_file")
+        indexing = cli.run(indexed, "index")
+    finally:
+        holder.communicate("")
+
+    assert searched.returncode == 0
+    assert "files__read_file" in searched.stdout
+    assert searched.stderr.startswith("repertory: degraded, answered by keyword alone: ")
+    assert len(searched.stderr.splitlines()) == 1
+    assert indexing.returncode == 4
+    assert "in use by process" in indexing.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--limit", "many", "x"],
+        ["--limit", "0", "x"],
+        ["--threshold", "7", "x"],
+        ["--device", "abacus", "x"],
+        ["--kind", "spoon", "x"],
+        ["--nonsense", "x"],
+        [" "],
+        [],
+    ],
+)
+def test_bad_arguments_are_exit_code_2(cli: Cli, indexed: Path, arguments: list[str]) -> None:
+    """A wrong value is named on stderr, without a traceback."""
+    done = cli.run(indexed, "search", *arguments)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_cannot_be_had_is_exit_code_4(cli: Cli, project: Path) -> None:
+    """Indexing under an impossible model says which, in one line."""
+    done = cli.run(project, "index", "--model", "nobody/no-such-model")
+
+    assert done.returncode == 4
+    assert done.stderr.startswith("repertory: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert "nobody/no-such-model" in done.stderr
+
+
+def test_no_cache_keeps_nothing(cli: Cli, project: Path) -> None:
+    """With --no-cache a search indexes, answers, and leaves nothing behind."""
+    done = cli.run(project, "search", "bake bread", "--no-cache")
+
+    assert "bread-baking" in done.stdout
+    assert cli.run(project, "stats").returncode == 4
+
+
+def test_a_closed_pipe_is_no_error_message(cli: Cli, indexed: Path) -> None:
+    """When the reader goes away, the command ends without a word."""
+    process = subprocess.Popen(
+        [*COMMAND, "items", "list", "--output", "json"],
+        cwd=indexed,
+        env=cli.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stdout
+    process.stdout.close()
+    assert process.stderr
+    with process, process.stderr:
+        assert process.stderr.read() == ""

@@ -1,0 +1,125 @@
+"""The command line as a user has it: a process of its own, in a folder, with a home of its own."""
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 100  # seconds; only a hanging command takes as long
+COMMAND = (sys.executable, "-m", "repertory_admin")
+
+TOOLS = {
+    "server": "files",
+    "tools": [
+        {
+            "name": "read_file",
+            "description": "Read the contents of a file from disk.",
+            "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
+        },
+        {
+            "name": "search_code",
+            "description": "Search for text in all files of a folder.",
+            "inputSchema": {"type": "object"},
+        },
+        {
+            "name": "run_command",
+            "description": "Run a command in a shell and return what it prints.",
+            "inputSchema": {"type": "object"},
+        },
+    ],
+}
+SKILLS = {
+    "bread-baking": "Bake sourdough bread, from feeding the starter to scoring the loaf.",
+    "release-notes": "Write release notes out of merged pull requests and a changelog.",
+    "steering": "Wide [bold]markup[/bold] \x1b[31mred\x1b[0m 漢字 of a hostile author.",
+}
+
+
+class Cli:
+    """Runs the command line."""
+
+    def __init__(self, home: Path, data: Path) -> None:
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        self.environment = kept | {
+            "HOME": str(home),
+            "XDG_CONFIG_HOME": str(home / ".config"),
+            "REPERTORY_DATA_DIR": str(data),
+            "HF_HUB_OFFLINE": "1",
+            "PYTHONWARNINGS": "error::ResourceWarning",
+        }
+
+    def run(
+        self,
+        folder: Path,
+        *arguments: str | Path,
+        **environment: str,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command with its streams in pipes."""
+        return subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            cwd=folder,
+            env=self.environment | environment,
+            capture_output=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def json(self, folder: Path, *arguments: str | Path) -> Any:  # noqa: ANN401 - whatever it is
+        """Run a command for its JSON."""
+        return json.loads(self.run(folder, *arguments, "--output", "json").stdout)
+
+    def in_terminal(
+        self, folder: Path, *arguments: str | Path, keys: str = "", columns: int = 100
+    ) -> tuple[int, str]:
+        """Run a command in a terminal, type keys, and return its exit code and all it wrote."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [*COMMAND, *map(str, arguments)],
+            cwd=folder,
+            env=self.environment | {"TERM": "xterm-256color", "COLUMNS": str(columns)},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        os.write(ours, keys.encode())
+        written, end = b"", time.monotonic() + PATIENCE
+        try:
+            while time.monotonic() < end and select.select([ours], [], [], PATIENCE)[0]:
+                try:
+                    piece = os.read(ours, 65536)
+                except OSError:  # Linux says so when the other end is closed
+                    break
+                if not piece:
+                    break
+                written += piece
+            return process.wait(PATIENCE), written.decode("utf-8", "replace")
+        finally:
+            process.kill()
+            process.wait()
+            os.close(ours)
+
+
+def make_project(folder: Path) -> Path:
+    """Fill a folder with three tools, three skills and a document."""
+    (folder / "tools").mkdir(parents=True)
+    (folder / "tools" / "files.json").write_text(json.dumps(TOOLS), "utf-8")
+    for name, description in SKILLS.items():
+        add_skill(folder, name, f"---\nname: {name}\ndescription: {json.dumps(description)}\n---\n")
+    (folder / "handbook.md").write_text("# Handbook\n\nHow holidays are asked for.\n", "utf-8")
+    return folder
+
+
+def add_skill(folder: Path, name: str, text: str) -> Path:
+    """Write one skill of a project and return its file."""
+    file = folder / "skills" / name / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, "utf-8")
+    return file
