@@ -1,5 +1,6 @@
 """The entry point: all commands, and the one place where an error becomes a line and a code."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -42,15 +43,28 @@ def _main(
 def cli() -> None:
     """Run the command line; an error becomes one line on stderr and an exit code."""
     terminal.prepare()
+    code = _run()
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone; Python would say so when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _run() -> int | str | None:
+    """Run the application and return its exit code."""
     try:
         app(prog_name="repertory")
+    except SystemExit as end:  # how Typer ends
+        return end.code
     except RepertoryError as error:
         terminal.warn(str(error))
-        sys.exit(code_of(error))
+        return code_of(error)
     except Exception as error:  # the boundary: nobody meets a traceback unasked
         from repertory_admin.logs import is_verbose  # noqa: PLC0415 - --help must be instant
 
         if is_verbose():
             raise
         terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")
-        sys.exit(ExitCode.DEFECT)
+        return ExitCode.DEFECT
+    return ExitCode.DONE

@@ -1,5 +1,6 @@
 """The MCP configurations that were found but may not be run yet."""
 
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -47,7 +48,7 @@ def advice(found: Untrusted) -> str:
     if not found.files:
         return ""
     names = ", ".join(sorted(found.servers))
-    files = " ".join(str(path) for path in found.files)
+    files = shlex.join(str(path) for path in found.files)
     return (
         f"MCP servers were found but not run: {names}.\n"
         f"To let them be run and indexed: repertory config trust {files}"

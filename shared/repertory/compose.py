@@ -5,6 +5,7 @@ loaded while the index is being opened.
 """
 
 import contextlib
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -123,7 +124,9 @@ class Repertory:
         if item_id in records:
             return msgspec.convert(records[item_id], Item)
         index = engine.keywords or KeywordIndex.empty()
-        close = [index.entries[row].id for row in index.names.close(item_id)][:3]
+        name = re.split(r"__|/", item_id)[-1]
+        rows = index.names.close(item_id) or index.names.close(name)
+        close = [index.entries[row].id for row in sorted(rows, key=lambda row: -rows[row])][:3]
         hint = f"; did you mean {' or '.join(close)}?" if close else "."
         raise UnknownItemError(f"There is no item {item_id!r}{hint}")
 
@@ -276,4 +279,5 @@ def open_corpus(settings: Settings, folder: Path, download: Download | None = No
     alone = msgspec.structs.replace(
         settings, sources=(entry,), base=folder.resolve(), file=None, mcp_configs=()
     )
-    return Repertory(alone, folder.resolve(), download=download)
+    # No directory can be a file, so nobody has given this one other paths to index.
+    return Repertory(alone, folder.resolve() / "corpus.jsonl", download=download)

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ def broken_skill(project: Path) -> Path:
 @pytest.fixture
 def mcp_config(project: Path) -> Path:
     """An MCP configuration in the project with one real server, which nobody has trusted."""
-    server: Mapping[str, object] = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+    server = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
     file = project / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
     return file
@@ -61,7 +61,7 @@ def labelled_set(tmp_path: Path) -> Callable[[str], Path]:
         folder = tmp_path / "labelled"
         folder.mkdir()
         tools = {"send_mail": "Send an e-mail.", "resize_image": "Change the size of a picture."}
-        files = {
+        files: dict[str, list[dict[str, object]]] = {
             "corpus": [
                 {"id": name, "kind": "tool", "name": name, "description": text}
                 for name, text in tools.items()

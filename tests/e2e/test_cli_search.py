@@ -115,7 +115,7 @@ def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -
 
 def test_nothing_an_author_wrote_steers_the_terminal(cli: Cli, indexed: Path) -> None:
     """Control sequences are taken out, and markup is shown as it was written."""
-    done = cli.run(indexed, "items", "show", "project/skills/steering")
+    done = cli.run(indexed, "items", "show", "project/steering")
     _, drawn = cli.in_terminal(indexed, "items", "list", "--kind", "skill")
 
     assert "[bold]markup[/bold]" in done.stdout

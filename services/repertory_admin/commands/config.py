@@ -50,17 +50,20 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         for setting in SETTINGS
     ]
     file = settings.file
-    configs = [str(path) for path in settings.mcp_configs]
     if output is Output.JSON:
         terminal.show_json(
             {
                 "file": str(file) if file else None,
                 "settings": rows,
                 "sources": list(settings.sources),
-                "mcpConfigs": configs,
+                "mcpConfigs": [str(path) for path in settings.mcp_configs],
             }
         )
-        return
+    else:
+        _show(settings, rows)
+
+
+def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     terminal.show_table(
         ("Key", "Value", "From", "What it is, its flag and its variable"),
         [
@@ -74,16 +77,15 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         ],
         styles={"Value": lambda _: "bold cyan", "From": _origin_style},
     )
+    file = settings.file
+    configs = [terminal.short_path(str(path)) for path in settings.mcp_configs]
+    found = "what is found here and in the home directory"
     terminal.say()
     terminal.show_facts(
         {
-            "file": terminal.short_path(str(file))
-            if file
-            else "none (`repertory init` writes one)",
-            "sources": f"{len(settings.sources)} in the file"
-            if settings.sources
-            else "what is found here and in the home directory",
-            "mcp": ", ".join(map(terminal.short_path, configs)) or "none named",
+            "file": terminal.short_path(str(file)) if file else "none; `repertory init` writes one",
+            "sources": f"{len(settings.sources)} in the file" if settings.sources else found,
+            "mcp": ", ".join(configs) or "none named",
         }
     )
 

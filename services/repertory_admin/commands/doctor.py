@@ -33,7 +33,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
     from repertory_admin import checks  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
-    from repertory_admin.run import errors  # noqa: PLC0415 - likewise
+    from repertory_admin.reports import errors  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -56,7 +56,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 
 def _show(findings: "list[Finding]", problems: "list[Problem]") -> None:
-    from repertory_admin.run import show_problems  # noqa: PLC0415 - --help must be instant
+    from repertory_admin.reports import show_problems  # noqa: PLC0415 - --help must be instant
 
     terminal.show_table(
         ("", "Check", "Finding"),

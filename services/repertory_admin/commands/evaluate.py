@@ -55,12 +55,11 @@ def evaluate(
     sets = {}
     for given in folders:
         folder = given.parent if given.is_file() else given
-        sets[folder.resolve().name] = _outcomes(settings, folder)
+        name = folder.resolve().name
+        sets[str(folder) if name in sets else name] = _outcomes(settings, folder)
     measured = {name: figures(results) for name, results in sets.items()}
     if output is Output.JSON:
-        terminal.show_json(
-            [_as_json(name, sets[name], measured[name], worst) for name in sets],
-        )
+        terminal.show_json([_as_json(name, sets[name], measured[name], worst) for name in sets])
     else:
         _show(sets, measured)
         for name, results in sets.items():

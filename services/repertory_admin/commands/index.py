@@ -47,7 +47,7 @@ def rebuild(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 def _index(flags: Flags, output: Output, paths: list[Path] | None = None) -> None:
     """Index these paths; or rebuild, if there is no list of them at all."""
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
-    from repertory_admin import run  # noqa: PLC0415 - likewise
+    from repertory_admin import reports  # noqa: PLC0415 - likewise
     from repertory_admin.mcp_trust import untrusted  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
@@ -58,11 +58,11 @@ def _index(flags: Flags, output: Output, paths: list[Path] | None = None) -> Non
     ):
         if paths is not None:
             repertory.workspace.set_paths(paths)
-        report = run.run(repertory, bars, rebuild=paths is None)
+        report = repertory.rebuild(bars.step) if paths is None else repertory.index(bars.step)
         skipped = untrusted(repertory.workspace)
     if output is Output.JSON:
         terminal.show_json(report)
     else:
-        run.show(report, skipped)
-    if (code := run.exit_code(report, skipped)) is not ExitCode.DONE:
+        reports.show(report, skipped)
+    if (code := reports.exit_code(report, skipped)) is not ExitCode.DONE:
         raise typer.Exit(code)

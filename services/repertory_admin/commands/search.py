@@ -95,14 +95,14 @@ def search(
 
 
 def _index_first(repertory: "Repertory", bars: "Bars") -> None:
-    from repertory_admin import run  # noqa: PLC0415 - only once
+    from repertory_admin import reports  # noqa: PLC0415 - only once
     from repertory_admin.mcp_trust import advice, untrusted  # noqa: PLC0415 - likewise
 
-    report = run.run(repertory, bars)
-    terminal.note(run.headline(report))
+    report = repertory.index(bars.step)
+    terminal.note(reports.headline(report))
     for notice in report.notices:
         terminal.note(notice)
-    if count := len(run.errors(report.problems)):
+    if count := len(reports.errors(report.problems)):
         terminal.note(f"{count:,} could not be read; `repertory doctor` lists them.")
     if text := advice(untrusted(repertory.workspace)):
         terminal.note(text)

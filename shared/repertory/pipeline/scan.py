@@ -65,7 +65,7 @@ def unite(scanned: Sequence[Scanned]) -> tuple[dict[str, Item], list[Problem]]:
             if first is not item:
                 problems.append(
                     Problem(
-                        severity=Severity.ERROR,
+                        severity=Severity.WARNING,
                         message=f"Left out: the source {first.source} offers {item.id} already; "
                         "rename one of them.",
                         path=item.path,

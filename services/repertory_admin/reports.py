@@ -1,4 +1,4 @@
-"""Running the indexer for a command, and showing what it did."""
+"""What a run of the indexer did, shown, and the exit code that follows."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -8,20 +8,13 @@ import msgspec
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.mcp_trust import Untrusted, advice
-from repertory_admin.progress import Bars
 
 if TYPE_CHECKING:
-    from repertory.compose import Repertory
     from repertory.pipeline.report import Report, SourceReport
     from repertory.sources.source import Problem
 
 MOST_PROBLEMS = 20
 NOT_TRUSTED = "not trusted yet"
-
-
-def run(repertory: "Repertory", bars: Bars, *, rebuild: bool = False) -> "Report":
-    """Index, or rebuild, under progress bars."""
-    return repertory.rebuild(bars.step) if rebuild else repertory.index(bars.step)
 
 
 def exit_code(report: "Report", skipped: Untrusted) -> ExitCode:
