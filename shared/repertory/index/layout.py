@@ -27,7 +27,7 @@ PAGE = 1_000  # points of one read while scanning
 
 # Searching every vector takes 1.2 ms at 10,000 points of 384 numbers, a graph 0.9 ms; below 30 MB
 # of vectors (20,000 points) building one is not worth its time.
-GRAPH_FROM = 30_000  # kilobytes of vectors
+GRAPH_FROM = 8_000
 GRAPH_M = 16
 GRAPH_EF_CONSTRUCT = 128
 SEARCH_EF = 128

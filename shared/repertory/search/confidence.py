@@ -51,9 +51,10 @@ def confidences(found: Candidates) -> Values:
         alpha = found.query.alpha
         score = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
         logit = SLOPE * score + BEST_SEMANTIC * float(semantic.max(initial=0.0)) + BIAS
-    curve = 1.0 / (1.0 + np.exp(-logit))
-    confidence: Values = np.maximum(curve, _floor(found.close, curve)).astype(np.float32)
-    return confidence
+    confidence: Values = 1.0 / (1.0 + np.exp(-logit))
+    if found.close.any():
+        confidence = np.maximum(confidence, _floor(found.close, confidence))
+    return confidence.astype(np.float32)
 
 
 def _floor(close: Values, curve: Values) -> Values:

@@ -7,14 +7,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.vectors import Collection, Match
 from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
-from repertory.search.candidates import POOL, Candidates, gather
+from repertory.search.candidates import Candidates, gather, pool
 from repertory.search.confidence import confidences
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import GOOD_ENOUGH, infer
@@ -93,11 +93,12 @@ class SearchEngine:
         confidence = confidences(candidates)
         order = self._order(candidates, confidence)
         reached = [place for place in order if confidence[place] >= query.threshold]
-        best = [(place, candidates.entry(place).id) for place in reached[: query.limit]]
-        items = self._items([item for _, item in best])
+        best = [(place, candidates.entry(place)) for place in reached[: query.limit]]
+        # A tool has no body, so there is nothing to look up in it.
+        items = self._items([entry.id for _, entry in best if entry.kind is not Kind.TOOL])
         hits = [
-            explained(candidates, place, float(confidence[place]), items.get(item))
-            for place, item in best
+            explained(candidates, place, float(confidence[place]), items.get(entry.id))
+            for place, entry in best
         ]
         if not hits or hits[0].confidence < GOOD_ENOUGH:
             hits = infer(query, index, hits)
@@ -120,7 +121,7 @@ class SearchEngine:
             return None, []
         try:
             vector = self._embedding().embed_query(query.text)
-            return vector, self.collection.search(vector, POOL, query.where)
+            return vector, self.collection.search(vector, pool(query), query.where)
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return None, []
@@ -140,7 +141,7 @@ class SearchEngine:
 
     def _items(self, items: list[str]) -> Mapping[str, Item]:
         """The whole of some items, where the store can be read."""
-        if self.collection is None:
+        if self.collection is None or not items:
             return {}
         try:
             records = self.collection.records(items)
@@ -160,7 +161,7 @@ class SearchEngine:
 def _read(index: KeywordIndex, query: Query) -> tuple[list[Term], NDArray[np.int32]]:
     """The keyword arm: the terms of a query, and the rows that match them best."""
     terms = index.terms(query.text)
-    return terms, index.candidates(terms, POOL, query.where)
+    return terms, index.candidates(terms, pool(query), query.where)
 
 
 def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:

@@ -21,11 +21,16 @@ def matched_terms(matched: Iterable[tuple[QueryTerm, str]], text: str) -> list[T
         matched: The query's terms with the indexed term that each matched.
         text: Where to look the item's own spelling up; the indexed term stands in where it is not.
     """
-    written = {term: word for word, term in reversed(words(text))}
-    return [
-        Term(typed=term.typed, matched=written.get(found, found.removeprefix(WRITTEN)))
-        for term, found in matched
-    ]
+    written: dict[str, str] = {}
+    found = []
+    for term, key in matched:
+        if term.factor == 1.0:  # it is the word itself
+            spelling = term.typed
+        else:
+            written = written or {stem: word for word, stem in reversed(words(text))}
+            spelling = written.get(key, key.removeprefix(WRITTEN))
+        found.append(Term(typed=term.typed, matched=spelling))
+    return found
 
 
 def best_section(body: str, terms: Iterable[QueryTerm], vocabulary: Sequence[str]) -> str:
