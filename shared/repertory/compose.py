@@ -17,7 +17,7 @@ from typing import Self
 import msgspec
 import numpy as np
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, item_key
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, StoreError, UnknownItemError
@@ -120,7 +120,7 @@ class Repertory:
         engine = self._searching()
         if engine.collection is None:
             raise StoreError("The item cannot be read now: " + " ".join(engine.degraded))
-        records = engine.collection.records([item_id])
+        records = engine.collection.records([item_key(item_id)])
         if item_id in records:
             return msgspec.convert(records[item_id], Item)
         index = engine.keywords or KeywordIndex.empty()

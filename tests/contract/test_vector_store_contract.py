@@ -14,11 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Filter, Point, State, VectorStore
-from tests.support.points import DIMENSION, direction, point
+from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant_server import QdrantStandIn
 
 
@@ -60,7 +61,7 @@ def collection(store: VectorStore, name: str) -> Iterator[Collection]:
 
 def found(collection: Collection, where: Filter | None = None) -> set[str]:
     """The items that a search for nothing in particular finds."""
-    return {match.item for match in collection.search(direction(1, 1, 1, 1), 100, where)}
+    return {item_of(match) for match in collection.search(direction(1, 1, 1, 1), 100, where)}
 
 
 def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> None:
@@ -69,7 +70,7 @@ def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> N
     assert collection.count() == 0
     assert list(collection.states()) == []
     assert list(collection.scan()) == []
-    assert collection.records(["a"]) == {}
+    assert collection.records([item_key(one) for one in ["a"]]) == {}
     assert collection.search(direction(1), 10) == []
     assert collection.scores(direction(1), ["a"]) == {}
 
@@ -81,7 +82,9 @@ def test_empty_and_unknown_input_changes_nothing(collection: Collection) -> None
     collection.delete_items([], before=9)
     collection.delete_items(["unknown"], before=9)
     assert collection.records([]) == {}
-    assert collection.records(["unknown", "a"]) == {"a": {"id": "a", "revision": 1}}
+    assert collection.records([item_key(one) for one in ["unknown", "a"]]) == {
+        "a": {"id": "a", "revision": 1}
+    }
     assert collection.scores(direction(1), []) == {}
     assert collection.count() == 1
 
@@ -91,7 +94,7 @@ def test_search_gives_the_nearest_first_with_their_cosine(collection: Collection
     near, middle, far = direction(1, 0.1), direction(1, 1), direction(-1, 0.2)
     collection.upsert([point("far", far), point("near", near), point("middle", middle)])
     matches = collection.search(direction(1), 2)
-    assert [match.item for match in matches] == ["near", "middle"]
+    assert [item_of(match) for match in matches] == ["near", "middle"]
     assert [match.score for match in matches] == pytest.approx(
         [float(near[0]), float(middle[0])], abs=1e-5
     )
@@ -109,11 +112,13 @@ def test_sections_are_found_beside_their_item(collection: Collection) -> None:
     )
     assert collection.count() == 3
     best = collection.search(direction(0, 0, 1), 1)[0]
-    assert (best.item, best.section) == ("guide", 1)
+    assert (item_of(best), best.section) == ("guide", 1)
     assert collection.search(direction(1), 1)[0].section is None
     assert [state.item for state in collection.states()] == ["guide"]
     assert list(collection.scan()) == [{"id": "guide", "revision": 1}]
-    assert collection.records(["guide"]) == {"guide": {"id": "guide", "revision": 1}}
+    assert collection.records([item_key(one) for one in ["guide"]]) == {
+        "guide": {"id": "guide", "revision": 1}
+    }
     assert collection.scores(direction(0, 0, 1), ["guide"]) == pytest.approx({"guide": 0.0})
 
 
@@ -148,7 +153,7 @@ def test_records_come_back_as_they_were(collection: Collection) -> None:
         "schema": {"minimum": -(2**70), "default": None, "enum": [1, 1.5, True, []], "": {}},
     }
     collection.upsert([point("a", record=record)])
-    assert collection.records(["a"]) == {"a": record}
+    assert collection.records([item_key(one) for one in ["a"]]) == {"a": record}
     assert list(collection.scan()) == [record]
 
 
@@ -191,7 +196,7 @@ def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:
     collection.upsert([point(f"near {n}", direction(1), source="a") for n in range(50)])
     collection.upsert([point("far", direction(-1), source="b")])
     matches = collection.search(direction(1), 1, Filter(sources=("b",)))
-    assert [match.item for match in matches] == ["far"]
+    assert [item_of(match) for match in matches] == ["far"]
 
 
 def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> None:
@@ -211,7 +216,7 @@ def test_deletion_takes_all_points_of_an_item_that_are_older(collection: Collect
     collection.upsert([point("b", revision=1), point("c", revision=1)])
     collection.upsert([point("b", revision=2), point("b", section=0, revision=1)])
     collection.delete_items(["a", "b"], before=2)
-    assert {match.item for match in collection.search(direction(1), 10)} == {"b", "c"}
+    assert {item_of(match) for match in collection.search(direction(1), 10)} == {"b", "c"}
     assert collection.count() == 2
 
 
@@ -221,7 +226,7 @@ def test_more_points_than_one_write_or_one_page_takes(collection: Collection) ->
     collection.upsert([point(item, direction(1, n)) for n, item in enumerate(items)])
     assert sorted(state.item for state in collection.states()) == sorted(items)
     assert sorted(record["id"] for record in collection.scan()) == sorted(items)
-    assert len(collection.records(items)) == len(items)
+    assert len(collection.records([item_key(one) for one in items])) == len(items)
     collection.delete_items(items[1:], before=2)
     assert collection.count() == 1
 
@@ -251,7 +256,7 @@ def write(item: str, section: int | None, revision: int) -> Point:
 def contents(collection: Collection) -> dict[tuple[str, int | None], int]:
     """Every point's revision, read back from its vector, for points made by ``write``."""
     matches = collection.search(direction(1), 100)
-    return {(m.item, m.section): round((m.score**-2 - 1) ** 0.5) for m in matches}
+    return {(item_of(m), m.section): round((m.score**-2 - 1) ** 0.5) for m in matches}
 
 
 def example(store: VectorStore, run: Callable[[Collection], None]) -> None:

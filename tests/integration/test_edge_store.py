@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from repertory.catalogue.item import item_key
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.index.edge import EdgeStore
-from tests.support.points import DIMENSION, direction, point
+from tests.support.points import DIMENSION, direction, item_of, point
 
 NAME = "repertory_0123456789abcdef_minilm_g1"
 
@@ -78,7 +79,7 @@ def test_what_was_written_survives_kill_9(store: EdgeStore, tmp_path: Path, writ
         assert collection.count() == len(items)
         assert len(collection.search(direction(1), 10)) == 10
         collection.upsert([point("later")])
-        assert collection.records(["later"])
+        assert collection.records([item_key("later")])
 
 
 def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_a_full_disk_is_an_error_in_words(
             ):
                 with pytest.raises(StoreError, match="free"):
                     write()
-            assert [match.item for match in collection.search(direction(1), 10)] == ["a"]
+            assert [item_of(match) for match in collection.search(direction(1), 10)] == ["a"]
         collection.upsert([point("b")])
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9 - 10**6, 10**6))

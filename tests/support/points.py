@@ -3,10 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import point_id
-from repertory.index.vectors import Point
+from repertory.catalogue.item import item_key, point_id
+from repertory.index.vectors import Match, Point
 
 DIMENSION = 4
+
+_ITEMS: dict[str, str] = {}  # every item that a point was made of, by its key
 
 
 def direction(*numbers: float) -> NDArray[np.float32]:
@@ -29,8 +31,9 @@ def point(
     record: dict[str, object] | None = None,
 ) -> Point:
     """A point of an item whose hashes tell its revision."""
+    _ITEMS[item_key(item)] = item
     return Point(
-        id=point_id(item, section),
+        id=point_id(item_key(item), section),
         vector=direction(1) if vector is None else vector,
         item=item,
         section=section,
@@ -43,3 +46,8 @@ def point(
         revision=revision,
         record={"id": item, "revision": revision} if record is None else record,
     )
+
+
+def item_of(match: Match) -> str:
+    """The item that a match is of, if ``point`` made a point of it."""
+    return _ITEMS[match.key]

@@ -1,10 +1,12 @@
 """Items, their hashes, and what of them is embedded."""
 
+import uuid
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item, Kind, point_id
+from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts
 from repertory.catalogue.views import LONG_BODY, MOST_SECTIONS, split_at_headings
 
 SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
@@ -77,5 +79,8 @@ def test_splitting_loses_no_line(body: str) -> None:
 
 def test_point_ids_are_a_pure_function_of_item_and_section() -> None:
     """The same item has the same points everywhere, and no two share one."""
-    assert point_id("s/a") == point_id("s/a")
-    assert len({point_id("s/a"), point_id("s/a", 0), point_id("s/a", 1), point_id("s/b")}) == 4
+    a, b = item_key("s/a"), item_key("s/b")
+    points = [point_id(a), point_id(a, 0), point_id(a, 1), point_id(b)]
+    assert len(set(points)) == 4
+    assert [str(uuid.UUID(point)) for point in points] == points
+    assert [point_parts(point) for point in points] == [(a, None), (a, 0), (a, 1), (b, None)]

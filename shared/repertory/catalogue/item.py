@@ -65,9 +65,24 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
-def point_id(item_id: str, section: int | None = None) -> str:
-    """The UUID under which an item, or one section of it, is stored: a pure function of both."""
-    key = item_id if section is None else f"{item_id}\0{section}"
-    # Not uuid5: a search makes some fifty of these, and that takes four times as long.
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
+# A point's id is the key of its item and the number of its section, so that what a search finds
+# is known by its id alone: reading payloads takes longer than searching.
+KEY_LENGTH = 24  # hex digits
+
+
+def item_key(item_id: str) -> str:
+    """The start of the ids of all points of an item: 24 hex digits of a digest of its id."""
+    return hashlib.blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def point_id(key: str, section: int | None = None) -> str:
+    """The UUID under which an item, or one section of it, is stored, by the item's key."""
+    digits = f"{key}{0 if section is None else section + 1:08x}"
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def point_parts(point: str) -> tuple[str, int | None]:
+    """The key of the item whose point it is, and the number of the section."""
+    digits = point.replace("-", "")
+    number = int(digits[KEY_LENGTH:], 16)
+    return digits[:KEY_LENGTH], number - 1 if number else None

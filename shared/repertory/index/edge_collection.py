@@ -19,7 +19,7 @@ import numpy as np
 import qdrant_edge as engine
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import point_id
+from repertory.catalogue.item import item_key, point_id
 from repertory.errors import RepertoryError, StoreCorruptError, StoreError
 from repertory.index import layout
 from repertory.index.lock import StoreLock
@@ -88,11 +88,11 @@ class EdgeCollection:
         """The state of every indexed item, in no order, one for each item."""
         return map(layout.state, self._scroll(layout.STATE))
 
-    def records(self, items: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The records of these items by id; items that are not there are left out."""
+    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of the items of these keys; what is not there is left out."""
         with translated(self._path):
             found = self._shard.retrieve(
-                [point_id(item) for item in items],
+                [point_id(key) for key in keys],
                 with_payload=list(layout.RECORD),
                 with_vector=False,
             )
@@ -114,15 +114,15 @@ class EdgeCollection:
             query=engine.Query.Nearest(layout.numbers(vector)),
             filter=engine.Filter(must=must) if must else None,
             params=engine.SearchParams(hnsw_ef=layout.SEARCH_EF),
-            with_payload=list(layout.MATCH),
+            with_payload=False,
         )
         with translated(self._path):
             found = self._shard.query(request)
-        return [layout.match(point.payload, point.score) for point in found]
+        return [layout.match(str(point.id), point.score) for point in found]
 
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
         """The cosine of a vector and the own points of these items (not their sections)."""
-        ids: dict[engine.PointId, str] = {point_id(item): item for item in items}
+        ids: dict[engine.PointId, str] = {point_id(item_key(item)): item for item in items}
         request = engine.QueryRequest(
             limit=len(ids),
             query=engine.Query.Nearest(layout.numbers(vector)),

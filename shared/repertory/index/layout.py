@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from repertory.catalogue.item import point_parts
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.vectors import Filter, Match, Point, State
 
 STATE = State.__struct_fields__
-MATCH = ("item", "section")
 RECORD = ("item", "record")
 
 # One write: the engine holds Python's lock until it is done, and a server takes 32 MB at most.
@@ -74,9 +74,10 @@ def state(stored: dict[str, Any] | None) -> State:
     return _converted(stored, State)
 
 
-def match(stored: dict[str, Any] | None, score: float) -> Match:
-    """A search's match, from the payload of the point that it found."""
-    return _converted({"section": None} | (stored or {}) | {"score": score}, Match)
+def match(point: str, score: float) -> Match:
+    """A search's match, from the id of the point that it found."""
+    key, section = point_parts(point)
+    return Match(key=key, section=section, score=score)
 
 
 def record(stored: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
 
-from repertory.catalogue.item import point_id
+from repertory.catalogue.item import item_key, point_id
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.qdrant_connection import QdrantServer
@@ -69,11 +69,11 @@ class QdrantCollection:
         """The state of every indexed item, in no order, one for each item."""
         return map(layout.state, self._scroll(layout.STATE))
 
-    def records(self, items: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The records of these items by id; items that are not there are left out."""
+    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of the items of these keys; what is not there is left out."""
         with self._use() as client:
             found = client.retrieve(
-                self._name, [point_id(item) for item in items], with_payload=list(layout.RECORD)
+                self._name, [point_id(key) for key in keys], with_payload=list(layout.RECORD)
             )
         return dict(layout.record(point.payload) for point in found)
 
@@ -95,13 +95,13 @@ class QdrantCollection:
                 limit=limit,
                 query_filter=models.Filter(must=must) if must else None,
                 search_params=_SEARCH,
-                with_payload=list(layout.MATCH),
+                with_payload=False,
             ).points
-        return [layout.match(point.payload, point.score) for point in found]
+        return [layout.match(str(point.id), point.score) for point in found]
 
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
         """The cosine of a vector and the own points of these items (not their sections)."""
-        ids = {point_id(item): item for item in items}
+        ids = {point_id(item_key(item)): item for item in items}
         if not ids:
             return {}
         with self._use() as client:

@@ -17,7 +17,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One vector and what it stands for: an item, or one section of an item.
 
     Attributes:
-        id: A UUID, a pure function of the item's id and the section's number.
+        id: ``point_id`` of the item's key and the section's number.
         vector: Unit length, float32, of the collection's dimension.
         item: The id of the item.
         section: The number of the section, from 0; None for the item itself.
@@ -69,9 +69,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
-    """One point that a search found, with its cosine in -1…1."""
+    """One point that a search found: its item's key (``item_key``), and its cosine in -1…1."""
 
-    item: str
+    key: str
     section: int | None
     score: float
 
@@ -106,8 +106,8 @@ class Collection(Protocol):
         """The state of every indexed item, in no order, one for each item."""
         ...
 
-    def records(self, items: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The records of these items by id; items that are not there are left out."""
+    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of the items of these keys; what is not there is left out."""
         ...
 
     def scan(self) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from repertory.catalogue.item import Item, point_id
+from repertory.catalogue.item import Item, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import StoreCorruptError
 from repertory.index.cache import VectorCache, vector_key
@@ -201,7 +201,7 @@ class Indexer:
         vectors = self._cache.get(list(dict.fromkeys(keys)))
         for (item, view), key in zip(views, keys, strict=True):
             yield Point(
-                id=point_id(item.id, view.section),
+                id=point_id(item_key(item.id), view.section),
                 vector=vectors[key],
                 item=item.id,
                 section=view.section,

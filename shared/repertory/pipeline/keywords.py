@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, item_key
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import SnapshotStore, pack, unpack
@@ -67,5 +67,7 @@ def _items(
         else:
             unknown.append(item_id)
     for start in range(0, len(unknown), READ_AT_ONCE):
-        records = collection.records(unknown[start : start + READ_AT_ONCE])
+        records = collection.records(
+            [item_key(item) for item in unknown[start : start + READ_AT_ONCE]]
+        )
         yield from (msgspec.convert(record, Item) for record in records.values())

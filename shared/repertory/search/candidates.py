@@ -14,7 +14,7 @@ from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode, Query
 
-POOL = 25  # candidates of each arm; 50 are no better on any labelled set
+POOL = 20  # candidates of each arm; 50 are no better on any labelled set
 NAME_WORDS = 4  # a longer query is a sentence, not a name
 SHORTEST_NAME = 4  # characters of an identifier that is looked for within a sentence
 SECTION = 0.95  # what a section's cosine counts of its item's own
@@ -111,7 +111,7 @@ def _fold(index: KeywordIndex, matches: Sequence[Match]) -> tuple[dict[int, floa
     cosines: dict[int, float] = {}
     sections: dict[int, int] = {}
     for match in matches:
-        row = index.row_of.get(match.item)
+        row = index.row_of_key.get(match.key)
         if row is None:  # indexed since this keyword index was made
             continue
         cosine = match.score if match.section is None else SECTION * match.score

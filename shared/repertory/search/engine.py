@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item, Kind, item_key
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
@@ -144,7 +144,7 @@ class SearchEngine:
         if self.collection is None or not items:
             return {}
         try:
-            records = self.collection.records(items)
+            records = self.collection.records([item_key(item) for item in items])
         except StoreError:  # a search that came this far answers without them
             return {}
         return {item: msgspec.convert(record, Item) for item, record in records.items()}
@@ -166,7 +166,7 @@ def _read(index: KeywordIndex, query: Query) -> tuple[list[Term], NDArray[np.int
 
 def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:
     """A keyword index of just what the vectors found, for when there is no other."""
-    records = collection.records(list(dict.fromkeys(match.item for match in matches)))
+    records = collection.records(list(dict.fromkeys(match.key for match in matches)))
     return KeywordIndex.empty().updated(
         (), (msgspec.convert(record, Item) for record in records.values())
     )

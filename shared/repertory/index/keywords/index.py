@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, item_key
 from repertory.index.keywords.document import WRITTEN, Entry, entry, term_weights
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.tokens import words
@@ -139,6 +139,11 @@ class KeywordIndex:
         return {entry.id: row for row, entry in enumerate(self.entries)}
 
     @cached_property
+    def row_of_key(self) -> dict[str, int]:
+        """The row of each item, by its key."""
+        return {item_key(entry.id): row for row, entry in enumerate(self.entries)}
+
+    @cached_property
     def _numbers(self) -> dict[str, int]:
         return {term: number for number, term in enumerate(self.vocabulary)}
 
@@ -184,7 +189,20 @@ class KeywordIndex:
 
     def candidates(self, query: Sequence[Term], limit: int, where: Filter | None = None) -> Rows:
         """The rows that match a query best, best first, of those that a filter lets through."""
-        total = np.zeros(len(self.entries), np.float32)
+        total = self._partial_scores(query)
+        found = np.flatnonzero(total > 0)
+        if where:
+            found = found[self.allowed(found, where)]
+        values = total[found]
+        if len(found) > 4 * limit:
+            found = found[values >= np.partition(values, -4 * limit)[-4 * limit]]
+        scores = self.scores(query, found)
+        return found[np.argsort(-scores, kind="stable")[:limit]].astype(np.int32)
+
+    def _partial_scores(self, query: Sequence[Term]) -> NDArray[np.float64]:
+        """The score of every row by the postings of the rarest terms, as many as are allowed."""
+        rows: list[Rows] = []
+        weights: list[Scores] = []
         read = 0
         for term in sorted(query, key=lambda term: -term.idf):
             for number in term.rows:
@@ -192,14 +210,12 @@ class KeywordIndex:
                 if read and read + end - start > BUDGET:
                     continue
                 read += int(end - start)
-                total[self.rows[start:end]] += term.idf * term.factor * self._weights[start:end]
-        found = np.flatnonzero(total)
-        if where:
-            found = found[self.allowed(found, where)]
-        if len(found) > 4 * limit:
-            found = found[np.argpartition(-total[found], 4 * limit)[: 4 * limit]]
-        scores = self.scores(query, found)
-        return found[np.argsort(-scores, kind="stable")[:limit]].astype(np.int32)
+                rows.append(self.rows[start:end])
+                weights.append(self._weights[start:end] * np.float32(term.idf * term.factor))
+        if not rows:
+            return np.zeros(len(self.entries))
+        total = np.bincount(np.concatenate(rows), np.concatenate(weights), len(self.entries))
+        return total.astype(np.float64, copy=False)
 
     def scores(self, query: Sequence[Term], rows: NDArray[np.integer]) -> Scores:
         """How well rows match a query, 0…1, beside the rows.
