@@ -1,14 +1,18 @@
 """Candidates to hits: what is shown of each, with its reason and its evidence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import views
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.index import KeywordIndex, Term
+from repertory.index.keywords.tokens import words
 from repertory.search.answer import Evidence, Hit, Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.search.reasons import best_section, matched_terms, reason
+
+
+BODY = 0.4  # the share of what matched that must be in the body alone for a section to be named
 
 
 def explained(found: Candidates, place: int, confidence: float, item: Item | None) -> Hit:
@@ -30,7 +34,7 @@ def explained(found: Candidates, place: int, confidence: float, item: Item | Non
     if item and not close:
         if (number := found.sections.get(row)) is not None:
             section = _heading(item, number)
-        elif any(term.matched not in shown.lower() for term in matched):
+        elif _is_of_the_body(there, shown):
             section = best_section(item.body, [term for term, _ in there], index.vocabulary)
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
@@ -44,6 +48,13 @@ def explained(found: Candidates, place: int, confidence: float, item: Item | Non
         terms=tuple(matched),
     )
     return hit(entry, confidence, reason(query, entry, evidence, close), evidence)
+
+
+def _is_of_the_body(matched: Sequence[tuple[Term, str]], shown: str) -> bool:
+    """Whether a good part of what matched is in the body alone."""
+    told = {key for written, term in words(shown) for key in (term, WRITTEN + written)}
+    elsewhere = sum(term.idf for term, key in matched if key not in told)
+    return elsewhere >= BODY * sum(term.idf for term, _ in matched) > 0
 
 
 def _matched(index: KeywordIndex, term: Term, row: int) -> str:
