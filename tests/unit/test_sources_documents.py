@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
 from repertory.sources.documents import Documents
-from repertory.sources.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
 from repertory.sources.source import Scan
 
 

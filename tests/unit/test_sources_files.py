@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources import files
-from repertory.sources.files import Walk, read_text, walk
+from repertory.sources.reading import files
+from repertory.sources.reading.files import Walk, read_text, walk
 from repertory.sources.source import Severity
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.sources.fields import extra, is_true, tags, text_field
-from repertory.sources.frontmatter import LIMIT, parse
-from repertory.sources.structured import DEEPEST, Defect, load, plain
+from repertory.sources.reading.fields import extra, is_true, tags, text_field
+from repertory.sources.reading.frontmatter import LIMIT, parse
+from repertory.sources.reading.structured import DEEPEST, Defect, load, plain
 
 
 def said(text: str) -> list[str]:

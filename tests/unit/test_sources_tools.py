@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
-from repertory.sources.json_schema import schema_defect
+from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.source import Problem
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import LONGEST_DESCRIPTION, MOST_TOOLS, tool_items

@@ -37,7 +37,7 @@ def list_items(
     """List what is indexed here, by id."""
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
     from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
-    from repertory.sources.text import cut  # noqa: PLC0415 - likewise
+    from repertory.sources.reading.text import cut  # noqa: PLC0415 - likewise
 
     where = Filter(
         kinds=tuple(kind or ()),

@@ -1,6 +1,7 @@
 """A folder of model files, laid out as the hub lays them out, and what it says of its model."""
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from repertory.embedding.models import (
 from repertory.errors import ModelError
 
 LARGEST_CONFIG = 1_000_000  # bytes; real ones have a few hundred
+
+# Told how far a download is: the bytes that are there, and the bytes in all.
+Progress = Callable[[int, int], None]
 
 
 class Format(StrEnum):

@@ -22,10 +22,10 @@ from repertory.embedding.folder import (
     WEIGHTS,
     Format,
     Manifest,
+    Progress,
     check_architecture,
     manifest_file,
 )
-from repertory.embedding.weights import Progress
 from repertory.errors import ModelError, WeightsUnavailableError
 
 CONNECT_TIMEOUT = 5.0  # seconds; a hub that does not answer must not hold a search up

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.folder import Format
-from repertory.embedding.weights import Progress, resolve
+from repertory.embedding.folder import Format, Progress
+from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError
 
 DEVICES = ("auto", "cpu", "gpu")

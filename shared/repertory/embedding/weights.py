@@ -3,7 +3,6 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from repertory.embedding.folder import (
     WEIGHTS,
     Format,
     Manifest,
+    Progress,
     check_modules,
     describe,
     manifest_file,
@@ -23,8 +23,6 @@ from repertory.embedding.folder import (
 )
 from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import ModelError, WeightsUnavailableError
-
-Progress = Callable[[int, int], None]
 
 # For how long a hub that failed is left alone when a package stands in: otherwise each search from
 # a shell would pay for the hub's client, and for a time-out where packets are dropped.

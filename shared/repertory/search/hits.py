@@ -11,7 +11,6 @@ from repertory.search.answer import Evidence, Hit, Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.search.reasons import best_section, matched_terms, reason
 
-
 BODY = 0.4  # the share of what matched that must be in the body alone for a section to be named
 
 

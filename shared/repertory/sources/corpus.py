@@ -9,7 +9,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.problems import error
+from repertory.sources.reading.problems import error
 from repertory.sources.source import Problem, Scan, Source
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.sources.files import walk
 from repertory.sources.neuroscript import SUFFIX
+from repertory.sources.reading.files import walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE
 
 Entry = dict[str, Any]

@@ -6,17 +6,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources import frontmatter
-from repertory.sources.fields import extra, tags, text_field
-from repertory.sources.files import Found
 from repertory.sources.folder import FolderSource, Reading
-from repertory.sources.gitignore import GitIgnore
-from repertory.sources.markdown import PARAGRAPH, first_heading, first_paragraph
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
-from repertory.sources.problems import warning
+from repertory.sources.reading import frontmatter
+from repertory.sources.reading.fields import extra, tags, text_field
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.gitignore import GitIgnore
+from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.reading.problems import warning
+from repertory.sources.reading.text import cut
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source
-from repertory.sources.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from repertory.sources.builtin_skills import description
-from repertory.sources.files import Found, read_text
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.python_skills import MANIFESTS, PythonSkills
+from repertory.sources.reading.files import Found, read_text
 
 
 def extract_python_skill_text(skills_dir: Path, skill_id: str) -> tuple[str, str] | None:

@@ -9,8 +9,8 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.files import FILE_LIMIT, Found, read_text, walk
-from repertory.sources.problems import error, warning
+from repertory.sources.reading.files import FILE_LIMIT, Found, read_text, walk
+from repertory.sources.reading.problems import error, warning
 from repertory.sources.source import Problem, Scan
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.fields import extra, tags, text_field
-from repertory.sources.files import Found
 from repertory.sources.folder import FolderSource, Reading
-from repertory.sources.problems import error
+from repertory.sources.reading.fields import extra, tags, text_field
+from repertory.sources.reading.files import Found
+from repertory.sources.reading.problems import error
+from repertory.sources.reading.structured import Defect, load
 from repertory.sources.source import Source
-from repertory.sources.structured import Defect, load
 
 # In a folder with several, the first of these is its manifest.
 MANIFESTS = {

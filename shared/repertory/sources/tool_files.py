@@ -9,12 +9,12 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
-from repertory.sources.files import Found, read_text, walk
 from repertory.sources.folder import FolderSource
-from repertory.sources.problems import error, warning
+from repertory.sources.reading.files import Found, read_text, walk
+from repertory.sources.reading.problems import error, warning
+from repertory.sources.reading.structured import Defect, decode_json
+from repertory.sources.reading.text import one_line
 from repertory.sources.source import Problem, Scan, Source
-from repertory.sources.structured import Defect, decode_json
-from repertory.sources.text import one_line
 from repertory.sources.tools import LONGEST_NAME, tool_items
 
 # A broken file that holds none of these is some other JSON, and no concern of ours.

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.json_schema import schema_defect
-from repertory.sources.problems import error, warning
+from repertory.sources.reading.json_schema import schema_defect
+from repertory.sources.reading.problems import error, warning
+from repertory.sources.reading.structured import plain
+from repertory.sources.reading.text import clean, is_clean, one_line
 from repertory.sources.source import Problem
-from repertory.sources.structured import plain
-from repertory.sources.text import clean, is_clean, one_line
 
 MOST_TOOLS = 10_000  # of one server
 LONGEST_NAME = 128

@@ -12,7 +12,7 @@ import msgspec
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
-from repertory.sources.problems import warning
+from repertory.sources.reading.problems import warning
 from repertory.sources.source import Scan
 from repertory.sources.tools import tool_items
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from repertory.sources.text import cut, one_line
+from repertory.sources.reading.text import cut, one_line
 
 MOST_BYTES = 32 * 2**20  # of all that a server sends in one listing
 MOST_LINES = 50_000  # on stdout

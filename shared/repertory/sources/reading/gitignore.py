@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from repertory.sources.files import read_text
+from repertory.sources.reading.files import read_text
 
 _LIMIT = 1 << 16  # bytes
 _MOST_PATTERNS = 1_000

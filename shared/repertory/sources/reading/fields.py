@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from repertory.sources.text import one_line
+from repertory.sources.reading.text import one_line
 
 # These have a place of their own in an item.
 _NAMED = frozenset({"name", "description", "tags", "keywords"})

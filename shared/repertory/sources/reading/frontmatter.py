@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from repertory.sources.problems import error, warning
+from repertory.sources.reading.problems import error, warning
+from repertory.sources.reading.structured import Defect, load
 from repertory.sources.source import Problem
-from repertory.sources.structured import Defect, load
 
 LIMIT = 1 << 16  # characters between the fences
 

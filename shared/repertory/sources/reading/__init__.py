@@ -1,0 +1,1 @@
+"""How files are read: bounded, cleaned, and never trusted."""
