@@ -20,7 +20,7 @@ import numpy as np
 from repertory.catalogue.item import Item, item_key
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
-from repertory.errors import ModelError, StoreError, UnknownItemError
+from repertory.errors import ModelError, StoreError, UnknownItemError, WeightsUnavailableError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -136,24 +136,29 @@ class Repertory:
 
     def _run(self, progress: Progress, *, rebuild: bool) -> Report:
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - a search needs none
-        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - a search needs none
+        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - likewise
+        from repertory.pipeline.keywords_only import index_keywords  # noqa: PLC0415 - likewise
         from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - likewise
 
         self._close_search()
-        values, data = self.settings.values, self.settings.data_dir
-        make_directory(data)
+        make_directory(self.settings.data_dir)
         sources = catalogue(self.workspace.entries(), self.workspace.base)
+        last = self.workspace.pointer()
         notices: list[str] = []
-        engine = load_engine(
-            values.model, values.device, data, progress=self._download, warn=notices.append
-        )
-        with contextlib.closing(
-            SqliteVectorCache(data / "vectors.sqlite", engine.model.dimension)
-        ) as cache:
-            indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
-            last = self.workspace.pointer()
-            before = {source.name: source.seen for source in last.report.sources} if last else {}
-            report = indexer.rebuild(before) if rebuild else indexer.run(before)
+        try:
+            engine = self._load(queries_only=False, warn=notices.append)
+        except WeightsUnavailableError as error:
+            if rebuild or (
+                last and last.report.model
+            ):  # what is indexed is better than words alone
+                raise
+            report = index_keywords(sources, self._snapshots, progress, str(error))
+        else:
+            file, dimension = self.settings.data_dir / "vectors.sqlite", engine.model.dimension
+            with contextlib.closing(SqliteVectorCache(file, dimension)) as cache:
+                indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
+                seen = {one.name: one.seen for one in last.report.sources} if last else {}
+                report = indexer.rebuild(seen) if rebuild else indexer.run(seen)
         report = msgspec.structs.replace(report, notices=[*notices, *report.notices])
         self.workspace.remember(
             Pointer(
@@ -183,12 +188,18 @@ class Repertory:
         degraded: list[str] = []
         collection: Collection | None = None
         name = pointer.collection
-        try:
-            store = self._store(SEARCH_PATIENCE)
-            name = current(store, pointer.configuration, slug) or name
-            collection = store.open(name)
-        except StoreError as error:
-            degraded.append(str(error))
+        if pointer.report.model:
+            try:
+                store = self._store(SEARCH_PATIENCE)
+                name = current(store, pointer.configuration, slug) or name
+                collection = store.open(name)
+            except StoreError as error:
+                degraded.append(str(error))
+        else:
+            degraded.append(
+                "No model could be had when this was indexed, so words alone are searched; run "
+                "`repertory index` when there is one."
+            )
         index = self._keywords(name, collection, degraded)
         return SearchEngine(
             keywords=index,
@@ -200,10 +211,17 @@ class Repertory:
             version=pointer.report.revision,
         )
 
-    def _load_for_queries(self) -> EmbeddingEngine:
-        values, data = self.settings.values, self.settings.data_dir
+    def _load(
+        self, *, queries_only: bool, warn: Callable[[str], None] | None = None
+    ) -> EmbeddingEngine:
+        values = self.settings.values
         return load_engine(
-            values.model, values.device, data, queries_only=True, progress=self._download
+            values.model,
+            values.device,
+            self.settings.data_dir,
+            queries_only=queries_only,
+            progress=self._download,
+            warn=warn,
         )
 
     def _engine(self, slug: str) -> EmbeddingEngine:
@@ -220,7 +238,7 @@ class Repertory:
         """The engine for queries, being loaded on another thread while the index is opened."""
         if self._loaded is None:
             pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
-            self._loaded = pool.submit(self._load_for_queries)
+            self._loaded = pool.submit(self._load, queries_only=True)
             pool.shutdown(wait=False)
         return self._loaded
 

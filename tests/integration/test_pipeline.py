@@ -13,7 +13,13 @@ import pytest
 
 from repertory.catalogue.item import Item
 from repertory.compose import Repertory
-from repertory.errors import StoreBusyError, StoreError, UnknownItemError
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import (
+    StoreBusyError,
+    StoreError,
+    UnknownItemError,
+    WeightsUnavailableError,
+)
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.pipeline.report import Report, Stage
@@ -273,6 +279,40 @@ def test_a_directory_that_was_never_indexed_says_what_to_do(project: Path) -> No
         pytest.raises(StoreError, match="repertory index"),
     ):
         repertory.search(Query(text="anything"))
+
+
+def test_without_any_model_words_are_indexed_and_searched(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that has no model and no hub answers from keywords and says so; later it mends."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    unknown = {"model": "nobody/has-this-model"}
+    with Repertory(settings_of(project, **unknown), project) as repertory:
+        report = repertory.index(silent)
+        assert (report.items, report.points, report.model) == (4, 0, "")
+        assert any("nobody/has-this-model" in problem.message for problem in report.problems)
+        answer = repertory.search(Query(text="relaese-notes"))
+    assert answer.mode is Mode.KEYWORD
+    assert "repertory index" in answer.degraded
+    assert answer.hits[0].id == "project/release-notes"
+
+
+def test_an_index_with_vectors_is_not_replaced_when_the_model_is_gone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index run fails in words, and what was indexed still answers from keywords."""
+    index(project)
+
+    def gone(*_args: object, **_options: object) -> EmbeddingEngine:
+        raise WeightsUnavailableError("The model is gone.")
+
+    monkeypatch.setattr("repertory.compose.load_engine", gone)
+    with Repertory(settings_of(project), project) as repertory:
+        with pytest.raises(WeightsUnavailableError):
+            repertory.index(silent)
+        answer = repertory.search(Query(text="postmortem"))
+    assert answer.degraded == "The model is gone."
+    assert answer.hits[0].id == "project/postmortem"
 
 
 HOLD = """
