@@ -56,12 +56,14 @@ class Repertory:
         download: Download | None = None,
     ) -> None:
         self._stack = contextlib.ExitStack()
-        if settings.values.no_cache:
-            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="repertory-"))
-            values = msgspec.structs.replace(settings.values, data_dir=folder)
-            settings = msgspec.structs.replace(settings, values=values)
         self.settings = settings
         self.workspace = Workspace(settings, directory)
+        # Where the index is: models and trust are kept even when nothing of the index is.
+        self._folder = settings.data_dir
+        self._unsaved: Pointer | None = None
+        if settings.values.no_cache:
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="repertory-"))
+            self._folder = Path(folder)
         self._download = download
         self._search: SearchEngine | None = None
         self._loaded: Future[EmbeddingEngine] | None = None
@@ -93,7 +95,7 @@ class Repertory:
     @property
     def is_indexed(self) -> bool:
         """Whether a search can answer without indexing first."""
-        return self.workspace.pointer() is not None
+        return self.stats() is not None
 
     def search(self, query: Query) -> Answer:
         """Search the index as it is; see ``SearchEngine.search``.
@@ -132,7 +134,7 @@ class Repertory:
 
     def stats(self) -> Pointer | None:
         """What the last run here did; None before the first."""
-        return self.workspace.pointer()
+        return self._unsaved if self.settings.values.no_cache else self.workspace.pointer()
 
     def _run(self, progress: Progress, *, rebuild: bool) -> Report:
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - a search needs none
@@ -143,7 +145,7 @@ class Repertory:
         self._close_search()
         make_directory(self.settings.data_dir)
         sources = catalogue(self.workspace.entries(), self.workspace.base)
-        last = self.workspace.pointer()
+        last = self.stats()
         notices: list[str] = []
         try:
             engine = self._load(queries_only=False, warn=notices.append)
@@ -154,20 +156,22 @@ class Repertory:
                 raise
             report = index_keywords(sources, self._snapshots, progress, str(error))
         else:
-            file, dimension = self.settings.data_dir / "vectors.sqlite", engine.model.dimension
+            file, dimension = self._folder / "vectors.sqlite", engine.model.dimension
             with contextlib.closing(SqliteVectorCache(file, dimension)) as cache:
                 indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
                 seen = {one.name: one.seen for one in last.report.sources} if last else {}
                 report = indexer.rebuild(seen) if rebuild else indexer.run(seen)
         report = msgspec.structs.replace(report, notices=[*notices, *report.notices])
-        self.workspace.remember(
-            Pointer(
-                configuration=sources.hash,
-                collection=report.collection,
-                at=time.time(),
-                report=report,
-            )
+        pointer = Pointer(
+            configuration=sources.hash,
+            collection=report.collection,
+            at=time.time(),
+            report=report,
         )
+        if self.settings.values.no_cache:
+            self._unsaved = pointer
+        else:
+            self.workspace.remember(pointer)
         return report
 
     def _searching(self) -> SearchEngine:
@@ -181,7 +185,7 @@ class Repertory:
             self._search = None
 
     def _open_search(self) -> SearchEngine:
-        pointer = self.workspace.pointer()
+        pointer = self.stats()
         if pointer is None:
             raise StoreError("Nothing is indexed here yet; run `repertory index`.")
         slug = model_slug(pointer.collection)
@@ -265,15 +269,15 @@ class Repertory:
 
     @property
     def _snapshots(self) -> FileSnapshots:
-        return FileSnapshots(self.settings.data_dir / "keywords")
+        return FileSnapshots(self._folder / "keywords")
 
     def _store(self, patience: float = 5.0) -> VectorStore:
         values = self.settings.values
-        if values.qdrant_url:
+        if values.qdrant_url and not values.no_cache:
             from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - a second to import
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key)
-        return EdgeStore(self.settings.data_dir, patience)
+        return EdgeStore(self._folder, patience)
 
 
 def make_directory(path: Path) -> None:

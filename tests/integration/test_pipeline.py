@@ -227,7 +227,8 @@ def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
     with Repertory(settings_of(project, no_cache=True), project) as repertory:
         assert repertory.index(silent).embedded == 4
         assert repertory.search(Query(text="postmortem")).hits
-    assert not (project.parent / "data").exists()
+    kept = {path.name for path in (project.parent / "data").iterdir()}
+    assert kept == {"models"}, "the model is no part of the index"
 
 
 def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) -> None:
@@ -346,6 +347,36 @@ def test_while_another_process_holds_the_store_keywords_answer(project: Path) ->
         holder.kill()
         holder.communicate()
     assert index(project).unchanged == 4
+
+
+LOADED = """
+    import sys
+    from pathlib import Path
+    from repertory.compose import Repertory
+    from repertory.search.answer import Query
+    from repertory.settings import load
+    project = Path(sys.argv[1])
+    given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}
+    with Repertory(load(given, project, {}), project) as repertory:
+        assert repertory.search(Query(text="postmortem")).hits
+    print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_a_search_loads_nothing_that_it_does_not_need(project: Path) -> None:
+    """No torch, no client of a server or a hub, no MCP, no YAML and no database."""
+    index(project)
+    command = [sys.executable, "-c", textwrap.dedent(LOADED), str(project), MODEL]
+    loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+    heavy = {
+        "torch",
+        "sentence_transformers",
+        "qdrant_client",
+        "huggingface_hub",
+        "mcp",
+        "pydantic",
+    }
+    assert not loaded & (heavy | {"yaml", "sqlite3", "jsonschema", "scipy", "rich"})
 
 
 RUN = """
