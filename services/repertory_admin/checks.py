@@ -18,7 +18,6 @@ from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.pipeline import keywords
 from repertory.pipeline.scan import scan_all, unite
 from repertory.search.answer import Mode, Query
-from repertory.sources.catalogue import catalogue
 from repertory.sources.source import Problem
 from repertory_admin.mcp_trust import untrusted
 from repertory_admin.progress import Bars
@@ -118,7 +117,7 @@ def sources(
     """Whether every source can be read, and everything that is wrong with what they offer."""
     workspace = repertory.workspace
     try:
-        built = catalogue(workspace.entries(), workspace.base).sources
+        built = workspace.catalogue().sources
     except ConfigurationError as error:
         return [Finding(State.BAD, "configuration", str(error))], []
     skipped = untrusted(workspace)

@@ -84,9 +84,18 @@ class Repertory:
         self._close_search()
         self._stack.close()
 
-    def index(self, progress: Progress) -> Report:
-        """Make the index equal to the sources; see ``Indexer.run``."""
-        return self._run(progress, rebuild=False)
+    def index(self, progress: Progress, *, words_suffice: bool = False) -> Report:
+        """Make the index equal to the sources; see ``Indexer.run``.
+
+        Args:
+            progress: Told how far the run is.
+            words_suffice: Where no model can be had and nothing was indexed with one, index words
+                alone rather than nothing.
+
+        Raises:
+            ModelError: There is no model, or it cannot be used.
+        """
+        return self._run(progress, words_suffice=words_suffice)
 
     def rebuild(self, progress: Progress) -> Report:
         """Build the index anew beside the old one; see ``Indexer.rebuild``."""
@@ -136,23 +145,22 @@ class Repertory:
         """What the last run here did; None before the first."""
         return self._unsaved if self.settings.values.no_cache else self.workspace.pointer()
 
-    def _run(self, progress: Progress, *, rebuild: bool) -> Report:
+    def _run(
+        self, progress: Progress, *, rebuild: bool = False, words_suffice: bool = False
+    ) -> Report:
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - a search needs none
         from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - likewise
         from repertory.pipeline.keywords_only import index_keywords  # noqa: PLC0415 - likewise
-        from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - likewise
 
         self._close_search()
         make_directory(self.settings.data_dir)
-        sources = catalogue(self.workspace.entries(), self.workspace.base)
+        sources = self.workspace.catalogue()
         last = self.stats()
         notices: list[str] = []
         try:
             engine = self._load(queries_only=False, warn=notices.append)
         except WeightsUnavailableError as error:
-            if rebuild or (
-                last and last.report.model
-            ):  # what is indexed is better than words alone
+            if not words_suffice or (last and last.report.model):
                 raise
             report = index_keywords(sources, self._snapshots, progress, str(error))
         else:

@@ -16,6 +16,7 @@ from repertory.pipeline.report import Report
 from repertory.settings import Settings
 
 if TYPE_CHECKING:
+    from repertory.sources.catalogue import Catalogue
     from repertory.sources.mcp.trust import TrustStore
 
 T = TypeVar("T")
@@ -93,7 +94,21 @@ class Workspace:
         if self._settings.mcp_configs:
             named = [str(path) for path in self._settings.mcp_configs]
             entries.append({"type": "mcp", "config": named, "trusted": True})
-        return [self._prepared(entry) for entry in entries]
+        # Of a server in several files, the first is taken: one that may be run stands first.
+        return sorted(
+            map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
+        )
+
+    def catalogue(self) -> "Catalogue":
+        """The sources of this directory.
+
+        Raises:
+            ConfigurationError: What the configuration file says of a source is wrong.
+        """
+        from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - not to search
+
+        written = bool(self._settings.sources) and not self.paths()
+        return catalogue(self.entries(), self.base, found=not written)
 
     @property
     def base(self) -> Path:

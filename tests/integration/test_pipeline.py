@@ -14,6 +14,7 @@ import pytest
 from repertory.catalogue.item import Item
 from repertory.compose import Repertory
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.load import load_engine
 from repertory.errors import (
     StoreBusyError,
     StoreError,
@@ -25,6 +26,7 @@ from repertory.index.keywords.snapshot import pack, unpack
 from repertory.pipeline.report import Report, Stage
 from repertory.search.answer import Mode, Query
 from repertory.settings import Settings, load
+from tests.support.model_folders import write_model
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "exports", "imports"]
@@ -289,7 +291,9 @@ def test_without_any_model_words_are_indexed_and_searched(
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     unknown = {"model": "nobody/has-this-model"}
     with Repertory(settings_of(project, **unknown), project) as repertory:
-        report = repertory.index(silent)
+        with pytest.raises(WeightsUnavailableError):
+            repertory.index(silent)
+        report = repertory.index(silent, words_suffice=True)
         assert (report.items, report.points, report.model) == (4, 0, "")
         assert any("nobody/has-this-model" in problem.message for problem in report.problems)
         answer = repertory.search(Query(text="relaese-notes"))
@@ -411,3 +415,25 @@ def test_killed_at_any_moment_the_next_run_is_right(project: Path) -> None:
     assert len(contents(project)) == 64
     assert index(project).unchanged == 64
     assert first(project, "bulk-17") == "project/bulk-17"
+
+
+def test_an_index_of_another_model_is_never_mixed_with(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model has a collection of its own; vectors of one never answer queries of another."""
+    first = index(project)
+    other = write_model(tmp_path / "other-model", dimension=8)
+    second = index(project, model=str(other))
+    assert second.collection != first.collection
+    assert (second.embedded, second.points) == (4, 4)
+    assert index(project).embedded == 0, "the first is intact"
+
+    monkeypatch.setattr(
+        "repertory.compose.load_engine",
+        lambda *_, **__: load_engine(str(other), "cpu", tmp_path / "data"),
+    )
+    with Repertory(settings_of(project), project) as repertory:
+        answer = repertory.search(Query(text="postmortem"))
+    assert answer.mode is Mode.KEYWORD
+    assert "other-model" in answer.degraded
+    assert "repertory index" in answer.degraded

@@ -152,19 +152,19 @@ def problems_of(workspace: "Workspace") -> "Iterator[str]":
     """What is wrong with the sources of a catalogue, as far as can be told without reading them."""
     from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - --help must be instant
 
-    entries, sound = workspace.entries(), []
-    for entry in entries:
+    told: set[str] = set()
+    for entry in workspace.entries():
         try:
             catalogue([entry], workspace.base)
         except ConfigurationError as error:
-            yield str(error)
-            continue
-        sound.append(entry)
-        yield from _missing(entry, workspace.base)
+            told.add(str(error))
+        else:
+            yield from _missing(entry, workspace.base)
     try:
-        catalogue(sound, workspace.base)
-    except ConfigurationError as error:
-        yield str(error)
+        workspace.catalogue()
+    except ConfigurationError as error:  # what only shows when all are together
+        told.add(str(error))
+    yield from sorted(told)
 
 
 def _missing(entry: dict[str, Any], base: Path) -> "Iterator[str]":

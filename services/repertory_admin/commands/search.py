@@ -98,7 +98,7 @@ def _index_first(repertory: "Repertory", bars: "Bars") -> None:
     from repertory_admin import reports  # noqa: PLC0415 - only once
     from repertory_admin.mcp_trust import advice, untrusted  # noqa: PLC0415 - likewise
 
-    report = repertory.index(bars.step)
+    report = repertory.index(bars.step, words_suffice=True)
     terminal.note(reports.headline(report))
     for notice in report.notices:
         terminal.note(notice)

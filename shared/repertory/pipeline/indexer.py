@@ -136,6 +136,7 @@ class Indexer:
         carried: Sequence[Item] = (),
     ) -> Report:
         items, problems = unite(scanned)
+        problems = [*self._catalogue.problems, *problems]
         for item in carried:
             items.setdefault(item.id, item)
         by_name = {one.source.name: one for one in scanned}

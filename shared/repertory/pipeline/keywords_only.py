@@ -57,6 +57,7 @@ def index_keywords(
         embedded=0,
         problems=[
             Problem(severity=Severity.ERROR, message=f"Only words are indexed: {reason}"),
+            *catalogue.problems,
             *problems,
         ],
         seconds=time.monotonic() - started,

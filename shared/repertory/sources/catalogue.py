@@ -1,6 +1,7 @@
 """The catalogue: the sources of one configuration, and the hash that names it."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,19 @@ import msgspec
 
 from repertory.errors import ConfigurationError
 from repertory.sources.registry import build
-from repertory.sources.source import Source
+from repertory.sources.source import Problem, Severity, Source
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The sources of one configuration; of items of one name, the earlier source's is taken."""
+    """The sources of one configuration; of items of one name, the earlier source's is taken.
+
+    Attributes:
+        sources: The sources, their names unique.
+        problems: What had to be left out.
+    """
 
     sources: tuple[Source, ...]
+    problems: tuple[Problem, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -30,23 +37,59 @@ class Catalogue(msgspec.Struct, frozen=True):
         return hashlib.sha256(b"\n".join(identities)).hexdigest()[:16]
 
 
-def catalogue(entries: Iterable[Mapping[str, Any]], base: Path) -> Catalogue:
+def catalogue(
+    entries: Iterable[Mapping[str, Any]], base: Path, *, found: bool = False
+) -> Catalogue:
     """Build the sources of configuration entries.
 
     Args:
         entries: One mapping for each source; see ``registry.build``.
         base: The folder that relative paths start from.
+        found: Nobody wrote the entries: one that is wrong is left out, and a name that is taken
+            gets a number.
 
     Raises:
-        ConfigurationError: An entry is wrong, or two sources have one name.
+        ConfigurationError: An entry that somebody wrote is wrong, or two sources have one name.
     """
-    sources = [source for entry in entries for source in build(entry, base)]
-    taken: dict[str, Source] = {}
-    for source in sources:
-        first = taken.setdefault(source.name, source)
-        if first is not source:
-            raise ConfigurationError(
-                f"Two sources are named {source.name!r} ({first.location} and {source.location}); "
-                "give one of them another `name`."
-            )
-    return Catalogue(tuple(sources))
+    sources: dict[str, Source] = {}
+    problems: list[Problem] = []
+    for entry in entries:
+        try:
+            for source in _build(entry, base, sources, number=found):
+                first = sources.setdefault(source.name, source)
+                if first is not source:
+                    problems.append(_repeated(source, first))
+        except ConfigurationError as exc:
+            if not found or entry.get("trusted"):  # somebody named it
+                raise
+            problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
+    return Catalogue(tuple(sources.values()), tuple(problems))
+
+
+def _build(
+    entry: Mapping[str, Any], base: Path, taken: Mapping[str, Source], *, number: bool
+) -> list[Source]:
+    built = build(entry, base)
+    if number and len(built) == 1 and built[0].type != "mcp" and built[0].name in taken:
+        names = (f"{built[0].name}-{count}" for count in itertools.count(2))
+        free = next(name for name in names if name not in taken)
+        return build({**entry, "name": free}, base)
+    return built
+
+
+def _repeated(source: Source, first: Source) -> Problem:
+    """What to say of a source whose name is taken; only servers may be named in several places.
+
+    Raises:
+        ConfigurationError: They are no servers.
+    """
+    if source.type != "mcp" or first.type != "mcp":
+        raise ConfigurationError(
+            f"Two sources are named {source.name!r} ({first.location} and {source.location}); "
+            "give one of them another `name`."
+        )
+    return Problem(
+        severity=Severity.WARNING,
+        message=f"The server {source.name!r} is configured in several files; the first that may "
+        f"be run is taken ({first.location}).",
+    )

@@ -29,6 +29,7 @@ HOME_CONFIGURATIONS = (
     ".config/Claude/claude_desktop_config.json",
     "Library/Application Support/Claude/claude_desktop_config.json",
 )
+PLUGIN = ".claude-plugin"
 TOOL_FOLDERS = ("tools", "tool_schemas", "tool-schemas")
 PYTHON_SKILL_FOLDERS = ("python-skills", "python_skills")
 LOOKED_AT = 1 << 16  # bytes of a JSON file that may list tools
@@ -51,13 +52,7 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
 
 
 def _in_project(root: Path) -> Iterator[Entry]:
-    skill_roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
-    for place in skill_roots:
-        owner = place.split("/")[0].strip(".")
-        name = "project" if owner == "skills" else f"project-{owner}"
-        yield {"type": "skills", "name": name, "path": str(root / place)}
-    if not skill_roots and _holds(root, SKILL_FILE):
-        yield {"type": "skills", "path": str(root)}
+    yield from _skills(root)
     for kind, places in (
         ("python-skills", PYTHON_SKILL_FOLDERS),
         ("markdown-skills", MARKDOWN_SKILL_FOLDERS),
@@ -71,20 +66,35 @@ def _in_project(root: Path) -> Iterator[Entry]:
         yield {"type": "tools", "path": str(root)}
     if _holds(root, SUFFIX):
         yield {"type": "neuroscript", "name": "procedures", "path": str(root)}
-    found = [str(root / place) for place in PROJECT_CONFIGURATIONS if (root / place).is_file()]
-    if found:
-        yield {"type": "mcp", "config": found}
+    for place in PROJECT_CONFIGURATIONS:
+        if (root / place).is_file():
+            yield {"type": "mcp", "config": str(root / place)}
     yield {"type": "documents", "name": "documents", "path": str(root)}
+
+
+def _skills(root: Path) -> Iterator[Entry]:
+    roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
+    if (root / PLUGIN).is_dir():
+        roots = []  # a plugin or a marketplace of them keeps skills anywhere
+    for place in roots:
+        yield {"type": "skills", "name": _name("project", place), "path": str(root / place)}
+    if not roots and _holds(root, SKILL_FILE):
+        yield {"type": "skills", "path": str(root)}
 
 
 def _in_home(home: Path) -> Iterator[Entry]:
     for place in HOME_ROOTS:
         if (home / place).is_dir():
-            owner = place.removeprefix(".config/").split("/")[0].strip(".")
-            yield {"type": "skills", "name": f"user-{owner}", "path": str(home / place)}
+            yield {"type": "skills", "name": _name("user", place), "path": str(home / place)}
     for place in HOME_CONFIGURATIONS:
         if (home / place).is_file():
             yield {"type": "mcp", "config": str(home / place)}
+
+
+def _name(whose: str, place: str) -> str:
+    """The name of a source at a known root: ``.claude/skills`` of a project → project-claude."""
+    host = place.removesuffix("skills").replace(".", "").strip("/").replace("/", "-")
+    return f"{whose}-{host}" if host else whose
 
 
 def _holds(root: Path, ending: str) -> bool:

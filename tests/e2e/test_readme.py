@@ -1,0 +1,84 @@
+"""What the README and the examples say is true."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repertory.catalogue.item import Item
+from repertory.settings import load
+from repertory.sources.catalogue import catalogue
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def block(language: str) -> str:
+    """The first block of code of a language."""
+    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    assert found
+    return found[1]
+
+
+def test_the_python_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pasted into an empty project with one skill, it finds the skill."""
+    skill = tmp_path / "skills" / "keys" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: keys\ndescription: Rotate API keys without downtime\n---\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    done = subprocess.run(
+        [sys.executable, "-c", block("python")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "project/keys" in done.stdout
+
+
+def test_the_configuration_is_one(tmp_path: Path) -> None:
+    """The configuration that is shown is accepted as it stands."""
+    (tmp_path / "repertory.toml").write_text(block("toml"))
+    settings = load({}, tmp_path, {})
+    assert (settings.values.limit, len(settings.sources)) == (5, 2)
+
+
+def test_every_command_that_is_shown_exists() -> None:
+    """No command of the README is unknown to the command line."""
+    named = set(re.findall(r"^repertory (\w+)", README, re.MULTILINE))
+    named |= set(re.findall(r"`repertory (\w+)", README))
+    assert {"search", "index", "eval", "doctor"} <= named
+    for command in named:
+        subprocess.run(
+            [sys.executable, "-m", "repertory_admin", command, "--help"],
+            capture_output=True,
+            check=True,
+        )
+
+
+def example_items() -> dict[str, Item]:
+    """Every item of the examples that is read from a file, by its id."""
+    settings = load({"config": str(ROOT / "examples" / "repertory.toml")}, ROOT, {})
+    entries = [entry for entry in settings.sources if entry["type"] != "mcp"]
+    items: dict[str, Item] = {}
+    for source in catalogue(entries, settings.base).sources:
+        scan = source.scan()
+        assert scan.problems == []
+        items |= {item.id: item for item in scan.items}
+    return items
+
+
+def test_the_examples_labelled_set_is_of_the_examples() -> None:
+    """What `eval` measures there is what is in the catalogue, word for word."""
+    items = example_items()
+    assert len(items) >= 30
+    lines = (ROOT / "examples" / "eval" / "corpus.jsonl").read_text("utf-8").splitlines()
+    of_files = [row for line in lines if (row := json.loads(line)).get("server") != "notes"]
+    assert of_files
+    for row in of_files:
+        item = items[row["id"]]
+        assert (item.name, item.description) == (row["name"], row["description"])

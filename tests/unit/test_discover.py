@@ -1,0 +1,136 @@
+"""What is found where nobody configured anything."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import ConfigurationError, UsageError
+from repertory.sources.catalogue import catalogue
+from repertory.sources.discover import Entry, discover, entry_of
+from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
+
+
+def write(file: Path, text: str = "x") -> Path:
+    """Write a file and the folders above it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def by_type(entries: list[Entry], kind: str) -> list[Entry]:
+    """The entries of one type."""
+    return [entry for entry in entries if entry["type"] == kind]
+
+
+def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path) -> None:
+    """Each is a source of its own, told apart by where it is and by its host."""
+    project, home = tmp_path / "project", tmp_path / "home"
+    for place in PROJECT_ROOTS:
+        (project / place).mkdir(parents=True)
+    for place in HOME_ROOTS:
+        (home / place).mkdir(parents=True)
+    found = by_type(discover(project, home), "skills")
+    assert [entry["path"] for entry in found] == [
+        *(str(project / place) for place in PROJECT_ROOTS),
+        *(str(home / place) for place in HOME_ROOTS),
+    ]
+    names = [entry["name"] for entry in found]
+    assert {"project", "project-claude", "user-claude", "user-copilot"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("place", ["deep/er/thing/SKILL.md", ".claude-plugin/../skills/a/SKILL.md"])
+def test_skills_elsewhere_are_found_from_the_root(tmp_path: Path, place: str) -> None:
+    """A folder of skills without a known root, and a plugin, are one source."""
+    (tmp_path / ".claude-plugin").mkdir()
+    write(tmp_path / place)
+    (entry,) = by_type(discover(tmp_path), "skills")
+    assert entry == {"type": "skills", "path": str(tmp_path)}
+
+
+def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
+    """Procedures, tool lists, Python and Markdown skills, and always the documents."""
+    write(tmp_path / "lib" / "area.ns.txt")
+    write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
+    write(tmp_path / "package.json", "{}")
+    for folder in ("tools", "python-skills", ".claude/commands"):
+        (tmp_path / folder).mkdir(parents=True)
+    kinds = [entry["type"] for entry in discover(tmp_path)]
+    assert sorted(kinds) == [
+        "documents",
+        "markdown-skills",
+        "neuroscript",
+        "python-skills",
+        "tools",
+        "tools",
+    ]
+
+
+def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
+    """Finding is not naming: the servers are listed, and none may be run."""
+    config = {"mcpServers": {"danger": {"command": "rm", "args": ["-rf", "/"]}}}
+    write(tmp_path / ".mcp.json", json.dumps(config))
+    (entry,) = by_type(discover(tmp_path), "mcp")
+    assert "trusted" not in entry
+    (source,) = catalogue([entry], tmp_path).sources
+    with pytest.raises(Exception, match="trust"):
+        source.scan()
+
+
+def test_what_is_found_makes_a_catalogue_with_a_stable_hash(tmp_path: Path) -> None:
+    """The same folder has the same configuration hash; one more source has another."""
+    (tmp_path / "skills").mkdir()
+    first = catalogue(discover(tmp_path), tmp_path).hash
+    assert len(first) == 16
+    assert int(first, 16) >= 0
+    write(tmp_path / "skills" / "new" / "SKILL.md")
+    assert catalogue(discover(tmp_path), tmp_path).hash == first, "items are not sources"
+    (tmp_path / "tools").mkdir()
+    assert catalogue(discover(tmp_path), tmp_path).hash != first
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind"),
+    [
+        ("servers.json", '{"mcpServers": {"a": {"command": "x"}}}', "mcp"),
+        ("config.toml", '[mcp_servers.a]\ncommand = "x"\n', "mcp"),
+        ("tools.json", '[{"name": "a"}]', "tools"),
+        ("SKILL.md", "---\nname: a\n---\n", "skills"),
+    ],
+)
+def test_a_file_that_was_named_is_indexed_as_what_it_is(
+    tmp_path: Path, name: str, text: str, kind: str
+) -> None:
+    """An MCP configuration, a list of tools, or one skill; naming a configuration trusts it."""
+    (entry,) = entry_of(write(tmp_path / name, text))
+    assert entry["type"] == kind
+    assert entry.get("trusted", False) is (kind == "mcp")
+
+
+def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
+    """The message says what can be named."""
+    with pytest.raises(UsageError, match="neither"):
+        entry_of(write(tmp_path / "picture.png"))
+
+
+def test_found_sources_never_stand_in_each_others_way(tmp_path: Path) -> None:
+    """A taken name gets a number, a broken configuration is a problem, a server is taken once."""
+    write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
+    write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
+    write(tmp_path / ".mcp.json", '{"mcpServers": {"one": {"command": "x"}}}')
+    write(tmp_path / ".cursor" / "mcp.json", '{"mcpServers": {"one": {"command": "y"}}}')
+    write(tmp_path / ".vscode" / "mcp.json", "{ broken")
+    found = catalogue(discover(tmp_path), tmp_path, found=True)
+    names = [source.name for source in found.sources]
+    assert names == [tmp_path.name, f"{tmp_path.name}-2", "one", "documents"]
+    told = " ".join(problem.message for problem in found.problems)
+    assert "several files" in told
+    assert ".vscode" in told
+
+
+def test_written_sources_of_one_name_are_refused(tmp_path: Path) -> None:
+    """Who writes a configuration is told, not second-guessed."""
+    entries = [{"type": "skills", "path": "a/x"}, {"type": "skills", "path": "b/x"}]
+    with pytest.raises(ConfigurationError, match="'x'"):
+        catalogue(entries, tmp_path)
