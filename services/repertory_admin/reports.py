@@ -33,10 +33,11 @@ def headline(report: "Report") -> str:
     items = terminal.count(report.items, "item")
     sources = terminal.count(len(report.sources), "source")
     texts = terminal.count(report.embedded, "text")
+    model = f"{texts} embedded with {report.model}" if report.model else "words alone, no model"
     return (
         f"{items} of {sources} indexed in {report.seconds:.1f} s: "
         f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
-        f"{report.unchanged:,} unchanged; {texts} embedded with {report.model}."
+        f"{report.unchanged:,} unchanged; {model}."
     )
 
 

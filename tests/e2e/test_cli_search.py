@@ -182,7 +182,7 @@ def test_a_model_that_cannot_be_had_is_exit_code_4(cli: Cli, project: Path) -> N
 
 def test_without_a_model_a_first_search_answers_from_words(cli: Cli, project: Path) -> None:
     """It says that it is degraded and why, and finds what words can find."""
-    done = cli.run(project, "search", "postmortem", "--model", "nobody/no-such-model")
+    done = cli.run(project, "search", "read_fil", "--model", "nobody/no-such-model")
     assert done.returncode == 0
     assert "degraded" in done.stderr
 

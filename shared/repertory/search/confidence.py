@@ -20,14 +20,16 @@ NAME_FROM = 0.5  # names less alike than this are not alike
 # their words from counting for nothing beside the semantic arm.
 BEST = 0.85
 
-# Logistic curves, fitted on the public labelled sets so that 0.35 parts right from wrong.
+# Logistic curves. The slopes follow a fit on the public labelled sets, the biases are set so that a
+# threshold of 0.35 keeps nearly all right answers there and drops nonsense.
 SLOPE = 4.0
 BEST_SEMANTIC = 2.0
 BIAS = -2.9
 KEYWORD_SLOPE, KEYWORD_BIAS = 5.0, -1.5
 SEMANTIC_SLOPE, SEMANTIC_BIAS = 8.0, -3.6
 
-SURE = 0.98  # the least confidence of a name typed exactly
+MOST = 0.97  # what no evidence exceeds but a name typed exactly
+SURE = 0.98  # the least confidence of such a name
 CLOSE = 0.85  # … of a name with one edit
 BEGUN = 0.4  # … of a name that was only begun; more as more of it was typed
 
@@ -51,7 +53,7 @@ def confidences(found: Candidates) -> Values:
         alpha = found.query.alpha
         score = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
         logit = SLOPE * score + BEST_SEMANTIC * float(semantic.max(initial=0.0)) + BIAS
-    confidence: Values = 1.0 / (1.0 + np.exp(-logit))
+    confidence: Values = MOST / (1.0 + np.exp(-logit))
     if found.close.any():
         confidence = np.maximum(confidence, _floor(found.close, confidence))
     return confidence.astype(np.float32)
