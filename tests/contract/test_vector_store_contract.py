@@ -210,6 +210,17 @@ def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> No
     assert collection.scores(direction(1), ["a"])["a"] == pytest.approx(0, abs=1e-5)
 
 
+def test_sections_can_be_deleted_without_their_item(collection: Collection) -> None:
+    """Older sections go, newer ones and the item's own point stay, however old it is."""
+    collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])
+    collection.upsert([point("a", section=1, revision=2), point("b", section=0, revision=1)])
+    collection.delete_sections(["a", "unknown"], before=2)
+    matches = collection.search(direction(1), 10)
+    assert {(item_of(m), m.section) for m in matches} == {("a", None), ("a", 1), ("b", 0)}
+    collection.delete_sections([], before=9)
+    assert collection.count() == 3
+
+
 def test_deletion_takes_all_points_of_an_item_that_are_older(collection: Collection) -> None:
     """An item goes with its sections; what was written at or after ``before`` stays."""
     collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])

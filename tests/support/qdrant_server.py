@@ -270,7 +270,11 @@ def _fields(body: Json, *known: str) -> Json:
 
 
 def _filter(body: Json) -> engine.Filter:
-    return engine.Filter(must=[_condition(one) for one in _fields(body, "must")["must"]])
+    clauses = _fields(body, "must", "must_not")
+    return engine.Filter(
+        must=[_condition(one) for one in clauses["must"]],
+        must_not=[_condition(one) for one in clauses.get("must_not") or ()],
+    )
 
 
 def _condition(

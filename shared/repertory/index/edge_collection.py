@@ -32,6 +32,7 @@ ROOM = 128 * 2**20
 # 7 ms to opening a collection, which every search from a shell waits for.
 _FACETS = "facets"
 _OWN = "own"  # on an item's own point, and not on its sections'
+_IS_OWN = engine.FieldCondition(_FACETS, match=engine.MatchValue(_OWN))
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _ENVIRONMENT = {  # what is wrong with the machine, and not with the store
@@ -77,12 +78,11 @@ class EdgeCollection:
 
     def delete_items(self, items: Sequence[str], before: int) -> None:
         """Delete all points of these items whose revision is lower than ``before``."""
-        older = engine.FieldCondition("revision", range=engine.RangeFloat(lt=before))
-        for start in range(0, len(items), layout.CHUNK):
-            named = _any("item", items[start : start + layout.CHUNK])
-            self._update(
-                engine.UpdateOperation.delete_points_by_filter(engine.Filter(must=[named, older]))
-            )
+        self._delete(items, before, sections_only=False)
+
+    def delete_sections(self, items: Sequence[str], before: int) -> None:
+        """Delete the sections of these items, not their own points, likewise."""
+        self._delete(items, before, sections_only=True)
 
     def states(self) -> Iterator[State]:
         """The state of every indexed item, in no order, one for each item."""
@@ -186,6 +186,13 @@ class EdgeCollection:
             require_room(self._path)
             self._shard.update(operation)
 
+    def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
+        older = engine.FieldCondition("revision", range=engine.RangeFloat(lt=before))
+        for start in range(0, len(items), layout.CHUNK):
+            named = _any("item", items[start : start + layout.CHUNK])
+            old = engine.Filter(must=[named, older], must_not=[_IS_OWN] if sections_only else None)
+            self._update(engine.UpdateOperation.delete_points_by_filter(old))
+
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         """These payload fields of every item's own point."""
         offset: engine.PointId | None = None
@@ -193,9 +200,7 @@ class EdgeCollection:
             request = engine.ScrollRequest(
                 offset=offset,
                 limit=layout.PAGE,
-                filter=engine.Filter(
-                    must=[engine.FieldCondition(_FACETS, match=engine.MatchValue(_OWN))]
-                ),
+                filter=engine.Filter(must=[_IS_OWN]),
                 with_payload=list(fields),
                 with_vector=False,
             )

@@ -59,11 +59,11 @@ class QdrantCollection:
 
     def delete_items(self, items: Sequence[str], before: int) -> None:
         """Delete all points of these items whose revision is lower than ``before``."""
-        for start in range(0, len(items), layout.CHUNK):
-            named = _any("item", items[start : start + layout.CHUNK])
-            old = models.FilterSelector(filter=models.Filter(must=[named, _older(before)]))
-            with self._use() as client:
-                client.delete(self._name, old, wait=True)
+        self._delete(items, before, sections_only=False)
+
+    def delete_sections(self, items: Sequence[str], before: int) -> None:
+        """Delete the sections of these items, not their own points, likewise."""
+        self._delete(items, before, sections_only=True)
 
     def states(self) -> Iterator[State]:
         """The state of every indexed item, in no order, one for each item."""
@@ -155,6 +155,15 @@ class QdrantCollection:
         missing = f"There is no collection {self._name} any more: index again."
         with self._server.translated(missing=missing):
             yield self._server.client
+
+    def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
+        for start in range(0, len(items), layout.CHUNK):
+            named = _any("item", items[start : start + layout.CHUNK])
+            old = models.Filter(
+                must=[named, _older(before)], must_not=[_OWN_POINT] if sections_only else None
+            )
+            with self._use() as client:
+                client.delete(self._name, models.FilterSelector(filter=old), wait=True)
 
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         """These payload fields of every item's own point."""

@@ -102,6 +102,10 @@ class Collection(Protocol):
         """
         ...
 
+    def delete_sections(self, items: Sequence[str], before: int) -> None:
+        """Delete the sections of these items, not their own points, likewise."""
+        ...
+
     def states(self) -> Iterator[State]:
         """The state of every indexed item, in no order, one for each item."""
         ...

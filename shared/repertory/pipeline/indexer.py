@@ -188,10 +188,12 @@ class Indexer:
         written = changes.written
         for start in range(0, len(written), WRITE_AT_ONCE):
             batch = written[start : start + WRITE_AT_ONCE]
-            collection.upsert(list(self._points(batch, revision)))
+            points = list(self._points(batch, revision))
+            # An item's own point, whose hash tells the next run that all of it is there, is last.
+            collection.upsert([point for point in points if point.section is not None])
+            collection.delete_sections([item.id for item in batch], before=revision)
+            collection.upsert([point for point in points if point.section is None])
             self._progress(Stage.WRITE, len(batch), len(written))
-        # What is older of these items are sections that they no longer have.
-        collection.delete_items([item.id for item in changes.changed], before=revision)
         collection.delete_items(changes.removed, before=revision)
 
     def _points(self, items: Sequence[Item], revision: int) -> Iterator[Point]:
