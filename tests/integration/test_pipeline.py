@@ -21,6 +21,7 @@ from repertory.errors import (
     UnknownItemError,
     WeightsUnavailableError,
 )
+from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.pipeline.report import Report, Stage
@@ -437,3 +438,41 @@ def test_an_index_of_another_model_is_never_mixed_with(
     assert answer.mode is Mode.KEYWORD
     assert "other-model" in answer.degraded
     assert "repertory index" in answer.degraded
+
+
+PART = "## Part {0}\n" + "Words about part {0} and nothing else. " * 12 + "\n"
+LONG = "".join(PART.format(number) for number in range(6))
+SHORTER = LONG[: LONG.index("## Part 4")]
+
+
+@pytest.mark.parametrize("write", range(4))
+def test_interrupted_between_any_two_writes_the_next_run_is_right(
+    project: Path, monkeypatch: pytest.MonkeyPatch, write: int
+) -> None:
+    """An item whose sections were half written, or half deleted, is seen to be unfinished."""
+    skill(project, "long-one", "A skill with many parts", LONG)
+    index(project)
+    skill(project, "long-one", "A skill with fewer parts", SHORTER)
+    skill(project, "long-two", "Another skill with many parts", LONG)
+    writes = iter(range(10))
+
+    def interrupting(name: str) -> None:
+        real = getattr(EdgeCollection, name)
+
+        def method(self: EdgeCollection, *args: object, **options: object) -> None:
+            if next(writes) == write:
+                raise KeyboardInterrupt
+            real(self, *args, **options)
+
+        monkeypatch.setattr(EdgeCollection, name, method)
+
+    for name in ("upsert", "delete_sections", "delete_items"):
+        interrupting(name)
+    with pytest.raises(KeyboardInterrupt):
+        index(project)
+    monkeypatch.undo()
+    monkeypatch.setenv("HOME", str(project.parent / "home"))
+    mended = index(project)
+    fresh = index(project, data_dir=str(project.parent / "fresh"))
+    assert (mended.items, mended.points) == (fresh.items, fresh.points)
+    assert contents(project) == contents(project, data_dir=str(project.parent / "fresh"))
