@@ -28,7 +28,7 @@ PAGE = 1_000  # points of one read while scanning
 # Right after a query was embedded, searching every vector takes 1.6 ms at 10,000 points of 384
 # numbers and a graph 1.2 ms, with 0.99 of the same results. Building one takes 2.5 s there; below
 # 8 MB of vectors (5,000 points) it is not worth that.
-GRAPH_FROM = 8_000
+GRAPH_FROM = 8_000  # kilobytes of vectors
 GRAPH_M = 16
 GRAPH_EF_CONSTRUCT = 128
 SEARCH_EF = 128
