@@ -20,11 +20,7 @@ _SOURCES = """
 _HOME = """
 # From the home directory: take these out of a file that is shared with others.
 """
-_EXAMPLES = {
-    "model": DEFAULT.id,
-    "data_dir": "~/.local/share/repertory",
-    "qdrant_url": "http://localhost:6333",
-}
+_EXAMPLES = {"model": DEFAULT.id}
 
 
 def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> str:
@@ -45,11 +41,11 @@ def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> st
 
 
 def _settings() -> str:
-    """Every setting but the secrets, commented out, under its table."""
+    """Every setting that a project may set, commented out, under its table."""
     defaults = Values()
     tables: dict[str, list[str]] = {}
     for setting in SETTINGS:
-        if not setting.secret:
+        if not setting.personal:
             table, _, name = setting.key.rpartition(".")
             value = _EXAMPLES.get(setting.field, getattr(defaults, setting.field))
             tables.setdefault(table, []).append(f"# {name} = {_toml(value)}  # {setting.doc}")

@@ -7,6 +7,7 @@ loaded while the index is being opened.
 import contextlib
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,6 +37,7 @@ from repertory.workspace import Pointer, Workspace
 
 Download = Callable[[int, int], None]  # bytes there, bytes in all
 
+RETRY_AFTER = 5.0  # seconds after which a search tries again what failed
 SEARCH_PATIENCE = 1.0  # seconds that a search waits for another process before it does without
 
 
@@ -67,6 +69,8 @@ class Repertory:
         self._download = download
         self._search: SearchEngine | None = None
         self._loaded: Future[EmbeddingEngine] | None = None
+        self._lock = threading.Lock()
+        self._retry_at = self._reload_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +121,10 @@ class Repertory:
 
     def entries(self, where: Filter | None = None) -> list[Entry]:
         """What is indexed, by id, as far as a filter lets it through."""
-        index = self._searching().keywords or KeywordIndex.empty()
+        engine = self._searching()
+        index = engine.keywords
+        if index is None:
+            raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
         rows = np.arange(len(index))
         return [index.entries[row] for row in rows[index.allowed(rows, where or Filter())]]
 
@@ -183,9 +190,14 @@ class Repertory:
         return report
 
     def _searching(self) -> SearchEngine:
-        if self._search is None:
-            self._search = self._open_search()
-        return self._search
+        """The search engine; one that had to do without the store is made anew after a while."""
+        with self._lock:
+            if self._search and self._search.is_waiting and time.monotonic() >= self._retry_at:
+                self._search = None
+            if self._search is None:
+                self._search = self._open_search()
+                self._retry_at = time.monotonic() + RETRY_AFTER
+            return self._search
 
     def _close_search(self) -> None:
         if self._search is not None:
@@ -203,7 +215,8 @@ class Repertory:
         if pointer.report.model:
             try:
                 store = self._store(SEARCH_PATIENCE)
-                name = current(store, pointer.configuration, slug) or name
+                if name not in store.collections():  # another directory's run made a new generation
+                    name = current(store, pointer.configuration, slug) or name
                 collection = store.open(name)
             except StoreError as error:
                 degraded.append(str(error))
@@ -248,17 +261,25 @@ class Repertory:
 
     def _loading(self) -> "Future[EmbeddingEngine]":
         """The engine for queries, being loaded on another thread while the index is opened."""
-        if self._loaded is None:
-            pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
-            self._loaded = pool.submit(self._load, queries_only=True)
-            pool.shutdown(wait=False)
-        return self._loaded
+        with self._lock:
+            loaded = self._loaded
+            failed = loaded is not None and loaded.done() and loaded.exception() is not None
+            if loaded is None or (failed and time.monotonic() >= self._reload_at):
+                pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
+                self._loaded = loaded = pool.submit(self._load, queries_only=True)
+                self._reload_at = time.monotonic() + RETRY_AFTER
+                pool.shutdown(wait=False)
+            return loaded
 
     def _keywords(
         self, name: str, collection: Collection | None, degraded: list[str]
     ) -> KeywordIndex | None:
         """The stored keyword index, or one built from the collection; None if neither is there."""
-        stored = keywords.load(self._snapshots, name)
+        try:
+            stored = keywords.load(self._snapshots, name)
+        except StoreError as error:
+            degraded.append(str(error))
+            stored = None
         if stored:
             return stored[0]
         if collection is None:

@@ -25,6 +25,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     doc: str
     secret: bool = False
+    personal: bool = False  # not for a file that came with a project: it decides where data goes
 
     @property
     def flag(self) -> str:
@@ -43,7 +44,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SETTINGS = (
-    Setting(field="data_dir", key="data_dir", doc="Where the index, vectors and models are kept."),
+    Setting(field="data_dir", key="data_dir", doc="Where all is kept.", personal=True),
     Setting(field="model", key="search.model", doc="The embedding model: a name or a folder."),
     Setting(field="device", key="search.device", doc="auto, cpu or gpu."),
     Setting(field="alpha", key="search.alpha", doc="The share of meaning against words, 0 to 1."),
@@ -51,8 +52,19 @@ SETTINGS = (
     Setting(field="threshold", key="search.threshold", doc="The least confidence to show, 0 to 1."),
     Setting(field="no_cache", key="search.no_cache", doc="Load nothing stored, store nothing."),
     Setting(field="mcp_timeout", key="mcp.timeout", doc="Seconds for an MCP server to answer."),
-    Setting(field="qdrant_url", key="qdrant.url", doc="A Qdrant server, instead of the embedded."),
-    Setting(field="qdrant_api_key", key="qdrant.api_key", doc="The key to it.", secret=True),
+    Setting(
+        field="qdrant_url",
+        key="qdrant.url",
+        doc="A Qdrant server, instead of the embedded.",
+        personal=True,
+    ),
+    Setting(
+        field="qdrant_api_key",
+        key="qdrant.api_key",
+        doc="The key to it.",
+        secret=True,
+        personal=True,
+    ),
 )
 
 
@@ -80,7 +92,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         sources: The ``[[sources]]`` of the configuration file; empty where it has none.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
-        named: Whether the user named that file, which is to trust what it runs.
+        trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         mcp_configs: MCP configurations that the user named.
     """
 
@@ -89,7 +101,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[dict[str, Any], ...] = ()
     base: Path
     file: Path | None = None
-    named: bool = False
+    trusted: bool = False
     mcp_configs: tuple[Path, ...] = ()
 
     @property
@@ -124,13 +136,15 @@ def load(
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
-    base = directory
+    base, trusted = directory, False
     for path in (user_file, file):
         if path is not None and path.is_file():
             document = _read(path)
+            mine = path == user_file or bool(named)
             if "sources" in document:
                 sources, base = _sources(document.pop("sources"), path), path.parent
-            for field, value in _flatten(document, path).items():
+                trusted = mine
+            for field, value in _flatten(document, path, mine=mine).items():
                 given[field], origins[field] = value, str(path)
     for setting in SETTINGS:
         for variable in (setting.alias, setting.variable):
@@ -147,7 +161,7 @@ def load(
         sources=sources,
         base=base,
         file=file,
-        named=bool(named),
+        trusted=trusted,
         mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
     )
 
@@ -170,25 +184,36 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        if any("trusted" in entry for entry in value):
+            raise ConfigurationError(
+                f"{path}: a source cannot be trusted there; use `repertory config trust FILE`."
+            )
         return tuple(value)
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
     )
 
 
-def _flatten(document: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str, Any]:
     """The settings of a document by field."""
-    fields = {setting.key: setting.field for setting in SETTINGS}
+    known = {setting.key: setting for setting in SETTINGS}
     found: dict[str, Any] = {}
     for section, content in document.items():
         table = content if isinstance(content, dict) else {"": content}
         for name, value in table.items():
             key = f"{section}.{name}" if name else section
-            if key not in fields:
+            if key not in known:
                 raise ConfigurationError(
                     f"{path}: there is no setting {key!r}; `repertory config show` lists them."
                 )
-            found[fields[key]] = value
+            if known[key].personal and not mine:
+                raise ConfigurationError(
+                    f"{path}: a file that came with a project cannot set {key!r}; set it in your "
+                    f"own config.toml, or name this file with --config."
+                )
+            if key == "data_dir" and isinstance(value, str):
+                value = str(path.parent / Path(value).expanduser())  # noqa: PLW2901 - as sources
+            found[known[key].field] = value
     return found
 
 

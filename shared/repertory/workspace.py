@@ -5,6 +5,8 @@ through a project before it answers.
 """
 
 import hashlib
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -88,7 +90,11 @@ class Workspace:
         if paths := self.paths():
             entries = [entry for path in paths for entry in entry_of(path)]
         elif self._settings.sources:
-            entries = [dict(entry) for entry in self._settings.sources]
+            trusted = self._settings.trusted
+            entries = [
+                {**entry, "trusted": trusted} if entry.get("type") == "mcp" else dict(entry)
+                for entry in self._settings.sources
+            ]
         else:
             entries = discover(self._directory, Path.home())
         if self._settings.mcp_configs:
@@ -133,15 +139,11 @@ class Workspace:
             return entry
         config = entry.get("config", [])
         paths = [self.base / Path(path).expanduser() for path in _listed(config)]
-        trusted = entry.get("trusted", False) or all(self._is_trusted(path) for path in paths)
+        trusted = entry.get("trusted") or all(self.trust.is_trusted(path) for path in paths)
         timeout = self._settings.values.mcp_timeout
         given = "mcp_timeout" in self._settings.origins
         limits = {"timeout": timeout} if given and "timeout" not in entry else {}
-        return {**entry, **limits, "trusted": trusted}
-
-    def _is_trusted(self, config: Path) -> bool:
-        """Whether a configuration may be run: the user named what names it, or trusted it."""
-        return self._settings.named or self.trust.is_trusted(config)
+        return {**entry, **limits, "trusted": bool(trusted)}
 
     @property
     def _paths_file(self) -> Path:
@@ -151,18 +153,15 @@ class Workspace:
     def _pointer_file(self) -> Path:
         """One for each directory, model and configuration that was asked for."""
         settings = self._settings
-        asked = msgspec.json.encode(
-            [
-                str(self._directory),
-                [str(path) for path in self.paths()],
-                settings.values.model,
-                settings.values.qdrant_url,
-                str(settings.file),
-                settings.sources,
-                [str(path) for path in settings.mcp_configs],
-            ],
-            order="deterministic",
-        ).decode()
+        asked = [
+            str(self._directory),
+            [str(path) for path in self.paths()],
+            settings.values.model,
+            settings.values.qdrant_url,
+            str(settings.file),
+            settings.sources,
+            [str(path) for path in settings.mcp_configs],
+        ]
         return self._data / "workspaces" / f"{_key(asked)}.json"
 
 
@@ -174,22 +173,23 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _key(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _key(asked: object) -> str:
+    # Escapes, for the name of a directory need not be valid Unicode.
+    return hashlib.sha256(json.dumps(asked, default=str).encode()).hexdigest()[:16]
 
 
 def _load(path: Path, kind: type[T]) -> T | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.MsgspecError):
+        return msgspec.convert(json.loads(path.read_bytes()), kind)
+    except (OSError, ValueError):
         return None
 
 
 def _save(path: Path, value: object) -> None:
-    half = path.with_suffix(".tmp")
+    half = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_bytes(msgspec.json.encode(value))
+        half.write_text(json.dumps(msgspec.to_builtins(value)), "ascii")
         half.replace(path)
     except OSError as error:
         raise StoreError(

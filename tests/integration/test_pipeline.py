@@ -1,5 +1,6 @@
 """The whole pipeline on real files, the real engine and the real store: it converges, whatever."""
 
+import os
 import random
 import signal
 import sqlite3
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from repertory.errors import (
     UnknownItemError,
     WeightsUnavailableError,
 )
+from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
@@ -352,6 +355,49 @@ def test_while_another_process_holds_the_store_keywords_answer(project: Path) ->
         holder.kill()
         holder.communicate()
     assert index(project).unchanged == 4
+
+
+def test_a_search_recovers_when_the_store_is_free_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One repertory, without a restart: degraded while another holds the store, whole after."""
+    monkeypatch.setattr("repertory.compose.RETRY_AFTER", 0.0)
+    name = index(project).collection
+    holder = EdgeStore(project.parent / "data").open(name)
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.search(Query(text="postmortem")).mode is Mode.KEYWORD
+        holder.close()
+        answer = repertory.search(Query(text="postmortem"))
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
+
+
+def test_many_threads_search_at_once(project: Path) -> None:
+    """The first searches of one repertory, all at the same time, get the same whole answer."""
+    index(project)
+    with (
+        Repertory(settings_of(project), project) as repertory,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        answers = list(pool.map(repertory.search, [Query(text="web shop checkout")] * 24))
+    assert {answer.mode for answer in answers} == {Mode.HYBRID}
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_a_snapshot_that_cannot_be_read_does_not_stop_a_search(project: Path) -> None:
+    """The keyword index is built from the collection instead."""
+    name = index(project).collection
+    snapshot = project.parent / "data" / "keywords" / f"{name}.keywords"
+    snapshot.unlink()
+    snapshot.mkdir()
+    assert first(project, "relaese-notes") == "project/release-notes"
+
+
+def test_a_directory_whose_name_is_no_text_is_indexed_and_searched(tmp_path: Path) -> None:
+    """Names of folders are bytes; not all of them are characters."""
+    project = tmp_path / os.fsdecode(b"dir\xff")
+    skill(project, "postmortem", "Write up an incident")
+    index(project)
+    assert first(project, "postmortem") == "project/postmortem"
 
 
 LOADED = """

@@ -174,3 +174,30 @@ def test_with_neither_arm_the_search_says_so() -> None:
     with pytest.raises(StoreError, match=r"Gone\."):
         engine.search(Query(text="file", where=Filter()))
     engine.close()
+
+
+def test_a_typed_name_is_shown_at_any_threshold() -> None:
+    """Even one that no confidence reaches."""
+    assert [hit.name for hit in search("send_email", threshold=1.0).hits] == ["send_email"]
+    assert search("send a message", threshold=1.0).hits == []
+
+
+def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:
+    """What a result shows as its id finds that item."""
+    skill = Item(id="s/x", kind=Kind.SKILL, name="git-commit", source="s", description="Commits")
+    hits = search("git__commit", [tool("git", "commit", "Commits"), skill]).hits
+    assert [hit.id for hit in hits] == ["git__commit", "s/x"]
+
+
+def test_a_name_without_letters_does_no_harm() -> None:
+    """An item named by a picture alone is found by its description."""
+    party = Item(
+        id="s/p", kind=Kind.SKILL, name="🎉", source="s", description="Celebrate a birthday party"
+    )
+    assert search("celebrate birthday party", [*ITEMS, party]).hits[0].id == "s/p"
+
+
+@pytest.mark.parametrize("text", ["the of and", "?!...", "🎉", "文", "\x00", "a" * 3_000])
+def test_odd_queries_have_an_answer(text: str) -> None:
+    """Stop words, signs, pictures, one character, a very long word."""
+    assert search(text).hits == []

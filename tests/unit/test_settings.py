@@ -59,7 +59,7 @@ def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
     settings = load({}, below, {})
     assert settings.base == tmp_path
     assert settings.sources == ({"type": "skills", "path": "s"},)
-    assert not settings.named
+    assert not settings.trusted
 
 
 @pytest.mark.parametrize(

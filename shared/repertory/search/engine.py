@@ -12,6 +12,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.keywords.index import KeywordIndex, Term
+from repertory.index.keywords.names import ONE_EDIT
 from repertory.index.vectors import Collection, Match
 from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
 from repertory.search.candidates import Candidates, gather, pool
@@ -54,6 +55,11 @@ class SearchEngine:
         self._stale = tuple(stale)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the store could not be opened, which may have passed."""
+        return self.collection is None and bool(self.degraded)
+
     def close(self) -> None:
         """Stop the keyword arm's thread, and let go of the collection."""
         self._reader.shutdown(wait=True, cancel_futures=True)
@@ -92,7 +98,9 @@ class SearchEngine:
         )
         confidence = confidences(candidates)
         order = self._order(candidates, confidence)
-        reached = [place for place in order if confidence[place] >= query.threshold]
+        typed = candidates.close >= ONE_EDIT  # a typed name is never hidden
+        shown = typed | (confidence >= query.threshold)
+        reached = [place for place in order if shown[place]]
         best = [(place, candidates.entry(place)) for place in reached[: query.limit]]
         # A tool has no body, so there is nothing to look up in it.
         items = self._items([entry.id for _, entry in best if entry.kind is not Kind.TOOL])
@@ -112,7 +120,7 @@ class SearchEngine:
             index_version=self.version,
             items=len(index),
             stale_sources=self._stale,
-            best_below=float(confidence[order[len(reached)]]) if len(order) > len(reached) else 0.0,
+            best_below=float(confidence[~shown].max(initial=0.0)),
         )
 
     def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
@@ -132,7 +140,10 @@ class SearchEngine:
     def _cosines(self, vector: Vectors | None, items: list[str]) -> Mapping[str, float]:
         if vector is None or self.collection is None or not items:
             return {}
-        return self.collection.scores(vector, items)
+        try:
+            return self.collection.scores(vector, items)
+        except StoreError:  # it went away since; what was found goes on without
+            return {}
 
     def _marked(self, index: KeywordIndex, hit: Hit) -> Hit:
         entry = index.entries[index.row_of[hit.id]]

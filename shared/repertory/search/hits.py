@@ -94,7 +94,9 @@ def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) 
         for row in index.names.exact(entry.name)
         if (other := index.entries[row]).kind is Kind.SKILL and other.name == entry.name
     ]
-    first = min(same, key=lambda other: (precedence.get(other.source, len(precedence)), other.id))
+    first = min(
+        [entry, *same], key=lambda other: (precedence.get(other.source, len(precedence)), other.id)
+    )
     return "" if first.id == entry.id else first.id
 
 

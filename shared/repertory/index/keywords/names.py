@@ -31,8 +31,7 @@ class NameIndex:
             if entry.compact:
                 rows[entry.compact].append(row)
         for row, entry in enumerate(self._entries):
-            key = compact_name(entry.id)
-            if key not in rows:
+            if row not in rows[key := compact_name(entry.id)] and key:
                 rows[key].append(row)
         return dict(rows)
 
@@ -64,6 +63,10 @@ class NameIndex:
                 found[row] = ONE_EDIT
         for row in self._rows.get(key, ()):
             found[row] = EXACT
+        identical = [row for row in found if self._entries[row].id == typed.strip()]
+        if identical:  # an id says more than a name of the same letters
+            found |= {row: min(value, ONE_EDIT) for row, value in found.items()}
+            found |= dict.fromkeys(identical, EXACT)
         return found
 
     def _beginning_with(self, key: str) -> list[str]:

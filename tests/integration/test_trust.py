@@ -1,0 +1,75 @@
+"""Nothing that was merely found is ever run, whatever a cloned project says of itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repertory.compose import Repertory
+from repertory.errors import ConfigurationError
+from repertory.settings import load
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project somebody else made, whose MCP server leaves a mark when it is started."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    project = tmp_path / "clone"
+    project.mkdir()
+    server = {"command": "sh", "args": ["-c", f"touch {tmp_path / 'RAN'}"]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
+    return project
+
+
+def ran(clone: Path, **flags: object) -> bool:
+    """Whether indexing the clone starts its server."""
+    given = {"data_dir": str(clone.parent / "data"), "model": MODEL, "mcp_timeout": 5.0} | flags
+    with Repertory(load(given, clone, {}), clone) as repertory:
+        report = repertory.index(lambda *_: None)
+    (evil,) = [source for source in report.sources if source.name == "evil"]
+    assert evil.error
+    return (clone.parent / "RAN").exists()
+
+
+def test_a_configuration_that_was_found_is_not_run(clone: Path) -> None:
+    """Not by itself, and not because the project's own configuration names it."""
+    assert not ran(clone)
+    (clone / "repertory.toml").write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\n')
+    assert not ran(clone)
+
+
+def test_a_project_cannot_trust_itself(clone: Path) -> None:
+    """Neither by saying so, nor by bringing a data directory with a list of its own."""
+    config = clone / "repertory.toml"
+    config.write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\ntrusted = true\n')
+    with pytest.raises(ConfigurationError, match="trust"):
+        ran(clone)
+    config.write_text('data_dir = ".d"\n')
+    with pytest.raises(ConfigurationError, match="data_dir"):
+        ran(clone)
+    config.write_text('[qdrant]\nurl = "http://elsewhere"\n')
+    with pytest.raises(ConfigurationError, match=r"qdrant\.url"):
+        ran(clone)
+
+
+def test_naming_a_file_trusts_what_it_names_and_nothing_else(clone: Path, tmp_path: Path) -> None:
+    """A configuration of one's own does not vouch for what is found beside it."""
+    mine = tmp_path / "mine.toml"
+    mine.write_text("[search]\nlimit = 5\n")
+    assert not ran(clone, config=str(mine))
+    mine.write_text(f'[[sources]]\ntype = "mcp"\nconfig = "{clone / ".mcp.json"}"\n')
+    assert ran(clone, config=str(mine))
+
+
+def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -> None:
+    """The user's word is for the bytes that were there."""
+    flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
+    with Repertory(load(flags, clone, {}), clone) as repertory:
+        repertory.workspace.trust.trust(clone / ".mcp.json")
+    assert ran(clone)
+    (clone.parent / "RAN").unlink()
+    (clone / ".mcp.json").write_text((clone / ".mcp.json").read_text() + "\n")
+    assert not ran(clone)
