@@ -392,12 +392,13 @@ def test_a_snapshot_that_cannot_be_read_does_not_stop_a_search(project: Path) ->
     assert first(project, "relaese-notes") == "project/release-notes"
 
 
-def test_a_directory_whose_name_is_no_text_is_indexed_and_searched(tmp_path: Path) -> None:
-    """Names of folders are bytes; not all of them are characters."""
+def test_a_directory_whose_name_is_no_text_is_told_of(tmp_path: Path) -> None:
+    """Names of folders are bytes; one that is no text is a problem in words, and no crash."""
     project = tmp_path / os.fsdecode(b"dir\xff")
     skill(project, "postmortem", "Write up an incident")
-    index(project)
-    assert first(project, "postmortem") == "project/postmortem"
+    assert any("path" in problem.message for problem in index(project).problems)
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.search(Query(text="postmortem")).hits == []
 
 
 LOADED = """
