@@ -117,9 +117,10 @@ def sources(
     """Whether every source can be read, and everything that is wrong with what they offer."""
     workspace = repertory.workspace
     try:
-        built = workspace.catalogue().sources
+        catalogue = workspace.catalogue()
     except ConfigurationError as error:
         return [Finding(State.BAD, "configuration", str(error))], []
+    built = catalogue.sources
     skipped = untrusted(workspace)
     findings = []
     scanned = scan_all(built, lambda: step("Reading sources", 1, len(built)))
@@ -134,4 +135,4 @@ def sources(
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "there are none"))
-    return findings, unite(scanned)[1]
+    return findings, [*catalogue.problems, *unite(scanned)[1]]

@@ -182,6 +182,11 @@ class Repertory:
             collection=report.collection,
             at=time.time(),
             report=report,
+            servers={
+                source.name: dict(source.identity())
+                for source in sources.sources
+                if source.type == "mcp"
+            },
         )
         if self.settings.values.no_cache:
             self._unsaved = pointer

@@ -32,12 +32,14 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
         collection: The collection that was written.
         at: When, in seconds since the epoch.
         report: What the run found; ``stats`` shows it.
+        servers: The identities of the MCP servers of the catalogue, by name.
     """
 
     configuration: str
     collection: str
     at: float
     report: Report
+    servers: dict[str, dict[str, Any]] = {}
 
 
 class Workspace:
@@ -114,7 +116,9 @@ class Workspace:
         from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - not to search
 
         written = bool(self._settings.sources) and not self.paths()
-        return catalogue(self.entries(), self.base, found=not written)
+        last = self.pointer()
+        known = last.servers if last else {}
+        return catalogue(self.entries(), self.base, found=not written, known=known)
 
     @property
     def base(self) -> Path:

@@ -235,3 +235,11 @@ def test_eval_of_no_labelled_set_is_exit_code_2(cli: Cli, tmp_path: Path) -> Non
 
     assert done.returncode == 2
     assert "a labelled set is a folder with" in done.stderr
+
+
+def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Path) -> None:
+    """What discovery had to leave out is told, with the file."""
+    (project / ".mcp.json").write_text("{ broken")
+    done = cli.run(project, "doctor")
+    assert done.returncode == 1
+    assert ".mcp.json" in done.stdout

@@ -1,6 +1,7 @@
 """Nothing that was merely found is ever run, whatever a cloned project says of itself."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,24 @@ def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -
     (clone.parent / "RAN").unlink()
     (clone / ".mcp.json").write_text((clone / ".mcp.json").read_text() + "\n")
     assert not ran(clone)
+
+
+def test_a_configuration_that_is_half_saved_takes_nothing_away(clone: Path) -> None:
+    """The servers of a found configuration keep their items while it cannot be read."""
+    config = clone / ".mcp.json"
+    server = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    whole = json.dumps({"mcpServers": {"time": server}})
+    config.write_text(whole)
+    flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
+    with Repertory(load(flags, clone, {}), clone) as repertory:
+        repertory.workspace.trust.trust(config)
+        before = repertory.index(lambda *_: None)
+        assert before.items == 2
+        config.write_text(whole[:20])
+        during = repertory.index(lambda *_: None)
+        assert (during.items, during.collection) == (2, before.collection)
+        assert during.stale_sources == ("time",)
+        assert any(str(config) in problem.message for problem in during.problems)
+        config.write_text(whole)
+        after = repertory.index(lambda *_: None)
+    assert (after.items, after.embedded, after.stale_sources) == (2, 0, ())

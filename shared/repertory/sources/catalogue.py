@@ -11,6 +11,7 @@ import msgspec
 from repertory.errors import ConfigurationError
 from repertory.sources.registry import build
 from repertory.sources.source import Problem, Severity, Source
+from repertory.sources.unreadable import Unreadable
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -38,7 +39,11 @@ class Catalogue(msgspec.Struct, frozen=True):
 
 
 def catalogue(
-    entries: Iterable[Mapping[str, Any]], base: Path, *, found: bool = False
+    entries: Iterable[Mapping[str, Any]],
+    base: Path,
+    *,
+    found: bool = False,
+    known: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Catalogue:
     """Build the sources of configuration entries.
 
@@ -47,11 +52,14 @@ def catalogue(
         base: The folder that relative paths start from.
         found: Nobody wrote the entries: one that is wrong is left out, and a name that is taken
             gets a number.
+        known: The identities of the servers of the last run, by name: while an entry cannot be
+            read, those that are missing are taken to be its.
 
     Raises:
         ConfigurationError: An entry that somebody wrote is wrong, or two sources have one name.
     """
     sources: dict[str, Source] = {}
+    missing: dict[str, Source] = {}
     problems: list[Problem] = []
     for entry in entries:
         try:
@@ -63,6 +71,10 @@ def catalogue(
             if not found or entry.get("trusted"):  # somebody named it
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
+            for name, identity in (known or {}).items():
+                missing.setdefault(name, Unreadable(name, identity, str(exc)))
+    for name, source in missing.items():
+        sources.setdefault(name, source)
     return Catalogue(tuple(sources.values()), tuple(problems))
 
 
