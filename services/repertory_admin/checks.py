@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.client import Client
 from repertory.compose import Repertory, make_directory
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format
@@ -85,6 +86,19 @@ def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
     torch = "torch is installed" if find_spec("torch") else "torch is not installed"
     found = f"{engine.device} is used; GPUs: {', '.join(gpus) or 'none'}; {torch}"
     yield Finding(State.GOOD, "device", found)
+
+
+def server(client: Client) -> Iterator[Finding]:
+    """Whether a server answers, and what is missing there."""
+    try:
+        stats = client.stats()
+    except RepertoryError as error:
+        yield Finding(State.BAD, "server", str(error))
+        return
+    items = f"{stats.items:,} items in {stats.collection}" if stats.collection else "no items yet"
+    yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
+    for why in stats.missing.values():
+        yield Finding(State.BAD, "server", why)
 
 
 def index(repertory: Repertory) -> Iterator[Finding]:

@@ -10,14 +10,20 @@ from repertory.errors import RepertoryError
 from repertory_admin import terminal
 from repertory_admin.app import app
 from repertory_admin.commands import (  # noqa: F401 - each adds its commands to the application
+    api,
     config,
     doctor,
     evaluate,
     index,
     init,
     items,
+    keys,
+    queue,
     search,
+    serve,
     stats,
+    watch,
+    worker,
 )
 from repertory_admin.exits import ExitCode, code_of
 

@@ -21,7 +21,7 @@ MEANINGS = {
     ExitCode.NOT_FOUND: "nothing was found, or a check failed",
     ExitCode.USAGE: "the command or the configuration is wrong",
     ExitCode.UNREAD: "done, but items or sources could not be read",
-    ExitCode.NOT_NOW: "it cannot be done now: the store or the model cannot be used",
+    ExitCode.NOT_NOW: "it cannot be done now: store, model or server cannot be used",
     ExitCode.DEFECT: "a defect of Repertory itself",
 }
 

@@ -1,10 +1,8 @@
-"""The log of one command, on stderr, each line a static event and its fields."""
+"""The log of one command, on stderr."""
 
 import logging
 
-from repertory_admin.terminal import safe
-
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+from repertory.json_logs import Lines
 
 
 def is_verbose() -> bool:
@@ -18,15 +16,6 @@ def begin(verbose: bool) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(_Fields())
+    handler.setFormatter(Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("repertory").setLevel(logging.DEBUG)
-
-
-class _Fields(logging.Formatter):
-    """``level logger event field=value …``."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _OWN]
-        head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
-        return safe(" ".join([head, *fields]))

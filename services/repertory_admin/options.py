@@ -1,5 +1,6 @@
 """The options that commands share: one for every setting, made from the table of settings."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -14,9 +15,14 @@ from repertory.settings import SETTINGS, Setting, Values
 Flags = dict[str, Any]
 
 PANEL = "Settings"
-STORE = ("data_dir", "model", "qdrant_url", "qdrant_api_key")
+EVERYWHERE = ("config", "mcp_config", "data_dir", "verbose")
+STORE = ("model", "qdrant_url", "qdrant_api_key")
 INDEXING = ("device", "mcp_timeout", "no_cache")
 RANKING = ("limit", "threshold", "alpha")
+ASKING = ("server_url", "server_api_key")
+SERVING = ("host", "port", "keys", "requests_per_minute")
+WATCHING = ("quiet", "poll", "reconcile")
+TEAM = ("redis_url",)
 
 
 class Output(StrEnum):
@@ -29,10 +35,10 @@ class Output(StrEnum):
 OutputOption = Annotated[Output, typer.Option(help="How to show the result.")]
 
 
-def shared_options(fields: Iterable[str]) -> list[inspect.Parameter]:
-    """The options of some settings, and those that every command has."""
+@functools.cache
+def _options() -> dict[str, inspect.Parameter]:
+    """Every option that commands share, in the order of their help."""
     types = get_type_hints(Values)
-    wanted = {*STORE, *fields}
     options = {
         "config": Annotated[
             Path | None,
@@ -44,17 +50,18 @@ def shared_options(fields: Iterable[str]) -> list[inspect.Parameter]:
         ],
     }
     for setting in SETTINGS:
-        if setting.field in wanted:
-            options[setting.field] = Annotated[
-                types[setting.field] | None, _option(setting.flag, _help(setting))
-            ]
+        options[setting.field] = Annotated[
+            types[setting.field] | None, _option(setting.flag, _help(setting))
+        ]
     options["verbose"] = Annotated[
         bool | None, _option("--verbose", "Say on stderr what is being done.")
     ]
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    return {
+        name: inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        )
         for name, annotation in options.items()
-    ]
+    }
 
 
 def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable[..., None]:
@@ -64,7 +71,8 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
         function: Takes ``flags`` and its own arguments and options.
         fields: The settings that have a flag here, besides those that every command has.
     """
-    shared = shared_options(fields)
+    wanted = {*EVERYWHERE, *fields}
+    shared = [option for name, option in _options().items() if name in wanted]
     own = inspect.signature(function).parameters.values()
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "flags"]
 

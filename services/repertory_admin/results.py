@@ -1,31 +1,11 @@
-"""An answer as a table, in detail, and in the JSON form that the HTTP face has too."""
+"""An answer as a table, and in detail."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
     from repertory.search.answer import Answer, Evidence, Hit
-
-
-def as_json(answer: "Answer") -> dict[str, Any]:
-    """The answer in contract 3's form, with what is known beside it."""
-    return {
-        "query": answer.query,
-        "results": [_hit_as_json(hit) for hit in answer.hits],
-        "totalResults": len(answer.hits),
-        "threshold": answer.threshold,
-        "mode": answer.mode,
-        "degraded": answer.degraded,
-        "indexVersion": answer.index_version,
-        "staleSources": list(answer.stale_sources),
-    }
-
-
-def _hit_as_json(hit: "Hit") -> dict[str, Any]:
-    fields: dict[str, Any] = terminal.plain(hit)
-    server, name = fields.pop("server"), fields.pop("name")
-    return {"toolId": hit.id, "serverName": server, "toolName": name, **fields}
 
 
 def show(answer: "Answer") -> None:

@@ -12,14 +12,16 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from repertory.plain import plain
 from repertory.sources.reading.text import clean, one_line
 
 # Marks that make text run the other way, and so can show another text than is there.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 LEAST_PROSE = 24  # cells that a table leaves for its last column
 
@@ -83,6 +85,14 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
+def ago(seconds: float) -> str:
+    """A span of time in words, in its largest unit."""
+    for length, unit in _UNITS:
+        if seconds >= length:
+            return f"{count(int(seconds // length), unit)} ago"
+    return "just now"
+
+
 def short_path(path: str) -> str:
     """A path as a person here would write it: from this directory, or from the home."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
@@ -101,15 +111,6 @@ def is_terminal() -> bool:
 def show_json(value: object) -> None:
     """Write a value as JSON; structs have their fields in camel case."""
     say(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
-
-
-def plain(value: object) -> Any:  # noqa: ANN401 - JSON
-    """A value as plain data; structs have their fields in camel case, mappings stay as they are."""
-    if isinstance(value, msgspec.Struct):
-        return {_camel(name): plain(getattr(value, name)) for name in value.__struct_fields__}
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    return value
 
 
 def show_facts(facts: Mapping[str, str]) -> None:
@@ -192,8 +193,3 @@ def _show_rich(
 def _width(text: str) -> int:
     """The cells that a text takes in a terminal."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(other.title() for other in others)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,26 +18,27 @@ from typing import Self
 import msgspec
 import numpy as np
 
+from repertory.adapters import Adapters
 from repertory.catalogue.item import Item, item_key
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
 from repertory.embedding.load import load_engine
+from repertory.embedding.words import WORDS, WordsEngine
 from repertory.errors import ModelError, StoreError, UnknownItemError, WeightsUnavailableError
-from repertory.index.edge import EdgeStore
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.index.vectors import Collection, Filter, VectorStore
+from repertory.index.vectors import Collection, Filter
 from repertory.pipeline import keywords
 from repertory.pipeline.collections import current, model_slug
 from repertory.pipeline.report import Progress, Report
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
 from repertory.settings import Settings
+from repertory.sources.source import Problem, Severity
 from repertory.workspace import Pointer, Workspace
 
 Download = Callable[[int, int], None]  # bytes there, bytes in all
 
-RETRY_AFTER = 5.0  # seconds after which a search tries again what failed
 SEARCH_PATIENCE = 1.0  # seconds that a search waits for another process before it does without
 
 
@@ -67,10 +68,12 @@ class Repertory:
             folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="repertory-"))
             self._folder = Path(folder)
         self._download = download
+        self._adapters = Adapters(settings, self._folder)
         self._search: SearchEngine | None = None
-        self._loaded: Future[EmbeddingEngine] | None = None
+        self._queries = LazyEngine(lambda: self._load(queries_only=True))
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
         self._lock = threading.Lock()
-        self._retry_at = self._reload_at = 0.0
+        self._retry_at = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -85,6 +88,7 @@ class Repertory:
 
     def close(self) -> None:
         """Let go of everything. Closing twice is allowed."""
+        self._reader.shutdown(cancel_futures=True)
         self._close_search()
         self._stack.close()
 
@@ -116,7 +120,7 @@ class Repertory:
         Raises:
             StoreError: Nothing is indexed here, or nothing can answer.
         """
-        self._loading()
+        self._queries.begin()
         return self._searching().search(query)
 
     def entries(self, where: Filter | None = None) -> list[Entry]:
@@ -155,27 +159,31 @@ class Repertory:
     def _run(
         self, progress: Progress, *, rebuild: bool = False, words_suffice: bool = False
     ) -> Report:
-        from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - a search needs none
-        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - likewise
-        from repertory.pipeline.keywords_only import index_keywords  # noqa: PLC0415 - likewise
+        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - a search needs none
 
         self._close_search()
         make_directory(self.settings.data_dir)
         sources = self.workspace.catalogue()
         last = self.stats()
         notices: list[str] = []
+        engine: EmbeddingEngine
         try:
             engine = self._load(queries_only=False, warn=notices.append)
         except WeightsUnavailableError as error:
             if not words_suffice or (last and last.report.model):
                 raise
-            report = index_keywords(sources, self._snapshots, progress, str(error))
-        else:
-            file, dimension = self._folder / "vectors.sqlite", engine.model.dimension
-            with contextlib.closing(SqliteVectorCache(file, dimension)) as cache:
-                indexer = Indexer(sources, engine, self._store(), cache, self._snapshots, progress)
-                seen = {one.name: one.seen for one in last.report.sources} if last else {}
-                report = indexer.rebuild(seen) if rebuild else indexer.run(seen)
+            engine = WordsEngine(str(error))
+        with contextlib.closing(self._adapters.cache(engine.model)) as cache:
+            indexer = Indexer(
+                sources, engine, self._adapters.store(), cache, self._adapters.snapshots, progress
+            )
+            seen = {one.name: one.seen for one in last.report.sources} if last else {}
+            report = indexer.rebuild(seen) if rebuild else indexer.run(seen)
+        if isinstance(engine, WordsEngine):
+            only = Problem(
+                severity=Severity.ERROR, message=f"Only words are indexed: {engine.reason}"
+            )
+            report = msgspec.structs.replace(report, embedded=0, problems=[only, *report.problems])
         report = msgspec.structs.replace(report, notices=[*notices, *report.notices])
         pointer = Pointer(
             configuration=sources.hash,
@@ -205,9 +213,9 @@ class Repertory:
             return self._search
 
     def _close_search(self) -> None:
-        if self._search is not None:
-            self._search.close()
-            self._search = None
+        if self._search is not None and self._search.collection is not None:
+            self._search.collection.close()
+        self._search = None
 
     def _open_search(self) -> SearchEngine:
         pointer = self.stats()
@@ -217,24 +225,19 @@ class Repertory:
         degraded: list[str] = []
         collection: Collection | None = None
         name = pointer.collection
-        if pointer.report.model:
-            try:
-                store = self._store(SEARCH_PATIENCE)
-                if name not in store.collections():  # another directory's run made a new generation
-                    name = current(store, pointer.configuration, slug) or name
-                collection = store.open(name)
-            except StoreError as error:
-                degraded.append(str(error))
-        else:
-            degraded.append(
-                "No model could be had when this was indexed, so words alone are searched; run "
-                "`repertory index` when there is one."
-            )
+        try:
+            store = self._adapters.store(SEARCH_PATIENCE)
+            if name not in store.collections():  # another directory's run made a new generation
+                name = current(store, pointer.configuration, slug) or name
+            collection = store.open(name)
+        except StoreError as error:
+            degraded.append(str(error))
         index = self._keywords(name, collection, degraded)
         return SearchEngine(
             keywords=index,
             collection=collection,
             embedding=lambda: self._engine(slug),
+            reader=self._reader,
             degraded=degraded,
             precedence=[source.name for source in pointer.report.sources],
             stale=pointer.report.stale_sources,
@@ -256,7 +259,12 @@ class Repertory:
 
     def _engine(self, slug: str) -> EmbeddingEngine:
         """The engine for queries, once it is loaded, if it fits the vectors that are stored."""
-        engine = self._loading().result()
+        if slug == WORDS.slug:
+            raise ModelError(
+                "No model could be had when this was indexed, so words alone are searched; run "
+                "`repertory index` when there is one."
+            )
+        engine = self._queries.get()
         if engine.model.slug != slug:
             raise ModelError(
                 f"The index holds vectors of {slug}, but the model is {engine.model.slug}; "
@@ -264,24 +272,12 @@ class Repertory:
             )
         return engine
 
-    def _loading(self) -> "Future[EmbeddingEngine]":
-        """The engine for queries, being loaded on another thread while the index is opened."""
-        with self._lock:
-            loaded = self._loaded
-            failed = loaded is not None and loaded.done() and loaded.exception() is not None
-            if loaded is None or (failed and time.monotonic() >= self._reload_at):
-                pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
-                self._loaded = loaded = pool.submit(self._load, queries_only=True)
-                self._reload_at = time.monotonic() + RETRY_AFTER
-                pool.shutdown(wait=False)
-            return loaded
-
     def _keywords(
         self, name: str, collection: Collection | None, degraded: list[str]
     ) -> KeywordIndex | None:
         """The stored keyword index, or one built from the collection; None if neither is there."""
         try:
-            stored = keywords.load(self._snapshots, name)
+            stored = keywords.load(self._adapters.snapshots, name)
         except StoreError as error:
             degraded.append(str(error))
             stored = None
@@ -298,20 +294,8 @@ class Repertory:
         revision = max((state.revision for state in states.values()), default=0)
         # A search that cannot store what it built answers all the same.
         with contextlib.suppress(StoreError):
-            keywords.save(self._snapshots, name, index, revision)
+            keywords.save(self._adapters.snapshots, name, index, revision)
         return index
-
-    @property
-    def _snapshots(self) -> FileSnapshots:
-        return FileSnapshots(self._folder / "keywords")
-
-    def _store(self, patience: float = 5.0) -> VectorStore:
-        values = self.settings.values
-        if values.qdrant_url and not values.no_cache:
-            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - a second to import
-
-            return QdrantStore(values.qdrant_url, values.qdrant_api_key)
-        return EdgeStore(self._folder, patience)
 
 
 def make_directory(path: Path) -> None:

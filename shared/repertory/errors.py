@@ -5,6 +5,7 @@ RepertoryError
 │   ├── ConfigurationError    a setting, a configuration file or an MCP configuration
 │   └── UnknownItemError      no item of that id
 ├── SourceError           a source could not be read at all; its items are kept
+├── JobError              a job cannot be read
 ├── ModelError            a model cannot be had, loaded or used
 │   └── WeightsUnavailableError   neither path, cache, hub nor package has the weights
 └── StoreError            the data directory or the vector store cannot be used
@@ -34,6 +35,10 @@ class UnknownItemError(UsageError):
 
 class SourceError(RepertoryError):
     """A source could not be read at all; what it offered before is kept."""
+
+
+class JobError(RepertoryError):
+    """A job cannot be read; it is put aside, never dropped."""
 
 
 class ModelError(RepertoryError):

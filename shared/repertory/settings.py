@@ -4,6 +4,7 @@ Read once, at the start. A flag wins over the environment, which wins over the p
 configuration file, which wins over the user's, which wins over the default.
 """
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -65,7 +66,68 @@ SETTINGS = (
         secret=True,
         personal=True,
     ),
+    Setting(
+        field="redis_url",
+        key="redis.url",
+        doc="The Redis of a team's server, where jobs wait for workers.",
+        secret=True,  # it may hold a password
+        personal=True,
+    ),
+    Setting(
+        field="server_url",
+        key="server.url",
+        doc="A Repertory server to ask, instead of an index here.",
+        personal=True,
+    ),
+    Setting(
+        field="server_api_key",
+        key="server.api_key",
+        doc="The key to it.",
+        secret=True,
+        personal=True,
+    ),
+    Setting(field="host", key="server.host", doc="The address to serve on.", personal=True),
+    Setting(field="port", key="server.port", doc="The port to serve on.", personal=True),
+    Setting(
+        field="keys",
+        key="server.keys",
+        doc="The file of the keys that a server accepts.",
+        personal=True,
+    ),
+    Setting(
+        field="requests_per_minute",
+        key="server.requests_per_minute",
+        doc="The most requests a minute of one key or address.",
+        personal=True,
+    ),
+    Setting(
+        field="quiet", key="watch.quiet", doc="Seconds a file must be quiet before it is read."
+    ),
+    Setting(
+        field="poll",
+        key="watch.poll",
+        doc="Seconds between two looks where the system tells of no changes.",
+    ),
+    Setting(
+        field="reconcile",
+        key="watch.reconcile",
+        doc="Seconds between two looks at everything, whatever was told.",
+    ),
 )
+
+
+# The least and the most that a number may be.
+_RANGES = {
+    "alpha": (0.0, 1.0),
+    "threshold": (0.0, 1.0),
+    "limit": (1, math.inf),
+    "mcp_timeout": (0.001, math.inf),
+    "port": (0, 65_535),
+    "requests_per_minute": (1, math.inf),
+    "quiet": (0.0, 60.0),
+    "poll": (0.1, math.inf),
+    "reconcile": (0.1, math.inf),
+}
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +143,16 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mcp_timeout: float = 30.0
     qdrant_url: str | None = None
     qdrant_api_key: str | None = None
+    redis_url: str | None = None
+    server_url: str | None = None
+    server_api_key: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 7700
+    keys: str | None = None
+    requests_per_minute: int = 6_000
+    quiet: float = 0.3
+    poll: float = 2.0
+    reconcile: float = 60.0
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +166,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         file: The project's configuration file, if there is one.
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         mcp_configs: MCP configurations that the user named.
+        flags: What the command line gave, by field.
     """
 
     values: Values
@@ -103,6 +176,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     trusted: bool = False
     mcp_configs: tuple[Path, ...] = ()
+    flags: dict[str, Any] = {}
 
     @property
     def data_dir(self) -> Path:
@@ -131,7 +205,7 @@ def load(
     file = directory / Path(named).expanduser() if named else _find(directory)
     if named and file and not file.is_file():
         raise ConfigurationError(f"There is no configuration file {file}.")
-    user_file = Path(platformdirs.user_config_dir("repertory")) / "config.toml"
+    user_file = _user_file()
 
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -163,7 +237,21 @@ def load(
         file=file,
         trusted=trusted,
         mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
+        flags={name: value for name, value in flags.items() if value is not None},
     )
+
+
+def files(
+    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
+) -> list[Path]:
+    """Every configuration file that ``load`` looks for, whether it is there or not."""
+    if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
+        return [_user_file(), directory / Path(named).expanduser()]
+    return [_user_file(), *(folder / PROJECT_FILE for folder in (directory, *directory.parents))]
+
+
+def _user_file() -> Path:
+    return Path(platformdirs.user_config_dir("repertory")) / "config.toml"
 
 
 def _find(directory: Path) -> Path | None:
@@ -229,17 +317,11 @@ def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
             ) from error
         checked[field] = getattr(one, field)
     values = Values(**checked)
-    for field in ("alpha", "threshold"):
-        if not 0.0 <= getattr(values, field) <= 1.0:
-            raise ConfigurationError(
-                f"{origins[field]} is {getattr(values, field)}; it must be from 0 to 1."
-            )
-    if values.limit < 1:
-        raise ConfigurationError(f"{origins['limit']} is {values.limit}; it must be at least 1.")
-    if not values.mcp_timeout > 0:
-        raise ConfigurationError(
-            f"{origins['mcp_timeout']} is {values.mcp_timeout}; it must be more than 0 seconds."
-        )
+    for field, (least, most) in _RANGES.items():
+        value = getattr(values, field)
+        if not least <= value <= most:
+            span = f"from {least:g} to {most:g}" if most < math.inf else f"at least {least:g}"
+            raise ConfigurationError(f"{origins[field]} is {value}; it must be {span}.")
     if values.device not in {"auto", "cpu", "gpu"}:
         raise ConfigurationError(f"{origins['device']} is {values.device!r}; use auto, cpu or gpu.")
     return values

@@ -7,7 +7,7 @@ through a project before it answers.
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +15,7 @@ import msgspec
 
 from repertory.errors import StoreError, UsageError
 from repertory.pipeline.report import Report
-from repertory.settings import Settings
+from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:
     from repertory.sources.catalogue import Catalogue
@@ -107,8 +107,12 @@ class Workspace:
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
 
-    def catalogue(self) -> "Catalogue":
+    def catalogue(self, known: Mapping[str, Mapping[str, Any]] | None = None) -> "Catalogue":
         """The sources of this directory.
+
+        Args:
+            known: The identities of the servers of the catalogue in force, by name, which stand in
+                for those of a configuration that cannot be read; None takes the last run's.
 
         Raises:
             ConfigurationError: What the configuration file says of a source is wrong.
@@ -116,9 +120,46 @@ class Workspace:
         from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - not to search
 
         written = bool(self._settings.sources) and not self.paths()
-        last = self.pointer()
-        known = last.servers if last else {}
+        if known is None:
+            last = self.pointer()
+            known = last.servers if last else {}
         return catalogue(self.entries(), self.base, found=not written, known=known)
+
+    def again(self) -> "Workspace":
+        """The same directory with all settings read anew.
+
+        Raises:
+            ConfigurationError: A configuration file is wrong.
+        """
+        return Workspace(load(self._settings.flags, self._directory), self._directory)
+
+    def followed(self) -> list[Path]:
+        """Every file and folder that the catalogue follows from, whether it is there or not.
+
+        What is merely found deep inside a project is not among them.
+        """
+        from repertory.sources.discover import places  # noqa: PLC0415 - not to search
+
+        settings = self._settings
+        paths = [*files(settings.flags, self._directory), self._data / "trusted.json"]
+        paths += [self._paths_file, *settings.mcp_configs]
+        if given := self.paths():
+            return [*paths, *given, *(place for path in given for place in places(path))]
+        for entry in settings.sources:
+            if entry.get("type") == "mcp":
+                configs = _listed(entry.get("config"))
+                paths += [self.base / Path(path).expanduser() for path in configs]
+        return paths if settings.sources else paths + places(self._directory, Path.home())
+
+    @property
+    def key(self) -> str:
+        """What tells this directory from others, in 16 hex digits."""
+        return _key(str(self._directory))
+
+    @property
+    def file(self) -> Path | None:
+        """The configuration file, if there is one."""
+        return self._settings.file
 
     @property
     def base(self) -> Path:
@@ -151,7 +192,7 @@ class Workspace:
 
     @property
     def _paths_file(self) -> Path:
-        return self._data / "workspaces" / f"{_key(str(self._directory))}.paths.json"
+        return self._data / "workspaces" / f"{self.key}.paths.json"
 
     @property
     def _pointer_file(self) -> Path:

@@ -148,6 +148,18 @@ def test_the_prefix_is_put_before_queries_only(
     assert prefixed.embed_texts([text])[0] @ plain.embed_texts([text])[0] >= 0.9999
 
 
+@pytest.mark.parametrize("form", list(Format))
+def test_queries_are_embedded_together_as_they_are_alone(
+    form: Format, build: Callable[[Format, str], EmbeddingEngine]
+) -> None:
+    """Row by row, the prefix included; no queries are no rows."""
+    engine = build(form, "Represent this: ")
+    together = engine.embed_queries(TEXTS)
+    alone = np.stack([engine.embed_query(text) for text in TEXTS])
+    assert (together * alone).sum(1).min() >= 0.999
+    assert engine.embed_queries([]).shape == (0, engine.model.dimension)
+
+
 def test_threads_may_share_an_engine(engine: EmbeddingEngine) -> None:
     """Queries and texts embedded at once come out as they do one by one."""
     expected = engine.embed_texts(TEXTS)

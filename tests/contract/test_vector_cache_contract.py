@@ -1,6 +1,7 @@
-"""What every vector cache does; today there is one adapter, on SQLite."""
+"""What every vector cache does: run on SQLite and on a Qdrant server."""
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,18 +13,28 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from repertory.embedding.models import BGE_SMALL, MINILM, Model, Pooling
+from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache, VectorCache, vector_key
+from repertory.index.qdrant import QdrantStore
+from repertory.index.qdrant_cache import QdrantVectorCache
 
 DIMENSION = 4
-ADAPTERS: dict[str, Callable[[Path], VectorCache]] = {
-    "sqlite": lambda directory: SqliteVectorCache(directory / "data" / "vectors.sqlite", DIMENSION),
-}
 
 
-@pytest.fixture(params=sorted(ADAPTERS))
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], VectorCache]:
-    """Opens the same cache again and again."""
-    return lambda: ADAPTERS[request.param](tmp_path)
+@pytest.fixture(params=["qdrant", "sqlite"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], VectorCache]]:
+    """Opens the same cache again and again; what a test leaves on a server is deleted."""
+    if request.param == "sqlite":
+        yield lambda: SqliteVectorCache(tmp_path / "data" / "vectors.sqlite", DIMENSION)
+        return
+    url = request.getfixturevalue("qdrant_url")
+    slug = f"test-{uuid.uuid4().hex}"
+    model = msgspec.structs.replace(MINILM, slug=slug, dimension=DIMENSION)
+    yield lambda: QdrantVectorCache(url, None, model)
+    store = QdrantStore(url)
+    for name in store.collections():
+        if slug in name:
+            store.drop(name)
 
 
 @pytest.fixture
@@ -85,6 +96,8 @@ def test_it_is_kept(opened: Callable[[], VectorCache]) -> None:
     assert set(second.get([key(1)])) == {key(1)}
     for one in (first, second, first):
         one.close()
+        with pytest.raises(StoreError, match="closed"):
+            one.count()
     third = opened()
     assert third.count() == 1
     third.close()

@@ -1,11 +1,11 @@
 """What every vector store does: run on Qdrant's engine in the process and on a Qdrant server.
 
-The server is a stand-in on the same engine, or the real one that REPERTORY_TEST_QDRANT_URL names.
+The server is a real one where there is one, else a stand-in on the same engine; see ``qdrant_url``.
 """
 
-import os
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,6 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Filter, Point, State, VectorStore
 from tests.support.points import DIMENSION, direction, item_of, point
-from tests.support.qdrant_server import QdrantStandIn
-
-
-@pytest.fixture(scope="module")
-def server_url() -> Iterator[str]:
-    """The real server when one is named, else a stand-in."""
-    if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
-        yield url
-        return
-    with QdrantStandIn() as server:
-        yield server.url
 
 
 @pytest.fixture(params=["edge", "qdrant"])
@@ -39,7 +28,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStor
     if request.param == "edge":
         yield EdgeStore(tmp_path / "data", patience=0.1)
         return
-    server: VectorStore = QdrantStore(request.getfixturevalue("server_url"))
+    server: VectorStore = QdrantStore(request.getfixturevalue("qdrant_url"))
     before = set(server.collections())
     yield server
     for name in set(server.collections()) - before:
@@ -69,6 +58,7 @@ def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> N
     assert collection.name == name
     assert collection.count() == 0
     assert list(collection.states()) == []
+    assert list(collection.states(["a"])) == []
     assert list(collection.scan()) == []
     assert collection.records([item_key(one) for one in ["a"]]) == {}
     assert collection.search(direction(1), 10) == []
@@ -82,6 +72,7 @@ def test_empty_and_unknown_input_changes_nothing(collection: Collection) -> None
     collection.delete_items([], before=9)
     collection.delete_items(["unknown"], before=9)
     assert collection.records([]) == {}
+    assert list(collection.states([])) == []
     assert collection.records([item_key(one) for one in ["unknown", "a"]]) == {
         "a": {"id": "a", "revision": 1}
     }
@@ -143,6 +134,21 @@ def test_a_state_says_what_a_diff_needs(collection: Collection) -> None:
             revision=7,
         )
     ]
+
+
+def test_states_can_be_asked_of_some_items(collection: Collection) -> None:
+    """Each item that is named and there has one state, however often it is named."""
+    items = [f"item {number}" for number in range(1_201)]
+    collection.upsert([point(item) for item in items])
+    collection.upsert([point("item 7", revision=2), point("item 7", section=0)])
+    collection.upsert([point("no item", section=0)])
+    asked = ["item 7", "unknown", "no item", "item 3", "item 7"]
+    assert {state.item: state.revision for state in collection.states(asked)} == {
+        "item 3": 1,
+        "item 7": 2,
+    }
+    assert len(list(collection.states(asked))) == 2
+    assert sorted(state.item for state in collection.states(items)) == sorted(items)
 
 
 def test_records_come_back_as_they_were(collection: Collection) -> None:
@@ -355,6 +361,48 @@ def test_what_was_written_is_there_after_reopening(store: VectorStore, name: str
         assert [state.revision for state in again.states()] == [3]
         again.upsert([point("a", revision=2)])
         assert [state.revision for state in again.states()] == [3]
+
+
+def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: str) -> None:
+    """What one opening writes the other finds at once; each is closed by itself."""
+    with store.create(name, DIMENSION) as first:
+        with store.open(name) as second, store.open(name) as third:
+            first.upsert([point("a")])
+            second.upsert([point("b")])
+            assert found(third) == {"a", "b"}
+            first.close()
+            assert found(second) == {"a", "b"}
+        for closed in (first, second, third):
+            with pytest.raises(StoreError, match="closed"):
+                closed.count()
+    with store.open(name) as again:
+        assert again.count() == 2
+
+
+def test_a_name_is_taken_while_its_collection_is_open(
+    store: VectorStore, collection: Collection
+) -> None:
+    """Creating it again is refused, and the open collection is none the worse."""
+    with pytest.raises(StoreError, match="already"):
+        store.create(collection.name, DIMENSION)
+    collection.upsert([point("a")])
+    assert collection.count() == 1
+
+
+def test_threads_share_a_collection(store: VectorStore, collection: Collection) -> None:
+    """Threads that open, write, read and close at once lose nothing and disturb no one."""
+
+    def work(thread: int) -> None:
+        for number in range(10):
+            item = f"{thread} {number}"
+            with store.open(collection.name) as mine:
+                mine.upsert([point(item)])
+                assert [state.item for state in mine.states([item])] == [item]
+            collection.search(direction(1), 3)
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work, range(6)))
+    assert collection.count() == 60
 
 
 def test_optimizing_loses_nothing(collection: Collection) -> None:

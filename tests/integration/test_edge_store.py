@@ -98,14 +98,31 @@ def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_pat
         assert {state.item for state in collection.states()} == {"before", "after"}
 
 
-def test_a_second_opening_in_one_process_is_refused(store: EdgeStore) -> None:
-    """Also one process may open a collection once only; after closing, again."""
+def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Path) -> None:
+    """Two stores of one directory do not share: the lock goes with the first one's last opening."""
+    other = EdgeStore(tmp_path, patience=0.1)
     with store.create(NAME, DIMENSION) as collection:
+        store.open(NAME).close()
         with pytest.raises(StoreBusyError, match=f"process {os.getpid()} "):
-            store.open(NAME)
+            other.open(NAME)
         collection.upsert([point("a")])
-    with store.open(NAME) as again:
+    with other.open(NAME) as again:
         assert again.count() == 1
+
+
+def test_what_is_open_is_not_dropped(store: EdgeStore) -> None:
+    """Dropping is refused until the last opening is closed; a stale one does no harm then."""
+    first = store.create(NAME, DIMENSION)
+    second = store.open(NAME)
+    for one in (first, second):
+        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} "):
+            store.drop(NAME)
+        one.close()
+    store.drop(NAME)
+    with store.create(NAME, DIMENSION) as anew:
+        first.close()
+        anew.upsert([point("a")])
+        assert anew.count() == 1
 
 
 def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:

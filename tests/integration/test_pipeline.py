@@ -298,7 +298,7 @@ def test_without_any_model_words_are_indexed_and_searched(
         with pytest.raises(WeightsUnavailableError):
             repertory.index(silent)
         report = repertory.index(silent, words_suffice=True)
-        assert (report.items, report.points, report.model) == (4, 0, "")
+        assert (report.items, report.embedded, report.model) == (4, 0, "")
         assert any("nobody/has-this-model" in problem.message for problem in report.problems)
         answer = repertory.search(Query(text="relaese-notes"))
     assert answer.mode is Mode.KEYWORD

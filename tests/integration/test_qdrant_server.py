@@ -1,15 +1,24 @@
 """What a Qdrant server's failures are called, and that the stand-in for one is strict."""
 
 import json
+import socket
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
+from repertory.index import qdrant_collection, qdrant_connection
 from repertory.index.qdrant import QdrantStore
-from tests.support.points import DIMENSION, point
-from tests.support.qdrant_server import Json, QdrantStandIn
+from repertory.index.qdrant_collection import QdrantCollection
+from repertory.index.vectors import Filter
+from tests.support.points import DIMENSION, direction, item_of, point
+from tests.support.qdrant import QdrantProcess
+from tests.support.qdrant_collections import Json
+from tests.support.qdrant_server import QdrantStandIn
 
 
 def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
@@ -41,6 +50,56 @@ def test_a_server_that_goes_away_and_comes_back() -> None:
             collection.upsert([point("a")])
     with pytest.raises(StoreError, match="cannot be reached"):
         collection.count()
+
+
+QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
+    lambda store, _: store.alias("x"),
+    lambda store, _: store.collections(),
+    lambda store, _: store.open("c"),
+    lambda _, collection: collection.search(direction(1), 3),
+    lambda _, collection: collection.scores(direction(1), ["a"]),
+    lambda _, collection: collection.records([item_key("a")]),
+    lambda _, collection: list(collection.states(["a"])),
+]
+
+
+def test_a_server_that_says_nothing_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a search asks has a limit of its own, far below that of a write."""
+    monkeypatch.setattr(qdrant_connection, "TIMEOUT", 1_000)
+    monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT", 1)
+    monkeypatch.setattr(qdrant_collection, "QUERY_TIMEOUT", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
+        store = QdrantStore(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        collection = QdrantCollection(store._server, "c")  # opening it would be a query, too
+        asked = [threads.submit(query, store, collection) for query in QUERIES]
+        for query in asked:
+            with pytest.raises(StoreError, match="cannot be reached"):
+                query.result()
+
+
+def test_a_server_that_is_killed_is_used_again_after_its_restart() -> None:
+    """All that was written is there, and the same objects go on, many threads at once."""
+    with QdrantProcess() as server:
+        store = QdrantStore(server.url)
+        collection = store.create("c", DIMENSION)
+        store.create("d", DIMENSION)
+        store.drop("d")
+        store.set_alias("alias", "c")
+        collection.upsert([point("a", source="one"), point("b", source="two")])
+        server.kill()
+        with pytest.raises(StoreError, match="cannot be reached"):
+            collection.search(direction(1), 3)
+        server.start()
+        assert store.collections() == ["c"]
+        assert store.alias("alias") == "c"
+        with ThreadPoolExecutor(16) as threads:
+            searches = [
+                threads.submit(collection.search, direction(1), 3, Filter(sources=("one",)))
+                for _ in range(64)
+            ]
+            assert {item_of(match) for search in searches for match in search.result()} == {"a"}
+        indexed = ask(server.url, "GET", "/collections/c")["result"]["payload_schema"]
+        assert {"kind", "source", "server", "tags", "item", "revision"} <= set(indexed)
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
@@ -95,6 +154,8 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
         ("GET", "/telemetry", None),
         ("GET", "/collections?anonymize=true", None),
         ("PATCH", "/collections/c", None),
+        ("POST", "/collections/c/points/query/batch", {"searches": []}),
+        ("PUT", "/collections/e", {"vectors": {"size": 4, "distance": "Manhattan"}}),
         ("POST", "/collections/c/points/count", {"exact": True, "shard_key": "a"}),
         ("POST", "/collections/c/points/delete", {"filter": {"should": []}}),
         ("POST", "/collections/c/points/delete", {"filter": {"must": [{"key": "a"}]}}),

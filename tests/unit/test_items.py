@@ -1,5 +1,6 @@
 """Items, their hashes, and what of them is embedded."""
 
+import pickle
 import uuid
 
 import msgspec
@@ -40,6 +41,17 @@ def test_hashes_do_not_depend_on_the_order_of_keys(extra: dict[str, int]) -> Non
     """Two files that say the same in another order are the same item."""
     turned = dict(reversed(extra.items()))
     assert changed(extra=extra).metadata_hash() == changed(extra=turned).metadata_hash()
+
+
+def test_a_remembered_hash_is_not_part_of_an_item() -> None:
+    """Having been asked for its hashes, an item equals, encodes and copies as before."""
+    asked, fresh = changed(body="b"), changed(body="b")
+    hashes = asked.metadata_hash(), asked.content_hash()
+    assert hashes == (fresh.metadata_hash(), fresh.content_hash())
+    assert asked == changed(body="b")
+    assert msgspec.json.encode(asked) == msgspec.json.encode(changed(body="b"))
+    assert pickle.loads(pickle.dumps(asked)) == asked
+    assert msgspec.structs.replace(asked, body="c").metadata_hash() != hashes[0]
 
 
 def test_an_item_is_embedded_by_server_name_and_description() -> None:

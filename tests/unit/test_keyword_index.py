@@ -133,8 +133,8 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
 
 def test_a_snapshot_comes_back_as_it_was() -> None:
     """Packing and unpacking loses nothing."""
-    index, revision = unpack(pack(index_of(*FILES), 42))
-    assert revision == 42
+    index, revision, position = unpack(pack(index_of(*FILES), 42, "7"))
+    assert (revision, position) == (42, "7")
     assert pack(index, 42) == pack(index_of(*FILES), 42)
     assert found(index, "recipeint")[0] == "send_email"
 

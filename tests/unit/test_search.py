@@ -1,5 +1,7 @@
 """A search from the keyword arm alone: names, corrections, inference, confidence."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 import pytest
 
@@ -41,18 +43,17 @@ def no_model() -> EmbeddingEngine:
 
 def search(text: str, items: list[Item] | None = None, **options: object) -> Answer:
     """Search some items by keywords alone."""
-    engine = SearchEngine(
-        keywords=KeywordIndex.empty().updated((), ITEMS if items is None else items),
-        collection=None,
-        embedding=no_model,
-        degraded=["There is no model."],
-        precedence=["project", "user"],
-    )
     query = msgspec.convert({"text": text, **options}, Query)
-    try:
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=KeywordIndex.empty().updated((), ITEMS if items is None else items),
+            collection=None,
+            embedding=no_model,
+            reader=reader,
+            degraded=["There is no model."],
+            precedence=["project", "user"],
+        )
         return engine.search(query)
-    finally:
-        engine.close()
 
 
 def test_a_misspelt_name_is_first_and_the_reason_shows_the_correction() -> None:
@@ -170,10 +171,12 @@ def test_a_query_that_cannot_be_is_refused(text: str, options: dict[str, object]
 
 def test_with_neither_arm_the_search_says_so() -> None:
     """Only when nothing can answer is there an error."""
-    engine = SearchEngine(keywords=None, collection=None, embedding=no_model, degraded=["Gone."])
-    with pytest.raises(StoreError, match=r"Gone\."):
-        engine.search(Query(text="file", where=Filter()))
-    engine.close()
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=None, collection=None, embedding=no_model, reader=reader, degraded=["Gone."]
+        )
+        with pytest.raises(StoreError, match=r"Gone\."):
+            engine.search(Query(text="file", where=Filter()))
 
 
 def test_a_typed_name_is_shown_at_any_threshold() -> None:

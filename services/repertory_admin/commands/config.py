@@ -1,5 +1,6 @@
 """``repertory config``: every setting, what is wrong with them, and which servers may be run."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from repertory.settings import SETTINGS, Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import INDEXING, RANKING, Flags, Output, OutputOption
+from repertory_admin.options import Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 config = group("config", "The configuration, and which MCP servers may run.")
 app.add_typer(config)
 
+_REDIS = re.compile(r"(rediss?://)(?:([^:@/?#]*)(?::[^@/?#]*)?@)?([\w.:\[\]-]+(?:/\d*)?)")
+
 FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE", help="MCP configurations.", show_default=False)
 ]
@@ -28,7 +31,7 @@ FilesArgument = Annotated[
 @command(
     config,
     "show",
-    settings=(*INDEXING, *RANKING),
+    settings=[setting.field for setting in SETTINGS],
     examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
 )
 def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
@@ -190,7 +193,18 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
     if field == "model":
         return settings.values.model or DEFAULT.id
     value = getattr(settings.values, field)
+    if field == "redis_url" and value:
+        return _without_password(value)
     return "****" if secret and value else value
+
+
+def _without_password(url: str) -> str:
+    """The URL of a Redis without its password; nothing at all of one that is not understood."""
+    parts = _REDIS.fullmatch(url)
+    if parts is None:  # a character that was not escaped may leave half a password anywhere
+        return "****"
+    scheme, user, server = parts.groups()
+    return url if user is None else f"{scheme}{user}:****@{server}"
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - any setting

@@ -9,7 +9,7 @@ from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import INDEXING, Flags, Output, OutputOption
+from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from repertory.sources.source import Problem
@@ -22,16 +22,16 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
 @command(
     app,
     "doctor",
-    settings=INDEXING,
+    settings=(*STORE, *INDEXING, *ASKING),
     examples=("repertory doctor", "repertory doctor --output json"),
 )
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Check data directory, model, index and sources.
+    """Check data directory, model, index or server, and sources.
 
     Every source is read once, nothing is indexed. Exit code 1 if something is wrong.
     """
     from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
-    from repertory_admin import checks  # noqa: PLC0415 - likewise
+    from repertory_admin import checks, running  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
     from repertory_admin.reports import errors  # noqa: PLC0415 - likewise
 
@@ -44,7 +44,8 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         if findings[0].state is checks.State.GOOD:
             with Repertory(settings, directory, download=bars.download) as repertory:
                 findings += checks.model(repertory, bars)
-                findings += checks.index(repertory)
+                client = running.client(settings, directory)
+                findings += checks.server(client) if client else checks.index(repertory)
                 read, problems = checks.sources(repertory, bars.step)
                 findings += read
     if output is Output.JSON:

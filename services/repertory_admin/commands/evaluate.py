@@ -9,7 +9,7 @@ from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import INDEXING, Flags, Output, OutputOption
+from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ JUDGED_BY = "recall@5"
 @command(
     app,
     "eval",
-    settings=(*INDEXING, "alpha"),
+    settings=(*STORE, *INDEXING, "alpha"),
     examples=(
         "repertory eval my-labelled-set",
         "repertory eval sets/* --min-recall 0.8 --output json",

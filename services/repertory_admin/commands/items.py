@@ -1,19 +1,24 @@
 """``repertory items``: what is indexed, in a list and one by one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
+from repertory.plain import plain
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
-from repertory_admin.options import Flags, Output, OutputOption
+from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from repertory.catalogue.item import Item
+    from repertory.client import Client
+    from repertory.compose import Repertory
 
 SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
 
@@ -24,6 +29,7 @@ app.add_typer(items)
 @command(
     items,
     "list",
+    settings=(*STORE, *ASKING),
     examples=("repertory items list --kind tool", "repertory items list --tag git --output json"),
 )
 def list_items(
@@ -35,8 +41,7 @@ def list_items(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List what is indexed here, by id."""
-    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
     from repertory.sources.reading.text import cut  # noqa: PLC0415 - likewise
 
     where = Filter(
@@ -45,14 +50,13 @@ def list_items(
         servers=tuple(server or ()),
         tags=tuple(tag or ()),
     )
-    directory = Path.cwd()
-    with Repertory(load(flags, directory), directory) as repertory:
+    with _repertory(flags) as repertory:
         entries = sorted(repertory.entries(where), key=lambda entry: entry.id)
     if output is Output.JSON:
         hidden = ("hash", "compact")
         terminal.show_json(
             [
-                {key: value for key, value in terminal.plain(entry).items() if key not in hidden}
+                {key: value for key, value in plain(entry).items() if key not in hidden}
                 for entry in entries
             ]
         )
@@ -78,6 +82,7 @@ def list_items(
 @command(
     items,
     "show",
+    settings=(*STORE, *ASKING),
     examples=("repertory items show git__commit", "repertory items show git__commit --output json"),
 )
 def show(
@@ -86,15 +91,28 @@ def show(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show one item whole: everything that is known of it, its text and its schemas."""
-    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
-
-    directory = Path.cwd()
-    with Repertory(load(flags, directory), directory) as repertory:
+    with _repertory(flags) as repertory:
         item = repertory.item(item_id)
     if output is Output.JSON:
         terminal.show_json(item)
     else:
         _show(item)
+
+
+@contextmanager
+def _repertory(flags: Flags) -> Iterator["Repertory | Client"]:
+    """The server that is to be asked, or the index here."""
+    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    if client := running.client(settings, directory):
+        yield client
+        return
+    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+
+    with Repertory(settings, directory) as repertory:
+        yield repertory
 
 
 def _show(item: "Item") -> None:

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.settings import load
+from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import INDEXING, RANKING, Flags, Output, OutputOption
+from repertory_admin.options import ASKING, INDEXING, RANKING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from repertory.compose import Repertory
+    from repertory.search.answer import Answer, Query
     from repertory_admin.progress import Bars
 
 KindOption = Annotated[
@@ -34,7 +35,7 @@ TagOption = Annotated[
 @command(
     app,
     "search",
-    settings=(*INDEXING, *RANKING),
+    settings=(*STORE, *INDEXING, *RANKING, *ASKING),
     examples=(
         "repertory search read file contents",
         'repertory search "commit my changes" --kind tool --limit 5 --explain',
@@ -54,13 +55,13 @@ def search(
 ) -> None:
     """Find what fits a task, some words or a name.
 
-    Where nothing is indexed yet, it indexes first.
+    A server that is configured, or runs for this directory, is asked. Without one, and where
+    nothing is indexed yet, it indexes first.
     """
-    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
     from repertory.search.answer import Query  # noqa: PLC0415 - likewise
-    from repertory_admin import results  # noqa: PLC0415 - likewise
-    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+    from repertory.search.render import as_json  # noqa: PLC0415 - likewise
+    from repertory_admin import results, running  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -76,14 +77,12 @@ def search(
             tags=tuple(tag or ()),
         ),
     )
-    with Bars() as bars, Repertory(settings, directory, download=bars.download) as repertory:
-        if not repertory.is_indexed:
-            _index_first(repertory, bars)
-        answer = repertory.search(asked)
+    client = running.client(settings, directory)
+    answer = client.search(asked) if client else _search_here(settings, directory, asked)
     if answer.degraded:
         terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
     if output is Output.JSON:
-        terminal.show_json(results.as_json(answer))
+        terminal.show_json(as_json(answer))
     elif answer.hits:
         results.show(answer)
         if explain:
@@ -92,6 +91,16 @@ def search(
         results.show_nothing(answer)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _search_here(settings: Settings, directory: Path, query: "Query") -> "Answer":
+    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+
+    with Bars() as bars, Repertory(settings, directory, download=bars.download) as repertory:
+        if not repertory.is_indexed:
+            _index_first(repertory, bars)
+        return repertory.search(query)
 
 
 def _index_first(repertory: "Repertory", bars: "Bars") -> None:

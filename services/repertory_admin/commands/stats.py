@@ -6,25 +6,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repertory.errors import StoreError
-from repertory.settings import load
+from repertory.plain import plain
+from repertory.settings import Settings, load
 from repertory.sources.source import Severity
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.options import Flags, Output, OutputOption
+from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from repertory.workspace import Pointer
 
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
-
-@command(app, "stats", examples=("repertory stats", "repertory stats --output json"))
+@command(
+    app,
+    "stats",
+    settings=(*STORE, *ASKING),
+    examples=("repertory stats", "repertory stats --output json"),
+)
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show what is indexed here, how fresh it is, and what is wrong."""
-    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
+    """Show what is indexed here, how fresh it is, and what is wrong.
+
+    A server that is configured, or runs for this directory, says it of itself.
+    """
+    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
-    with Repertory(load(flags, directory), directory) as repertory:
+    settings = load(flags, directory)
+    if client := running.client(settings, directory):
+        found = client.stats()
+        if output is Output.JSON:
+            terminal.show_json(found)
+        else:
+            from repertory_admin import server_stats  # noqa: PLC0415 - likewise
+
+            server_stats.show(client.url, found)
+    else:
+        _stats_here(settings, directory, output)
+
+
+def _stats_here(settings: Settings, directory: Path, output: Output) -> None:
+    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+
+    with Repertory(settings, directory) as repertory:
         pointer = repertory.stats()
         if pointer is None:
             raise StoreError("Nothing is indexed here yet; run `repertory index`.")
@@ -43,7 +66,7 @@ def _facts(pointer: "Pointer", kinds: dict[str, int], size: int) -> dict[str, An
     return {
         "items": report.items,
         "kinds": kinds,
-        "sources": terminal.plain(report.sources),
+        "sources": plain(report.sources),
         "staleSources": list(report.stale_sources),
         "errors": severities[Severity.ERROR],
         "warnings": severities[Severity.WARNING],
@@ -67,7 +90,7 @@ def _show(pointer: "Pointer", facts: dict[str, Any], data: Path) -> None:
                 source.type,
                 f"{source.items:,}",
                 f"{source.stale:,}" if source.stale else "",
-                ago(now - source.seen) if source.seen else "never",
+                terminal.ago(now - source.seen) if source.seen else "never",
             )
             for source in report.sources
         ],
@@ -80,7 +103,7 @@ def _show(pointer: "Pointer", facts: dict[str, Any], data: Path) -> None:
     terminal.show_facts(
         {
             "items": f"{report.items:,}" + (f" ({kinds})" if kinds else ""),
-            "indexed": ago(now - pointer.at),
+            "indexed": terminal.ago(now - pointer.at),
             "stale": ", ".join(report.stale_sources) or "no source",
             "problems": problems + ("; see `repertory doctor`" if report.problems else ""),
             "model": report.model,
@@ -90,14 +113,6 @@ def _show(pointer: "Pointer", facts: dict[str, Any], data: Path) -> None:
             "data": f"{terminal.short_path(str(data))}, {facts['dataBytes'] / 1e6:.1f} MB",
         }
     )
-
-
-def ago(seconds: float) -> str:
-    """A span of time in words, in its largest unit."""
-    for length, unit in _UNITS:
-        if (count := int(seconds // length)) >= 1:
-            return f"{terminal.count(count, unit)} ago"
-    return "just now"
 
 
 def _size(folder: Path) -> int:

@@ -2,6 +2,7 @@
 
 import hashlib
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ class Kind(StrEnum):
     DOCUMENT = "document"
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """One searchable thing.
 
     Attributes:
@@ -55,13 +56,22 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def content_hash(self) -> str:
         """SHA-256, in hex, over the recipe's version and every text that is embedded."""
+        return self._content_hash
+
+    def metadata_hash(self) -> str:
+        """SHA-256, in hex, over everything that the item holds."""
+        return self._metadata_hash
+
+    # Each is computed once: a watched source offers the same objects again and again.
+    @cached_property
+    def _content_hash(self) -> str:
         digest = hashlib.sha256(f"recipe {RECIPE}".encode())
         for view in self.views():
             digest.update(b"\0" + view.text.encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
-    def metadata_hash(self) -> str:
-        """SHA-256, in hex, over everything that the item holds."""
+    @cached_property
+    def _metadata_hash(self) -> str:
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 

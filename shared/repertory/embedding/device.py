@@ -1,5 +1,6 @@
 """Which devices there are, best first, without importing torch where no GPU can be."""
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -38,6 +39,13 @@ def accelerators(*, thorough: bool) -> Iterator[Placement]:
 
     for device in gpus():
         yield Placement(Format.ONNX, device)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _has_driver() -> bool:

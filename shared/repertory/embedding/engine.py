@@ -54,3 +54,7 @@ class EmbeddingEngine(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
         ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries together, each as ``embed_query`` does: rows in the order of the texts."""
+        ...

@@ -1,6 +1,5 @@
 """The engine on ONNX Runtime: the CPU, for queries and for indexing."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
 
+from repertory.embedding.device import cores
 from repertory.embedding.engine import Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
@@ -48,7 +48,8 @@ class OnnxEngine:
     def __init__(self, weights: Weights, cache: Path, device: str = "cpu") -> None:
         self._weights = weights
         self._device = device
-        self._cores = _cores()
+        self._cores = cores()
+        self._budget = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
         self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
         self._session = open_session(weights.file, cache, device)
         self._signature = _check(self._session, weights)
@@ -65,8 +66,16 @@ class OnnxEngine:
 
     def embed_query(self, text: str) -> Vectors:
         """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
-        vector: Vectors = self._run(self._tokenize([self.model.query_prefix + text]))[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries together, on the caller's thread; see the port."""
+        vectors = np.empty((len(texts), self.model.dimension), np.float32)
+        tokens = self._tokenize([self.model.query_prefix + text for text in texts])
+        for batch in _batches(tokens, self._budget):
+            vectors[batch] = self._run([tokens[i] for i in batch])
+        return vectors
 
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
@@ -81,7 +90,7 @@ class OnnxEngine:
     def _fill(
         self, vectors: Vectors, tokens: list[list[int]], done: Callable[[int], None] | None
     ) -> None:
-        batches = list(_batches(tokens, BATCH_TOKENS if self.device == "cpu" else GPU_BATCH_TOKENS))
+        batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
 
         def embed(batch: list[int]) -> None:
@@ -125,12 +134,6 @@ class OnnxEngine:
         return pooled
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
     """Indices of texts in batches of about one length, padding included within the budget.
 
@@ -142,7 +145,8 @@ def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
             yield batch
             batch = []
         batch.append(index)
-    yield batch
+    if batch:
+        yield batch
 
 
 def _load_tokenizer(file: Path, model: Model) -> Tokenizer:

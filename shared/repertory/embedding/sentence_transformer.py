@@ -62,8 +62,12 @@ class SentenceTransformerEngine:
 
     def embed_query(self, text: str) -> Vectors:
         """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
-        vector: Vectors = self.embed_texts([self.model.query_prefix + text])[0]
+        vector: Vectors = self.embed_queries([text])[0]
         return vector
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries together; see the port."""
+        return self.embed_texts([self.model.query_prefix + text for text in texts])
 
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None

@@ -52,7 +52,7 @@ class VectorCache(Protocol):
         ...
 
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors, all or none of them; one that is there already is replaced."""
+        """Keep vectors; one that is there already is replaced. A failure may have kept some."""
         ...
 
     def count(self) -> int:

@@ -4,23 +4,30 @@
     <directory>/collections/<name>.lock     held while it is open (and .holder, who holds it)
     <directory>/aliases/<alias>             the name of the collection it points at
 
-Opening a shard twice damages it, so a lock of our own comes first.
+Opening a shard twice damages it, so a lock of our own comes first, and whoever opens a collection
+that this process has open shares its shard.
 """
 
 import contextlib
 import os
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index import layout
-from repertory.index.edge_collection import EdgeCollection, make_shard, require_room, translated
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.edge_shard import OpenShard, make_shard, require_room, translated
 from repertory.index.lock import StoreLock
 
 
 class EdgeStore:
-    """The collections under one directory."""
+    """The collections under one directory. Threads may share it.
+
+    A collection that is open can be opened again, by this store only: a process makes one store of
+    a directory.
+    """
 
     def __init__(self, directory: Path, patience: float = 5.0) -> None:
         """Use a directory, which is made when it is first written to.
@@ -32,6 +39,8 @@ class EdgeStore:
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
         self._patience = patience
+        self._shards: dict[str, OpenShard] = {}  # those that are open, by their collections' names
+        self._guard = threading.Lock()  # of them
 
     def collections(self) -> list[str]:
         """The names of all collections, sorted."""
@@ -44,27 +53,34 @@ class EdgeStore:
         a collection; the next attempt clears it.
         """
         path = self._path(name)
-        with self._locked(path) as lock:
-            if path.exists():
-                raise StoreError(f"There is a collection {name} already: open it, or drop it.")
-            require_room(self._collections)
-            unfinished = self._collections / f".new-{name}"
-            with translated(path):
-                shutil.rmtree(unfinished, ignore_errors=True)
-                unfinished.mkdir()
-                make_shard(unfinished, dimension)
-                unfinished.replace(path)
-                _sync(self._collections)
-            return EdgeCollection(path, lock)
+        taken = StoreError(f"There is a collection {name} already: open it, or drop it.")
+        with self._guard:
+            if name in self._shards:
+                raise taken
+            with self._locked(path) as lock:
+                if path.exists():
+                    raise taken
+                require_room(self._collections)
+                unfinished = self._collections / f".new-{name}"
+                with translated(path):
+                    shutil.rmtree(unfinished, ignore_errors=True)
+                    unfinished.mkdir()
+                    make_shard(unfinished, dimension)
+                    unfinished.replace(path)
+                    _sync(self._collections)
+                return self._handle(OpenShard(path, lock))
 
     def open(self, name: str) -> EdgeCollection:
         """Open a collection that exists."""
         path = self._path(name)
-        if path.is_dir():
-            with self._locked(path) as lock:
-                if path.is_dir():  # still: whoever held it may have dropped it
-                    return EdgeCollection(path, lock)
-                lock.release()
+        with self._guard:
+            if shard := self._shards.get(name):
+                return self._handle(shard)
+            if path.is_dir():
+                with self._locked(path) as lock:
+                    if path.is_dir():  # still: whoever held it may have dropped it
+                        return self._handle(OpenShard(path, lock))
+                    lock.release()
         raise StoreError(f"There is no collection {name}: index first.")
 
     def drop(self, name: str) -> None:
@@ -108,6 +124,26 @@ class EdgeStore:
                 os.fsync(file.fileno())
             unfinished.replace(path)
             _sync(self._aliases)
+
+    def _handle(self, shard: OpenShard) -> EdgeCollection:
+        """One more user of a shard."""
+        collection = EdgeCollection(shard, self._let_go)
+        shard.users.add(collection)
+        self._shards[collection.name] = shard
+        return collection
+
+    def _let_go(self, collection: EdgeCollection) -> None:
+        """One user less; the last one closes the shard."""
+        with self._guard:
+            shard = self._shards.get(collection.name)
+            if shard is None or collection not in shard.users:
+                return
+            shard.users.remove(collection)
+            if shard.users:
+                shard.flush()
+            else:
+                del self._shards[collection.name]
+                shard.close()
 
     def _path(self, name: str) -> Path:
         return self._collections / layout.checked_name(name)

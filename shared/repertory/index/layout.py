@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import point_parts
+from repertory.catalogue.item import point_id, point_parts
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.vectors import Filter, Match, Point, State
 
@@ -122,6 +122,13 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
                 chunk, size = [], len(stored["record"])
             chunk.append((point, stored))
         yield number, chunk
+
+
+def pages(keys: Iterable[str]) -> Iterator[list[str]]:
+    """The ids of the own points of the items of these keys, each once, a page of them at a time."""
+    ids = [point_id(key) for key in dict.fromkeys(keys)]
+    for start in range(0, len(ids), PAGE):
+        yield ids[start : start + PAGE]
 
 
 def numbers(vector: NDArray[np.float32]) -> list[float]:

@@ -13,7 +13,7 @@ from qdrant_client import QdrantClient, models
 from repertory.catalogue.item import item_key, point_id
 from repertory.errors import StoreError
 from repertory.index import layout
-from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.qdrant_connection import QUERY_TIMEOUT, QdrantServer
 from repertory.index.vectors import Filter, Match, Point, State
 
 OPTIMIZE_TIMEOUT = 3_600.0  # seconds
@@ -65,17 +65,15 @@ class QdrantCollection:
         """Delete the sections of these items, not their own points, likewise."""
         self._delete(items, before, sections_only=True)
 
-    def states(self) -> Iterator[State]:
-        """The state of every indexed item, in no order, one for each item."""
-        return map(layout.state, self._scroll(layout.STATE))
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        """The states of these items, or of every item, in no order, one for each item."""
+        if items is None:
+            return map(layout.state, self._scroll(layout.STATE))
+        return map(layout.state, self._named([item_key(item) for item in items], layout.STATE))
 
     def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """The records, by id, of the items of these keys; what is not there is left out."""
-        with self._use() as client:
-            found = client.retrieve(
-                self._name, [point_id(key) for key in keys], with_payload=list(layout.RECORD)
-            )
-        return dict(layout.record(point.payload) for point in found)
+        return dict(map(layout.record, self._named(keys, layout.RECORD)))
 
     def scan(self) -> Iterator[dict[str, Any]]:
         """The record of every item, in no order. Sections are left out."""
@@ -96,6 +94,7 @@ class QdrantCollection:
                 query_filter=models.Filter(must=must) if must else None,
                 search_params=_SEARCH,
                 with_payload=False,
+                timeout=QUERY_TIMEOUT,
             ).points
         return [layout.match(str(point.id), point.score) for point in found]
 
@@ -112,6 +111,7 @@ class QdrantCollection:
                 query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
                 search_params=_EXACT,
                 with_payload=False,
+                timeout=QUERY_TIMEOUT,
             ).points
         return {ids[str(point.id)]: point.score for point in found}
 
@@ -164,6 +164,16 @@ class QdrantCollection:
             )
             with self._use() as client:
                 client.delete(self._name, models.FilterSelector(filter=old), wait=True)
+
+    def _named(self, keys: Sequence[str], fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
+        """These payload fields of the own points of the items of these keys."""
+        for ids in layout.pages(keys):
+            with self._use() as client:
+                found = client.retrieve(
+                    self._name, ids, with_payload=list(fields), timeout=QUERY_TIMEOUT
+                )
+            for point in found:
+                yield point.payload
 
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         """These payload fields of every item's own point."""

@@ -6,11 +6,13 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # what is asked of a server needs no numpy, which takes a twentieth of a second
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +32,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    vector: NDArray[np.float32]
+    vector: "NDArray[np.float32]"
     item: str
     section: int | None = None
     kind: str
@@ -106,8 +108,11 @@ class Collection(Protocol):
         """Delete the sections of these items, not their own points, likewise."""
         ...
 
-    def states(self) -> Iterator[State]:
-        """The state of every indexed item, in no order, one for each item."""
+    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
+        """The states of these items, or of every item, in no order, one for each item.
+
+        Items that are not there are passed over; an empty sequence gives nothing.
+        """
         ...
 
     def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -119,7 +124,7 @@ class Collection(Protocol):
         ...
 
     def search(
-        self, vector: NDArray[np.float32], limit: int, where: Filter | None = None
+        self, vector: "NDArray[np.float32]", limit: int, where: Filter | None = None
     ) -> list[Match]:
         """The points nearest to a vector, best first, filtered inside the search.
 
@@ -127,7 +132,7 @@ class Collection(Protocol):
         """
         ...
 
-    def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
+    def scores(self, vector: "NDArray[np.float32]", items: Sequence[str]) -> dict[str, float]:
         """The cosine of a vector and the own points of these items (not their sections)."""
         ...
 
@@ -174,6 +179,8 @@ class VectorStore(Protocol):
 
     def open(self, name: str) -> Collection:
         """Open a collection that exists.
+
+        One store may open a collection any number of times; each opening is closed by itself.
 
         Raises:
             StoreError: There is none of that name.

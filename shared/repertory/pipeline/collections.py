@@ -5,10 +5,21 @@ import re
 from repertory.catalogue.views import RECIPE
 from repertory.index.vectors import VectorStore
 
+# The alias of the collection that the team searches, whatever its configuration.
+IN_FORCE = "repertory"
+
 
 def alias_name(configuration: str) -> str:
     """The alias of a configuration, by its hash."""
     return f"repertory_{configuration}"
+
+
+def next_alias(configuration: str) -> str:
+    """The alias of the collection that a configuration's items are being written to.
+
+    Until that is whole, it is another one than ``alias_name`` points at.
+    """
+    return f"{alias_name(configuration)}_next"
 
 
 def collection_name(configuration: str, slug: str, generation: int) -> str:
@@ -44,6 +55,12 @@ def generation_of(collection: str) -> int:
 def model_slug(collection: str) -> str:
     """The slug of the model whose vectors a collection holds."""
     found = re.fullmatch(r"repertory_[0-9a-f]+_(.+)-r\d+_g\d+", collection)
+    return found[1] if found else ""
+
+
+def configuration_of(collection: str) -> str:
+    """The configuration hash that a collection is named after."""
+    found = re.match(r"repertory_([0-9a-f]+)_", collection)
     return found[1] if found else ""
 
 

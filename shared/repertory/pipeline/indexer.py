@@ -2,17 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from repertory.catalogue.item import Item, item_key, point_id
+from repertory.catalogue.item import Item
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WORDS
 from repertory.errors import StoreCorruptError
-from repertory.index.cache import VectorCache, vector_key
+from repertory.index.cache import VectorCache
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import SnapshotStore
-from repertory.index.vectors import Collection, Point, State, VectorStore
+from repertory.index.vectors import Collection, State, VectorStore
 from repertory.pipeline import keywords
 from repertory.pipeline.collections import (
     alias_name,
@@ -25,9 +26,8 @@ from repertory.pipeline.diff import Changes, diff
 from repertory.pipeline.embed import embed_missing
 from repertory.pipeline.report import Progress, Report, SourceReport, Stage
 from repertory.pipeline.scan import Scanned, scan_all, unite
+from repertory.pipeline.write import write
 from repertory.sources.catalogue import Catalogue
-
-WRITE_AT_ONCE = 100  # items
 
 
 class Indexer:
@@ -186,39 +186,9 @@ class Indexer:
 
     def _write(self, collection: Collection, changes: Changes, revision: int) -> None:
         written = changes.written
-        for start in range(0, len(written), WRITE_AT_ONCE):
-            batch = written[start : start + WRITE_AT_ONCE]
-            points = list(self._points(batch, revision))
-            # An item's own point, whose hash tells the next run that all of it is there, is last.
-            collection.upsert([point for point in points if point.section is not None])
-            collection.delete_sections([item.id for item in batch], before=revision)
-            collection.upsert([point for point in points if point.section is None])
-            self._progress(Stage.WRITE, len(batch), len(written))
+        for done in write(collection, written, revision, self._engine.model, self._cache):
+            self._progress(Stage.WRITE, done, len(written))
         collection.delete_items(changes.removed, before=revision)
-
-    def _points(self, items: Sequence[Item], revision: int) -> Iterator[Point]:
-        """The points of some items, whose vectors the cache has."""
-        model = self._engine.model
-        views = [(item, view) for item in items for view in item.views()]
-        keys = [vector_key(model, view.text) for _, view in views]
-        vectors = self._cache.get(list(dict.fromkeys(keys)))
-        for (item, view), key in zip(views, keys, strict=True):
-            yield Point(
-                id=point_id(item_key(item.id), view.section),
-                vector=vectors[key],
-                item=item.id,
-                section=view.section,
-                kind=item.kind,
-                source=item.source,
-                server=item.server,
-                tags=item.tags,
-                content_hash=item.content_hash(),
-                metadata_hash=item.metadata_hash(),
-                revision=revision,
-                record={"heading": view.heading}
-                if view.section is not None
-                else msgspec.to_builtins(item),
-            )
 
     def _index_keywords(
         self,
@@ -238,7 +208,8 @@ class Indexer:
         configuration, model = self._catalogue.hash, self._engine.model
         if self._store.alias(alias_name(configuration)) != name:
             self._store.set_alias(alias_name(configuration), name)
-        for other in generations(self._store, configuration, model.slug):
+        old = generations(self._store, configuration, model.slug)
+        for other in [*old, *generations(self._store, configuration, WORDS.slug)]:
             if other != name:
                 self._store.drop(other)
                 self._snapshots.drop(other)

@@ -1,20 +1,20 @@
 """The last stage: the keyword index, made equal to what the collection holds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from repertory.catalogue.item import Item, item_key
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import SnapshotStore, pack, unpack
+from repertory.index.keywords.snapshot import Snapshot, SnapshotStore, pack, unpack
 from repertory.index.vectors import Collection, State
 
 READ_AT_ONCE = 500  # records
 
 
-def load(snapshots: SnapshotStore, collection: str) -> tuple[KeywordIndex, int] | None:
-    """The stored keyword index of a collection and its revision; None if it must be built."""
+def load(snapshots: SnapshotStore, collection: str) -> Snapshot | None:
+    """The stored keyword index of a collection; None if it must be built."""
     data = snapshots.load(collection)
     if data is None:
         return None
@@ -48,9 +48,36 @@ def synchronised(
     return index.updated(removed, _items(stale, states, known, collection))
 
 
-def save(snapshots: SnapshotStore, collection: str, index: KeywordIndex, revision: int) -> None:
-    """Store a keyword index beside the revision of the collection that it equals."""
-    snapshots.save(collection, pack(index, revision))
+def refreshed(
+    index: KeywordIndex, items: Sequence[str], collection: Collection
+) -> tuple[KeywordIndex, int]:
+    """An index equal to what the collection holds of these items; itself if it is already.
+
+    Returns:
+        The index, and the newest revision of the items, 0 if all are gone.
+    """
+    states = {state.item: state for state in collection.states(items)}
+    rows = index.row_of
+    removed = [item for item in items if item in rows and item not in states]
+    stale = [
+        state.item
+        for state in states.values()
+        if state.item not in rows or index.entries[rows[state.item]].hash != state.metadata_hash
+    ]
+    if removed or stale:
+        index = index.updated(removed, _items(stale, states, {}, collection))
+    return index, max((state.revision for state in states.values()), default=0)
+
+
+def save(
+    snapshots: SnapshotStore,
+    collection: str,
+    index: KeywordIndex,
+    revision: int,
+    position: str = "",
+) -> None:
+    """Store a keyword index; see ``Snapshot``."""
+    snapshots.save(collection, pack(index, revision, position))
 
 
 def _items(

@@ -21,9 +21,23 @@ class Scanned(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     at: float
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether something of the source could not be read."""
+        return self.scan is None or bool(self.scan.unread or self.scan.unread_under)
+
     def keeps(self, item_id: str) -> bool:
         """Whether an item of this source, not read this time, may be there all the same."""
         return self.scan is None or self.scan.keeps(item_id)
+
+
+def look(source: Source) -> Scanned:
+    """Scan one source; a failure is a result."""
+    at = time.time()
+    try:
+        return Scanned(source=source, scan=source.scan(), error="", at=at)
+    except SourceError as error:
+        return Scanned(source=source, scan=None, error=str(error), at=at)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanned]:
@@ -37,19 +51,16 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanne
         One for each source, in the same order.
     """
 
-    def look(source: Source) -> Scanned:
-        at = time.time()
+    def one(source: Source) -> Scanned:
         try:
-            return Scanned(source=source, scan=source.scan(), error="", at=at)
-        except SourceError as error:
-            return Scanned(source=source, scan=None, error=str(error), at=at)
+            return look(source)
         finally:
             done()
 
     if not sources:
         return []
     with ThreadPoolExecutor(min(AT_ONCE, len(sources))) as pool:
-        return list(pool.map(look, sources))
+        return list(pool.map(one, sources))
 
 
 def unite(scanned: Sequence[Scanned]) -> tuple[dict[str, Item], list[Problem]]:

@@ -1,7 +1,7 @@
 """One search: both arms side by side, their candidates scored together, the best explained."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ class SearchEngine:
     Args:
         keywords: The keyword index; None when it cannot be had, which leaves the semantic arm.
         collection: The vectors; None when they cannot be had, which leaves the keyword arm.
+        reader: Runs the keyword arm beside the other.
         embedding: Gives the engine that embeds queries, waiting for it if it is still loading;
             raises ModelError when there is none.
         degraded: Why an arm is missing, where one is.
@@ -41,6 +42,7 @@ class SearchEngine:
         keywords: KeywordIndex | None,
         collection: Collection | None,
         embedding: Callable[[], EmbeddingEngine],
+        reader: Executor,
         degraded: Sequence[str] = (),
         precedence: Sequence[str] = (),
         stale: Sequence[str] = (),
@@ -53,18 +55,12 @@ class SearchEngine:
         self.degraded = tuple(degraded)
         self._precedence = {name: place for place, name in enumerate(precedence)}
         self._stale = tuple(stale)
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
+        self._reader = reader
 
     @property
     def is_waiting(self) -> bool:
         """Whether the store could not be opened, which may have passed."""
         return self.collection is None and bool(self.degraded)
-
-    def close(self) -> None:
-        """Stop the keyword arm's thread, and let go of the collection."""
-        self._reader.shutdown(wait=True, cancel_futures=True)
-        if self.collection is not None:
-            self.collection.close()
 
     def search(self, query: Query) -> Answer:
         """Find what fits a query best.

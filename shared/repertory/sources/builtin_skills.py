@@ -24,6 +24,13 @@ class BuiltinSkills:
         self.name = checked_name(name)
         self._skills = dict(skills)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another holds the same skills under the same name."""
+        return isinstance(other, BuiltinSkills) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def identity(self) -> Mapping[str, Any]:
         """Type and name."""
         return {"type": self.type, "name": self.name}

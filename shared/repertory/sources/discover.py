@@ -51,6 +51,16 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
     return entries
 
 
+def places(root: Path, home: Path | None = None) -> list[Path]:
+    """Every file and folder that ``discover`` looks for by name, whether it is there or not."""
+    folders = (*PYTHON_SKILL_FOLDERS, *MARKDOWN_SKILL_FOLDERS, *TOOL_FOLDERS)
+    names = (*PROJECT_ROOTS, PLUGIN, *folders, *PROJECT_CONFIGURATIONS)
+    found = [root / name for name in names]
+    if home and home != root:
+        found += [home / name for name in (*HOME_ROOTS, *HOME_CONFIGURATIONS)]
+    return found
+
+
 def _in_project(root: Path) -> Iterator[Entry]:
     yield from _skills(root)
     for kind, places in (

@@ -6,15 +6,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.gitignore import GitIgnore
+from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
 from repertory.sources.reading.problems import warning
 from repertory.sources.reading.text import cut
+from repertory.sources.readings import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source
 
@@ -31,7 +32,7 @@ class Documents(FolderSource):
     type = "documents"
 
     def scan(self) -> Scan:
-        """Read every document once, with the ``.gitignore`` files as they are now."""
+        """Read every document that changed, with the ``.gitignore`` files as they are now."""
         self._ignored = GitIgnore(self.path)
         return super().scan()
 
@@ -44,6 +45,10 @@ class Documents(FolderSource):
             and not low.startswith(".")
             and filename != SKILL_FILE
         )
+
+    def concerns(self, filename: str) -> bool:
+        """Documents, and what decides which of them are left out."""
+        return self.wants(filename) or filename in (IGNORE_FILE, SKILL_FILE)
 
     def enters(self, place: str) -> bool:
         """Whether a folder is neither hidden nor ignored nor a skill's."""

@@ -11,22 +11,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_text, walk
 from repertory.sources.reading.problems import error, warning
+from repertory.sources.readings import Reading, Readings
 from repertory.sources.source import Problem, Scan
-
-
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file offers.
-
-    Attributes:
-        items: Its items; none where its author hides them.
-        problems: What is wrong with it.
-        broken: Whether it should offer something that could not be read, so that what is indexed
-            of it is to be kept.
-    """
-
-    items: list[Item] = []
-    problems: list[Problem] = []
-    broken: bool = False
 
 
 class FolderSource:
@@ -44,6 +30,14 @@ class FolderSource:
     def __init__(self, *, name: str, path: Path | str) -> None:
         self.name = checked_name(name)
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
+        self._readings = Readings()
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another reads the same folder in the same way, under the same name."""
+        return isinstance(other, FolderSource) and self.identity() == other.identity()
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
@@ -69,6 +63,10 @@ class FolderSource:
         """Whether a file of this name may offer items."""
         raise NotImplementedError
 
+    def concerns(self, filename: str) -> bool:
+        """Whether a scan may find something else when a file of this name changes."""
+        return self.wants(filename)
+
     def enters(self, place: str) -> bool:  # noqa: ARG002 - the default looks at no folder's place
         """Whether to look into a folder."""
         return True
@@ -78,7 +76,7 @@ class FolderSource:
         return f"{self.name}/{place}"
 
     def read(self, file: Found, text: str) -> Reading:
-        """Take the text of one file apart."""
+        """Take the text of one file apart; nothing but the text and the file's place counts."""
         raise NotImplementedError
 
     def chosen(self, files: list[Found]) -> list[Found]:
@@ -86,7 +84,7 @@ class FolderSource:
         return files
 
     def scan(self) -> Scan:
-        """Read every wanted file once; see ``Source.scan``."""
+        """Read every wanted file that changed since it was read; see ``Source.scan``."""
         walked = walk(self.path, self.wants, self.enters)
         items: dict[str, Item] = {}
         problems = list(walked.problems)
@@ -95,10 +93,9 @@ class FolderSource:
         for place in walked.unlisted:
             unread.add(f"{self.name}/{place}")
             unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
-        for file in self.chosen(walked.files):
-            text, found = read_text(file.path, self.file_limit)
-            reading = Reading(broken=True) if text is None else self.read(file, text)
-            problems += found + reading.problems
+        files = self.chosen(walked.files)
+        for file, reading in zip(files, self._readings.of(files, self._read_file), strict=True):
+            problems += reading.problems
             if reading.broken:
                 unread.add(self.file_id(file.place))
                 if self.many_in_a_file:
@@ -113,6 +110,15 @@ class FolderSource:
             unread=frozenset(unread),
             unread_under=tuple(unread_under),
         )
+
+    def _read_file(self, file: Found) -> Reading:
+        text, problems = read_text(file.path, self.file_limit)
+        if text is None:
+            return Reading(problems=problems, broken=True)
+        reading = self.read(file, text)
+        if not problems:
+            return reading
+        return msgspec.structs.replace(reading, problems=problems + reading.problems)
 
 
 def _same_id(item: Item, first: Item) -> Problem:

@@ -5,12 +5,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import first_paragraph
 from repertory.sources.reading.problems import warning
+from repertory.sources.readings import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Source
 

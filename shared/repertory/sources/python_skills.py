@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.folder import FolderSource
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.problems import error
 from repertory.sources.reading.structured import Defect, load
+from repertory.sources.readings import Reading
 from repertory.sources.source import Source
 
 # In a folder with several, the first of these is its manifest.

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.sources.folder import FolderSource, Reading
+from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, is_true, tags, text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.problems import error, warning
+from repertory.sources.readings import Reading
 from repertory.sources.source import Problem, Source
 
 SKILL_FILE = "SKILL.md"

@@ -64,7 +64,8 @@ class Source(Protocol):
     """A configured place that items come from.
 
     A source never executes anything of an item, bounds what it reads, and reports one broken item
-    as a problem while it goes on with the rest.
+    as a problem while it goes on with the rest. Two are equal when they are set up alike, so that
+    one that has read much can stay when a configuration is read anew.
     """
 
     @property

@@ -14,6 +14,7 @@ from repertory.sources.reading.files import Found, read_text, walk
 from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import Defect, decode_json
 from repertory.sources.reading.text import one_line
+from repertory.sources.readings import Reading
 from repertory.sources.source import Problem, Scan, Source
 from repertory.sources.tools import LONGEST_NAME, tool_items
 
@@ -43,7 +44,7 @@ class ToolFiles(FolderSource):
         return filename.lower().endswith(".json")
 
     def scan(self) -> Scan:
-        """Read every file once; see ``Source.scan``.
+        """Read every file that changed since it was read; see ``Source.scan``.
 
         Raises:
             SourceError: The folder cannot be read, or the one file is not a list of tools.
@@ -51,35 +52,39 @@ class ToolFiles(FolderSource):
         return self._scan_folder() if self.path.is_dir() else self._scan_file()
 
     def _scan_file(self) -> Scan:
-        listed, problems = _read(Found(self.path.name, str(self.path)), self.file_limit)
-        if listed is None:
-            reason = problems[-1].message if problems else "It holds no list of tools."
+        [reading] = self._readings.of([Found(self.path.name, str(self.path))], self._read_file)
+        if reading.broken:
             raise SourceError(
-                f"The tool file {self.path} cannot be used, so its items stay as they are: {reason}"
+                f"The tool file {self.path} cannot be used, so its items stay as they are: "
+                f"{reading.problems[-1].message}"
             )
-        items, wrong = tool_items(listed.server, self.name, listed.tools, str(self.path))
-        return Scan(items=items, problems=problems + wrong)
+        return Scan(items=reading.items, problems=reading.problems)
 
     def _scan_folder(self) -> Scan:
         walked = walk(self.path, self.wants)
         problems = list(walked.problems)
         items: dict[str, Item] = {}
         complete = not walked.unlisted
-        for file in walked.files:
-            listed, found = _read(file, self.file_limit)
-            problems += found
-            if listed is None:
-                complete = complete and not found
-                continue
-            offered, wrong = tool_items(listed.server, self.name, listed.tools, file.path)
-            problems += wrong
-            for item in offered:
+        readings = self._readings.of(walked.files, self._read_file)
+        for file, reading in zip(walked.files, readings, strict=True):
+            problems += reading.problems
+            complete = complete and not reading.broken
+            for item in reading.items:
                 if (first := items.setdefault(item.id, item)) is not item:
                     message = f"{first.path} lists the tool {item.id} too; that one is kept."
                     problems.append(warning(file.path, message, item=item.id))
         # What a broken file offered is not known, so nothing is taken to be gone.
         unread_under = () if complete else ("",)
         return Scan(items=list(items.values()), problems=problems, unread_under=unread_under)
+
+    def _read_file(self, file: Found) -> Reading:
+        listed, problems = _read(file, self.file_limit)
+        if listed is None:
+            if not problems and file.path == str(self.path):
+                problems = [error(file.path, "It holds no list of tools.")]
+            return Reading(problems=problems, broken=bool(problems))
+        items, wrong = tool_items(listed.server, self.name, listed.tools, file.path)
+        return Reading(items=items, problems=problems + wrong)
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

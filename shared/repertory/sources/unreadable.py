@@ -21,6 +21,13 @@ class Unreadable:
         self._identity = identity
         self._error = error
 
+    def __eq__(self, other: object) -> bool:
+        """Whether another stands for the same server, for the same reason."""
+        return isinstance(other, Unreadable) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def identity(self) -> Mapping[str, Any]:
         """What told the server from others when it was last read."""
         return self._identity

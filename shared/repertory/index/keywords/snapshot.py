@@ -5,8 +5,9 @@ another version or damaged is rebuilt, never repaired.
 """
 
 import os
+import threading
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 import msgspec
@@ -18,13 +19,14 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 
 # Raised when the index is built or packed differently.
-VERSION = 1
+VERSION = 2
 LARGEST = 4 << 30  # bytes, unpacked
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
     version: int
     revision: int
+    position: str
     entries: list[Entry]
     vocabulary: list[str]
     offsets: bytes
@@ -32,12 +34,24 @@ class _Packed(msgspec.Struct, frozen=True, array_like=True):
     weights: bytes
 
 
-def pack(index: KeywordIndex, revision: int) -> bytes:
-    """An index, and the revision of the collection that it matches, as compressed bytes."""
+class Snapshot(NamedTuple):
+    """A keyword index, the revision of the collection that it equals, and where its deltas go on.
+
+    The position is empty where no deltas are followed.
+    """
+
+    keywords: KeywordIndex
+    revision: int
+    position: str = ""
+
+
+def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
+    """A snapshot as compressed bytes."""
     packed = msgspec.msgpack.encode(
         _Packed(
             VERSION,
             revision,
+            position,
             list(index.entries),
             list(index.vocabulary),
             index.offsets.tobytes(),
@@ -49,8 +63,8 @@ def pack(index: KeywordIndex, revision: int) -> bytes:
     return crc32(compressed).to_bytes(4, "big") + compressed
 
 
-def unpack(data: bytes) -> tuple[KeywordIndex, int]:
-    """The index and the revision that were packed.
+def unpack(data: bytes) -> Snapshot:
+    """The snapshot that was packed.
 
     Raises:
         StoreCorruptError: The bytes are cut short, damaged, or of another version.
@@ -75,7 +89,7 @@ def unpack(data: bytes) -> tuple[KeywordIndex, int]:
         np.frombuffer(packed.rows, np.int32),
         np.frombuffer(packed.weights, np.float16),
     )
-    return index, packed.revision
+    return Snapshot(index, packed.revision, packed.position)
 
 
 class SnapshotStore(Protocol):
@@ -116,7 +130,7 @@ class FileSnapshots:
     def save(self, collection: str, data: bytes) -> None:
         """Replace the snapshot of a collection at once."""
         path = self._path(collection)
-        half = path.with_suffix(f".{os.getpid()}.tmp")
+        half = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             half.write_bytes(data)

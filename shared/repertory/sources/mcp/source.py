@@ -2,10 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -15,6 +15,10 @@ from repertory.sources.mcp.server import ServerConfig, Transport, launches_reper
 from repertory.sources.reading.problems import warning
 from repertory.sources.source import Scan
 from repertory.sources.tools import tool_items
+
+if TYPE_CHECKING:
+    from repertory.sources.mcp.follow import ServerFollower
+    from repertory.sources.mcp.traffic import Listing
 
 # Long, with letters and digits: some servers take their key as a part of the path.
 _KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/]*\d)(?=[^/]*[A-Za-z])[^/]{20,}")
@@ -45,6 +49,14 @@ class McpServer:
         self._trusted = trusted
         self._include = include
         self._exclude = exclude
+        self._follower: ServerFollower | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another is the same server, its secrets included, and may be run as this one."""
+        return isinstance(other, McpServer) and self._setting == other._setting
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def name(self) -> str:
@@ -85,8 +97,33 @@ class McpServer:
             "exclude": sorted({*server.exclude, *self._exclude}),
         }
 
+    def follow(self, on_change: Callable[[], None], poll: float) -> bool:
+        """Keep in touch with the server, so that a scan knows its tools without launching it.
+
+        Args:
+            on_change: Called, on another thread, whenever a scan may find something else.
+            poll: Seconds between two looks where the server says nothing of changes.
+
+        Returns:
+            Whether it is followed: one that may not be run, or cannot, is not.
+        """
+        server = self._server
+        if server.fault or not self._trusted or launches_repertory(server):
+            return False
+        from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - the SDK is slow
+
+        self._follower = ServerFollower(server, on_change, poll)
+        self._follower.start()
+        return True
+
+    def leave(self) -> None:
+        """Follow the server no longer, and wait until it has ended."""
+        if self._follower is not None:
+            self._follower.close()
+            self._follower = None
+
     def scan(self) -> Scan:
-        """Launch the server, list its tools, and end it.
+        """List the server's tools: those it has now if it is followed, else launch and end it.
 
         Raises:
             SourceError: Its entry is wrong, it may not be run, or it does not answer.
@@ -103,9 +140,7 @@ class McpServer:
                 f"{origin} was found but not run; "
                 f"run 'repertory config trust {origin}' to allow it."
             )
-        from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
-
-        listing = list_tools(server)
+        listing = self._list()
         tools = [tool for tool in listing.tools if self._takes(tool)]
         items, problems = tool_items(self.name, self.name, tools, origin)
         problems += [
@@ -113,6 +148,17 @@ class McpServer:
             for complaint in listing.complaints
         ]
         return Scan(items=items, problems=problems)
+
+    def _list(self) -> "Listing":
+        if self._follower is not None:
+            return self._follower.listing()
+        from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
+
+        return list_tools(self._server)
+
+    @property
+    def _setting(self) -> tuple[object, ...]:
+        return self._server, self._trusted, self._include, self._exclude
 
     def _takes(self, tool: object) -> bool:
         """Whether a tool passes both the configuration's filters and the source's own.

@@ -2,12 +2,27 @@
 
 from typing import Any
 
+import anyio
+import msgspec
+
 from repertory.sources.reading.text import cut, one_line
 
-MOST_BYTES = 32 * 2**20  # of all that a server sends in one listing
+MOST_BYTES = 32 * 2**20  # of all that a server sends up to the next listing
 MOST_LINES = 50_000  # on stdout
 STDERR_KEPT = 4_096  # bytes, the last ones
 LONGEST_QUOTE = 300  # characters
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """All tools of a server as it wrote them, unchecked.
+
+    Attributes:
+        tools: The tools.
+        complaints: What is wrong with the listing, to follow after the name of the server.
+    """
+
+    tools: list[Any]
+    complaints: list[str]
 
 
 class Traffic:
@@ -18,23 +33,29 @@ class Traffic:
         complaints: What is wrong with the listing, to follow after the name of the server.
         greeted: Whether the two have agreed on how to speak.
         complete: Whether the listing came to its end.
+        stirred: Set when the server says that its tools changed, and when a connection ends.
         status: The last HTTP status; 0 where there was none.
         exit_code: How its process ended, where it ended by itself.
         flooded: Whether it sent more than it may; the conversation is over then.
     """
 
     def __init__(self) -> None:
-        self.tools: list[Any] = []
-        self.complaints: list[str] = []
         self.greeted = False
-        self.complete = False
         self.status = 0
         self.exit_code: int | None = None
+        self._stderr = b""
+        self._stray = b""
+        self.begin()
+
+    def begin(self) -> None:
+        """Record a listing anew, with the bounds of one."""
+        self.tools: list[Any] = []
+        self.complaints: list[str] = []
+        self.complete = False
+        self.stirred = anyio.Event()
         self.flooded = False
         self._bytes = 0
         self._lines = 0
-        self._stderr = b""
-        self._stray = b""
 
     def add_received(self, size: int, lines: int = 0) -> bool:
         """Count what came in; False when that was too much."""

@@ -67,7 +67,11 @@ class _Intake:
         self._traffic = traffic
 
     async def receive(self) -> SessionMessage | Exception:
-        item = await self._inner.receive()
+        try:
+            item = await self._inner.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._traffic.stirred.set()
+            raise
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
             result = item.message.result
             if isinstance(result.get("tools"), list):
@@ -114,7 +118,9 @@ def _http_client(
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, whose size has no bounds then")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Counted(response.stream, traffic)
+        # A server speaks up by itself on the stream that a GET opens, as long as that lasts.
+        speaks_up = response.request.method == "GET" and response.is_success
+        response.stream = _Counted(response.stream, traffic, speaks_up=speaks_up)
 
     return httpx2.AsyncClient(
         headers={**(headers or {}), "Accept-Encoding": "identity"},
@@ -127,15 +133,20 @@ def _http_client(
 class _Counted(httpx2.AsyncByteStream):
     """A body that ends with an error as soon as it is too much."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, *, speaks_up: bool) -> None:
         self._inner = inner
         self._traffic = traffic
+        self._speaks_up = speaks_up
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for chunk in self._inner:
-            if not self._traffic.add_received(len(chunk)):
-                raise httpx2.StreamError("too much")
-            yield chunk
+        try:
+            async for chunk in self._inner:
+                if not self._traffic.add_received(len(chunk)):
+                    raise httpx2.StreamError("too much")
+                yield chunk
+        finally:
+            if self._speaks_up:
+                self._traffic.stirred.set()
 
     async def aclose(self) -> None:
         await self._inner.aclose()

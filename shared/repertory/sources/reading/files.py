@@ -23,6 +23,9 @@ SKIPPED = frozenset(
     | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 
+# How names begin of what editors and systems lay beside a file while it is open, or for themselves.
+TEMPORARY = (".#", "._", ".~")
+
 # A FIFO without a writer would hold a plain open for ever.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -126,6 +129,8 @@ class _Walker:
             self.unlisted.append(place)
             return
         for entry in entries:
+            if entry.name.startswith(TEMPORARY):
+                continue
             inside = f"{place}/{entry.name}" if place else entry.name
             if entry.is_symlink():
                 self._add_link(inside, entry.name)

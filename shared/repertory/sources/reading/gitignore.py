@@ -8,6 +8,8 @@ from pathspec import GitIgnoreSpec
 
 from repertory.sources.reading.files import read_text
 
+IGNORE_FILE = ".gitignore"
+
 _LIMIT = 1 << 16  # bytes
 _MOST_PATTERNS = 1_000
 _MOST_STARS = 3  # in one part of a pattern; the time to match a name grows with their power
@@ -39,7 +41,7 @@ class GitIgnore:
 
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            self._specs[folder] = self._read(os.path.join(self._root, folder, ".gitignore"))  # noqa: PTH118 - speed
+            self._specs[folder] = self._read(os.path.join(self._root, folder, IGNORE_FILE))  # noqa: PTH118 - speed
         return self._specs[folder]
 
     def _read(self, path: str) -> GitIgnoreSpec | None:

@@ -1,0 +1,90 @@
+"""``repertory keys``: who may use a server that runs on this machine."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.errors import UsageError
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command, group
+from repertory_admin.options import Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from repertory.keys import Keys
+
+keys = group("keys", "The keys that a server accepts.")
+app.add_typer(keys)
+
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Whose key it is, or what for.", show_default=False)
+]
+
+
+@command(
+    keys,
+    "create",
+    settings=("keys",),
+    examples=("repertory keys create ci", "repertory keys create anna --scope admin"),
+)
+def create(
+    flags: Flags,
+    name: NameArgument,
+    scope: Annotated[
+        str, typer.Option(metavar="SCOPE", help="read: search and look; admin: also rebuild.")
+    ] = "read",
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a key, and show it; it is shown only this once.
+
+    Once there is a key, every caller needs one. A key is replaced by making another, handing it
+    out, and revoking the old one.
+    """
+    from repertory.keys import Scope  # noqa: PLC0415 - --help must be instant
+
+    if scope not in [one.value for one in Scope]:
+        raise UsageError(f"--scope is {scope!r}; use read or admin.")
+    token = _keys(flags).create(name, Scope(scope))
+    if output is Output.JSON:
+        terminal.show_json({"name": name, "scope": scope, "key": token})
+        return
+    terminal.say(token)
+    terminal.note(
+        "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
+        "It is stored nowhere."
+    )
+
+
+@command(keys, "list", settings=("keys",), examples=("repertory keys list",))
+def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
+    """List the keys by name; what they are is known to nobody but their owners."""
+    found = _keys(flags).list()
+    if output is Output.JSON:
+        terminal.show_json(
+            [{"name": key.name, "scope": key.scope, "made": key.made} for key in found]
+        )
+    elif found:
+        terminal.show_table(
+            ("Key", "Scope", "Made"),
+            [(key.name, key.scope, terminal.ago(time.time() - key.made)) for key in found],
+            styles={"Key": lambda _: "bold cyan"},
+        )
+    else:
+        terminal.say("There are no keys.")
+
+
+@command(keys, "revoke", settings=("keys",), examples=("repertory keys revoke ci",))
+def revoke(flags: Flags, name: NameArgument) -> None:
+    """Make a key invalid, at once, also for a server that runs."""
+    _keys(flags).revoke(name)
+    terminal.tell(f"The key {name!r} is not valid any more.")
+
+
+def _keys(flags: Flags) -> "Keys":
+    from repertory.keys import Keys  # noqa: PLC0415 - --help must be instant
+
+    settings = load(flags, Path.cwd())
+    given = settings.values.keys
+    return Keys(Path(given).expanduser() if given else settings.data_dir / "keys.json")

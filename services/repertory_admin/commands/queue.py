@@ -1,0 +1,106 @@
+"""``repertory queue``: what a server's workers are to do, and what they could not."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.errors import StoreError
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command, group
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import ASKING, Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from repertory.client import Client
+    from repertory.server_state import Jobs
+
+queue = group("queue", "The jobs of a server: those that wait, run, or failed.")
+app.add_typer(queue)
+
+
+@command(
+    queue,
+    "list",
+    settings=ASKING,
+    examples=("repertory queue list", "repertory queue list --output json"),
+)
+def list_jobs(flags: Flags, output: OutputOption = Output.TABLE) -> None:
+    """List the jobs that wait, are being done, and were given up."""
+    jobs = _client(flags).jobs()
+    if output is Output.JSON:
+        terminal.show_json(jobs)
+    else:
+        _show(jobs)
+
+
+@command(
+    queue,
+    "retry",
+    settings=ASKING,
+    examples=("repertory queue retry", "repertory queue retry 5f1d7a84c2e94b0c"),
+)
+def retry(
+    flags: Flags,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ID", help="Failed jobs; all, if none is named."),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Put failed jobs back on the queue.
+
+    Exit code 1 if one that was named is not among them.
+    """
+    count = _client(flags).retry(ids or None)
+    if output is Output.JSON:
+        terminal.show_json({"retried": count})
+    else:
+        terminal.say(f"{terminal.count(count, 'job')} put back on the queue.")
+    if ids and count < len(set(ids)):
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _client(flags: Flags) -> "Client":
+    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    client = running.client(load(flags, directory), directory)
+    if client is None:
+        raise StoreError(
+            "No server runs for this directory, so there is no queue; start `repertory serve`, or "
+            "name a server with --server-url."
+        )
+    return client
+
+
+def _show(jobs: "Jobs") -> None:
+    from repertory_admin.server_stats import doing  # noqa: PLC0415 - --help must be instant
+
+    waiting = {f"{lane} waiting": f"{count:,}" for lane, count in jobs.waiting.items()}
+    terminal.show_facts({**waiting, "failed": f"{len(jobs.failed):,}"})
+    if jobs.running:
+        terminal.say()
+        terminal.show_table(
+            ("Worker", "Does"), [(str(one.get("worker")), doing(one)) for one in jobs.running]
+        )
+    if jobs.failed:
+        terminal.say()
+        terminal.show_table(
+            ("Failed", "Items", "Attempts", "When", "Error"),
+            [
+                (
+                    job.id,
+                    ", ".join(job.items[:3]) + (", …" if len(job.items) > 3 else ""),
+                    f"{job.attempts:,}",
+                    terminal.ago(time.time() - job.at),
+                    job.error,
+                )
+                for job in jobs.failed
+            ],
+            right=("Attempts",),
+            styles={"Error": lambda _: "red"},
+        )
+        terminal.note("`repertory queue retry` puts them back on the queue.")

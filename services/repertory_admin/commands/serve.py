@@ -1,0 +1,39 @@
+"""``repertory serve``."""
+
+from pathlib import Path
+
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+
+
+@command(
+    app,
+    "serve",
+    settings=(*STORE, "device", "mcp_timeout", *RANKING, *SERVING, *WATCHING),
+    examples=(
+        "repertory serve",
+        "repertory serve --port 7701 --data-dir ~/.cache/repertory-two",
+        'curl "http://127.0.0.1:7700/search?q=read+a+file"',
+    ),
+)
+def serve(flags: Flags) -> None:
+    """Watch this directory and answer searches over HTTP.
+
+    What changes is indexed at once. All of it is in this one process, which ends with Ctrl-C. The
+    other commands ask this server when they are called in the same directory. Reading is open to
+    everyone who reaches it until there is a key; see `repertory keys`.
+    """
+    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    with service():
+        from repertory_admin import embedded  # noqa: PLC0415 - it may not be installed
+
+        embedded.run(settings, directory, _ready)
+
+
+def _ready(url: str) -> None:
+    terminal.say(f"Serving {terminal.short_path(str(Path.cwd()))} at {url}; {url}/docs says what.")

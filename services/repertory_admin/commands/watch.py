@@ -1,0 +1,29 @@
+"""``repertory watch``."""
+
+from pathlib import Path
+
+from repertory.settings import load
+from repertory_admin.app import app, command
+from repertory_admin.options import STORE, TEAM, WATCHING, Flags
+
+
+@command(
+    app,
+    "watch",
+    settings=(*STORE, "mcp_timeout", *TEAM, *WATCHING),
+    examples=("REPERTORY_REDIS_URL=redis://localhost REPERTORY_QDRANT_URL=… repertory watch",),
+)
+def watch(flags: Flags) -> None:
+    """Watch this directory for a team's workers.
+
+    A team has one of these, some `repertory worker` and some `repertory api`, a Redis and a Qdrant
+    server. Without these, `repertory serve` is all in one.
+    """
+    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    with service():
+        from repertory_watch.run import run  # noqa: PLC0415 - it may not be installed
+
+        run(settings, directory)

@@ -1,0 +1,55 @@
+"""Waiting for a server's rebuild, with a bar."""
+
+import time
+from typing import TYPE_CHECKING
+
+from repertory.errors import StoreError
+from repertory.pipeline.collections import configuration_of, generation_of
+from repertory_admin.progress import Bars
+
+if TYPE_CHECKING:
+    from repertory.client import Client
+    from repertory.server_state import Rebuild, Stats
+
+LOOK = 0.3  # seconds between two looks
+PATIENCE = 60.0  # seconds that a server may be silent: it may be starting again
+
+
+def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
+    """The server's state once the new generation, or a newer one, is searched.
+
+    Raises:
+        StoreError: The server stays away, or another configuration has been taken meanwhile.
+    """
+    heard = time.monotonic()
+    with Bars() as bars:
+        shown = 0
+        while True:
+            stats = None
+            try:
+                stats = client.stats()
+                heard = time.monotonic()
+            except StoreError:
+                if time.monotonic() - heard > PATIENCE:
+                    raise
+            if stats is not None:
+                if _is_there(stats, begun):
+                    return stats
+                if building := stats.building:
+                    bars.step("Building", building.done - shown, building.total)
+                    shown = building.done
+            time.sleep(LOOK)
+
+
+def _is_there(stats: "Stats", begun: "Rebuild") -> bool:
+    """Whether the new generation is searched."""
+    wanted = (stats.watch or {}).get("configuration", begun.configuration)
+    if wanted != begun.configuration:
+        raise StoreError(
+            "The configuration has changed meanwhile, so another index is being built; "
+            "`repertory stats` shows it."
+        )
+    found = stats.collection
+    return (
+        configuration_of(found) == begun.configuration and generation_of(found) >= begun.generation
+    )

@@ -1,0 +1,156 @@
+"""The server of a data directory: there is one at most, and commands find it by its note."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from repertory.errors import StoreBusyError, StoreError
+from repertory.settings import Settings
+
+if TYPE_CHECKING:
+    from repertory.client import Client
+
+ANSWERING = 2.0  # seconds that a server has to say that it is alive
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server leaves in its data directory while it runs. Nothing of it is secret.
+
+    Attributes:
+        url: Where it answers.
+        pid: Its process.
+        directory: Whose catalogue it serves.
+        file: The configuration file in force, if there is one.
+        model: The model that it was asked for, if any.
+        mcp_configs: The MCP configurations that it was given.
+    """
+
+    url: str
+    pid: int
+    directory: str
+    file: str | None = None
+    model: str | None = None
+    mcp_configs: list[str] = []
+
+    def serves(self, settings: Settings, directory: Path) -> bool:
+        """Whether it answers what is asked here: nothing else may have been named."""
+        file = str(settings.file) if settings.file else None
+        configs = [str(path) for path in settings.mcp_configs]
+        return (
+            (self.directory, self.file) == (str(directory), file)
+            and settings.values.model in (None, self.model)
+            and configs in ([], self.mcp_configs)
+            and not settings.values.no_cache
+        )
+
+
+def client(settings: Settings, directory: Path) -> "Client | None":
+    """The server that is configured, else the one that runs for this directory, if there is one.
+
+    One that is configured is asked whether it answers or not; one that ran and does not answer is
+    passed over.
+    """
+    values = settings.values
+    if values.server_url:
+        from repertory.client import Client  # noqa: PLC0415 - not where there is no server
+
+        return Client(values.server_url, values.server_api_key)
+    note = _read(_place(settings))
+    if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
+        return None
+    from repertory.client import Client  # noqa: PLC0415 - likewise
+
+    found = Client(note.url, values.server_api_key)
+    return found if found.is_alive(ANSWERING) else None
+
+
+@contextmanager
+def the_only_server(settings: Settings) -> Iterator[None]:
+    """Be the server of a data directory; it must be there.
+
+    Raises:
+        StoreBusyError: Another process is.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
+
+    place = _place(settings)
+    lock = FileLock(place.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as exc:
+        note = _read(place)
+        who = f" (process {note.pid} at {note.url}, for {note.directory})" if note else ""
+        raise StoreBusyError(
+            f"A server runs already with the data directory {settings.data_dir}{who}; use it or "
+            "stop it, or give this one another --data-dir."
+        ) from exc
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+        lock.release()
+
+
+def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
+    """Leave the note of the server that this process is now, and return its URL.
+
+    One that listens on all addresses is told by this machine's own.
+
+    Raises:
+        StoreError: The note cannot be written.
+    """
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+    note = Note(
+        url=f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}",
+        pid=os.getpid(),
+        directory=str(directory),
+        file=str(settings.file) if settings.file else None,
+        model=settings.values.model,
+        mcp_configs=[str(path) for path in settings.mcp_configs],
+    )
+    place = _place(settings)
+    half = place.with_suffix(".tmp")
+    try:
+        # Escapes, for the name of a directory need not be valid Unicode.
+        half.write_text(json.dumps(msgspec.to_builtins(note), indent=2), "ascii")
+        half.replace(place)
+    except OSError as exc:
+        raise _unwritable(place, exc) from exc
+    return note.url
+
+
+def _place(settings: Settings) -> Path:
+    return settings.data_dir / "server.json"
+
+
+def _read(place: Path) -> Note | None:
+    """A note, if there is one that can be read."""
+    try:
+        return msgspec.convert(json.loads(place.read_bytes()), Note)
+    except (OSError, ValueError):
+        return None
+
+
+def _is_alive(pid: int) -> bool:
+    if os.name == "nt":  # a signal would end it there, even this one
+        return True
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # another user's
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _unwritable(place: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{place.parent} cannot be written: {error.strerror}; choose another --data-dir."
+    )

@@ -1,0 +1,1 @@
+"""The query service: search and everything around it, over HTTP."""

@@ -1,0 +1,79 @@
+"""The application: routes, what every request passes before them, and its description."""
+
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from repertory.embedding.device import cores
+from repertory.keys import keys_of
+from repertory.settings import Settings
+from repertory_query import items, jobs, problems, searching, state
+from repertory_query.access import OPEN, Access
+from repertory_query.guard import Guard, Record
+from repertory_query.limits import Rates
+from repertory_query.metrics import Metrics
+from repertory_query.pool import Pool
+from repertory_query.schemas import Refusal
+from repertory_query.searching import Searches
+from repertory_query.service import Service
+
+# Most threads of searches wait to be embedded, so there are some more than cores.
+THREADS_PER_CORE = 4
+MOST_SEARCHES_WAITING = 128
+MOST_OTHERS_WAITING = 32
+
+
+def create_app(service: Service, settings: Settings) -> FastAPI:
+    """The query service's application.
+
+    Args:
+        service: The running server.
+        settings: What is in force: keys, limits, and the defaults of a search.
+    """
+    values = settings.values
+    metrics = Metrics(service.stats)
+    searches = Pool("search", THREADS_PER_CORE * cores(), MOST_SEARCHES_WAITING)
+    others = Pool("other", 4, MOST_OTHERS_WAITING)  # what waits for a store holds up no search
+    app = FastAPI(
+        title="Repertory",
+        summary="A team's searchable repertory of everything its AI agents can use.",
+        version=version("repertory"),
+        redirect_slashes=False,
+        docs_url=None,  # its scripts come from elsewhere, and would run where all is allowed
+        redoc_url=None,
+    )
+    app.include_router(searching.router(Searches(service, searches, metrics), values))
+    app.include_router(items.router(service, others))
+    app.include_router(state.router(service, others, metrics))
+    app.include_router(jobs.router(service, others))
+    problems.install(app)
+    app.add_middleware(
+        Guard, Access(keys_of(settings), values.host), Rates(values.requests_per_minute)
+    )
+    app.add_middleware(Record, metrics)  # the outermost: what was added last
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way
+    return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with what holds for all routes: keys, and how problems are told."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, summary=app.summary, routes=app.routes
+        )
+        components = document["components"]
+        components["schemas"]["Refusal"] = Refusal.model_json_schema()
+        components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        told = {problems.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+        for path, operations in document["paths"].items():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+                operation["responses"]["default"] = {"description": "A problem.", "content": told}
+                if path not in OPEN:
+                    operation["security"] = [{}, {"key": []}]  # none where there are no keys
+        for unused in ("HTTPValidationError", "ValidationError"):
+            components["schemas"].pop(unused, None)
+        app.openapi_schema = document
+    return app.openapi_schema

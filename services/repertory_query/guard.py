@@ -1,0 +1,85 @@
+"""What every request passes first: it is bounded, its caller known, and it is told of."""
+
+import logging
+import time
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from repertory_query.access import OPEN, Access
+from repertory_query.limits import Rates, bounded, check_address
+from repertory_query.metrics import Metrics
+from repertory_query.problems import failure, refusal
+
+_log = logging.getLogger(__name__)
+
+
+class Guard:
+    """Middleware that refuses what must not reach a route."""
+
+    def __init__(self, app: ASGIApp, access: Access, rates: Rates) -> None:
+        self._app = app
+        self._access = access
+        self._rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            check_address(scope)
+            if scope["path"] not in OPEN:
+                caller = self._access.caller(HTTPConnection(scope))
+                scope.setdefault("state", {})["caller"] = caller
+                self._rates.count(caller.who)
+            receive = bounded(scope, receive)
+        except HTTPException as error:
+            await refusal(error)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+class Record:
+    """Middleware that logs and measures each request, and answers what fails unforeseen."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        # The outermost boundary: whatever it is, the client gets an answer, and nothing of it.
+        except Exception as error:
+            response = failure(error)
+            if not status:
+                await response(scope, receive, noting)
+        seconds = time.perf_counter() - began
+        route = getattr(scope.get("route"), "path", "none")  # never the path itself: it is theirs
+        self._metrics.request(scope["method"], route, status, seconds)
+        caller = scope.get("state", {}).get("caller")
+        _log.info(
+            "request",
+            extra={
+                "method": scope["method"],
+                "route": route,
+                "status": status,
+                "ms": round(seconds * 1_000, 1),
+                "caller": caller.who if caller else "",
+            },
+        )

@@ -1,0 +1,93 @@
+"""How much may be asked: bytes of an address and of a body, requests a minute."""
+
+import math
+import time
+from urllib.parse import unquote_to_bytes
+
+from fastapi import HTTPException
+from limits import RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive, Scope
+
+# A query of 4,000 characters, each of them of nine bytes in an address, and its filters.
+LONGEST_ADDRESS = 64_000  # bytes
+LARGEST_BODY = 1_000_000  # bytes
+
+
+class Rates:
+    """Requests a minute of each caller, counted in a window that slides.
+
+    The window needs two numbers a caller, where one that moves would keep every request.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._limit = RateLimitItemPerMinute(per_minute)
+        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
+
+    def count(self, caller: str) -> None:
+        """Count a request.
+
+        Raises:
+            HTTPException: 429; it is one too many.
+        """
+        if self._limiter.hit(self._limit, caller):
+            return
+        again = self._limiter.get_window_stats(self._limit, caller).reset_time - time.time()
+        seconds = max(1, math.ceil(again))
+        raise HTTPException(
+            429,
+            f"More than {self._limit.amount:,} requests a minute; go on in {seconds} s.",
+            {"Retry-After": str(seconds)},
+        )
+
+
+def check_address(scope: Scope) -> None:
+    """See whether a request's address can be read.
+
+    Raises:
+        HTTPException: 414 if it is too long, 400 if it is not UTF-8.
+    """
+    path, query = scope.get("raw_path") or b"", scope["query_string"]
+    if len(path) + len(query) > LONGEST_ADDRESS:
+        raise HTTPException(
+            414, f"The address has more than {LONGEST_ADDRESS:,} bytes; send the query by POST."
+        )
+    try:
+        unquote_to_bytes(path + query).decode()
+    except UnicodeDecodeError as error:
+        raise HTTPException(
+            400, "The address is not UTF-8; encode it so, and then by percent."
+        ) from error
+
+
+def bounded(scope: Scope, receive: Receive) -> Receive:
+    """A request's body, as far as it may be read.
+
+    Raises:
+        HTTPException: 413; it says that it is larger. One that turns out to be is refused as soon
+            as it is.
+    """
+    left = LARGEST_BODY
+    length = HTTPConnection(scope).headers.get("content-length", "")
+    if length.isdecimal() and int(length[:20]) > LARGEST_BODY:
+        raise _too_large()
+
+    async def some() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise _too_large()
+        return message
+
+    return some
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(
+        413,
+        f"The body has more than {LARGEST_BODY:,} bytes; send fewer queries at once.",
+        {"Connection": "close"},  # what is still to come is not read
+    )

@@ -1,0 +1,42 @@
+"""Threads for what may block, so that the event loop never does; only so many calls wait."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from fastapi import HTTPException
+
+T = TypeVar("T")
+
+
+class Pool:
+    """A few threads and a bounded queue before them. For one event loop.
+
+    Args:
+        name: Of the threads.
+        threads: How many.
+        most_waiting: How many calls may wait for a thread; the next is refused.
+    """
+
+    def __init__(self, name: str, threads: int, most_waiting: int) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._room = threads + most_waiting
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """Call something on one of the threads.
+
+        Raises:
+            HTTPException: 503; too many calls wait already.
+        """
+        if self._room == 0:
+            raise HTTPException(
+                503,
+                "More is asked than can be answered now; ask again in a second.",
+                {"Retry-After": "1"},
+            )
+        self._room -= 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            self._room += 1

@@ -1,0 +1,89 @@
+"""Runs the query service as a process of its own."""
+
+import logging
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+
+from repertory.errors import UsageError
+from repertory.serving import Parts
+from repertory.settings import Settings
+from repertory_query.app import create_app
+from repertory_query.limits import LONGEST_ADDRESS
+from repertory_query.service import Service
+
+READERS = 2  # threads of keyword arms
+PATIENCE = 10  # seconds that requests under way have at the end
+
+_log = logging.getLogger(__name__)
+
+
+def run(settings: Settings) -> None:
+    """Answer until the process is told to end.
+
+    Raises:
+        ConfigurationError: The settings are not those of a team's server.
+        UsageError: The address cannot be served on.
+    """
+    parts = Parts(settings, Path.cwd())
+    queue = parts.queue()
+    with (
+        listening(settings) as listener,
+        ThreadPoolExecutor(READERS, "keywords") as reader,
+        parts.live_search(None, reader) as live,
+    ):
+        serve(create_app(Service(parts, live, queue), settings), listener)
+
+
+def listening(settings: Settings) -> socket.socket:
+    """A socket on the address to serve on.
+
+    Raises:
+        UsageError: It cannot be had.
+    """
+    host, port = settings.values.host, settings.values.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=2_048)
+        # Connections take it over; asyncio sets it only where the protocol is named. Without it
+        # the body of an answer waits 40 ms for the client to acknowledge the head.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
+    except OSError as error:
+        raise UsageError(
+            f"Cannot serve on {host} port {port}: {_reason(error)}; choose others with "
+            "--host and --port, or end what uses it."
+        ) from error
+
+
+def configuration(app: FastAPI) -> uvicorn.Config:
+    """How an application is served."""
+    return uvicorn.Config(
+        app,
+        http="h11",  # bounds the head of a request, as the faster one does not
+        h11_max_incomplete_event_size=2 * LONGEST_ADDRESS,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
+    )
+
+
+def serve(app: FastAPI, listener: socket.socket) -> None:
+    """Serve an application until SIGTERM or SIGINT; requests under way are finished.
+
+    Then the signal is raised once more: whoever has to leave in order handles it.
+    """
+    host, port = listener.getsockname()[:2]
+    _log.info("serving", extra={"host": host, "port": port})
+    uvicorn.Server(configuration(app)).run(sockets=[listener])
+
+
+def _reason(error: OSError) -> str:
+    """Why, without the address, which Python adds."""
+    return (error.strerror or str(error)).partition(" (while ")[0]

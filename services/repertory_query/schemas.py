@@ -1,0 +1,345 @@
+"""What goes in and out, for whoever reads ``/openapi.json``.
+
+Requests are read by these models. Answers are only described by them: they are written by msgspec,
+and a test holds that what is written fits the description.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from repertory.catalogue.item import Kind
+from repertory.search.answer import LONGEST_QUERY, Mode
+
+MOST_QUERIES = 100  # of one request
+MOST_HITS = 100  # of one query
+MOST_VALUES = 100  # of one filter
+
+
+class _In(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
+
+
+def _whole(text: str) -> str:
+    """A text that can be written again as UTF-8; JSON can escape half a character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("it holds half a character") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+Values = Annotated[list[Text], Field(max_length=MOST_VALUES)]
+
+
+class Query(_In):
+    """One search."""
+
+    q: Text = Field(description="What is looked for: words, a task, or a name.")
+    limit: int | None = Field(None, ge=1, le=MOST_HITS, description="The most results.")
+    threshold: float | None = Field(None, ge=0, le=1, description="The least confidence.")
+    alpha: float | None = Field(None, ge=0, le=1, description="The share of meaning against words.")
+    kinds: Annotated[list[Kind], Field(max_length=MOST_VALUES)] = []
+    sources: Values = []
+    servers: Values = []
+    tags: Values = []
+
+
+class Queries(_In):
+    """Several searches."""
+
+    queries: list[Query] = Field(
+        min_length=1,
+        max_length=MOST_QUERIES,
+        description=f"Each of at most {LONGEST_QUERY:,} characters.",
+        examples=[[{"q": "rotate API keys", "limit": 5}, {"q": "commit", "kinds": ["tool"]}]],
+    )
+
+
+class Retry(_In):
+    """Which failed jobs to try again."""
+
+    ids: list[Text] | None = Field(
+        description="Their ids; null for all.", max_length=1_000, examples=[["5f1d7a84c2e94b0c"]]
+    )
+
+
+class Term(_Out):
+    """A word of the query and the word of the item that it matched."""
+
+    typed: str
+    matched: str
+
+
+class Evidence(_Out):
+    """What a confidence is made of."""
+
+    semantic: float | None = Field(description="The calibrated cosine, 0 to 1.")
+    keyword: float | None = Field(description="How much of a perfect match of words it is.")
+    name: float = Field(description="How like its name the query is.")
+    cosine: float | None
+    semantic_rank: int | None
+    keyword_rank: int | None
+    section: str
+    terms: list[Term]
+    capability: str
+
+
+class Hit(_Out):
+    """One item that was found."""
+
+    tool_id: str = Field(description="The same as `id`.")
+    server_name: str
+    tool_name: str
+    id: str
+    kind: Kind
+    description: str
+    source: str
+    path: str
+    tags: list[str]
+    confidence: float = Field(ge=0, le=1)
+    reason: str
+    matched_in: str = Field(description="The heading of the section that matched, if one did.")
+    shadowed_by: str = Field(description="The item of the same name that is taken before it.")
+    evidence: Evidence
+
+
+class Answer(_Out):
+    """What a search answers."""
+
+    query: str
+    results: list[Hit] = Field(description="The best first.")
+    total_results: int
+    threshold: float
+    mode: Mode = Field(description="Which arms answered.")
+    degraded: str = Field(description="Why not both did; empty when both did.")
+    index_version: int
+    items: int = Field(description="How many items the index holds.")
+    stale_sources: list[str] = Field(description="Sources whose items may be old.")
+    best_below: float = Field(description="The confidence of the best under the threshold.")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "query": "rotate API keys",
+                    "results": [
+                        {
+                            "toolId": "team/key-rotation",
+                            "serverName": "",
+                            "toolName": "key-rotation",
+                            "id": "team/key-rotation",
+                            "kind": "skill",
+                            "description": "Rotate API keys without downtime",
+                            "source": "team",
+                            "path": "skills/key-rotation/SKILL.md",
+                            "tags": ["security"],
+                            "confidence": 0.93,
+                            "reason": "Semantic similarity + keywords (rotate, api, keys)",
+                            "matchedIn": "",
+                            "shadowedBy": "",
+                            "evidence": {
+                                "semantic": 0.88,
+                                "keyword": 0.91,
+                                "name": 0.0,
+                                "cosine": 0.79,
+                                "semanticRank": 1,
+                                "keywordRank": 1,
+                                "section": "",
+                                "terms": [{"typed": "rotate", "matched": "Rotate"}],
+                                "capability": "",
+                            },
+                        }
+                    ],
+                    "totalResults": 1,
+                    "threshold": 0.35,
+                    "mode": "hybrid",
+                    "degraded": "",
+                    "indexVersion": 1785000000000,
+                    "items": 1_240,
+                    "staleSources": [],
+                    "bestBelow": 0.21,
+                }
+            ]
+        }
+    )
+
+
+class Answers(_Out):
+    """What several searches answer, in their order."""
+
+    answers: list[Answer]
+
+
+class ItemSummary(_Out):
+    """One item in a list."""
+
+    id: str
+    kind: Kind
+    name: str
+    source: str
+    server: str
+    description: str
+    path: str
+    tags: list[str]
+
+
+class Items(_Out):
+    """A page of a list."""
+
+    items: list[ItemSummary]
+    total: int = Field(description="How many there are on all pages.")
+
+
+class Item(BaseModel):
+    """One item, whole; what is empty is left out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    kind: Kind
+    name: str
+    source: str
+    description: str = ""
+    body: str = ""
+    server: str = ""
+    path: str = ""
+    tags: list[str] = []
+    input_schema: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+    extra: dict[str, Any] = {}
+
+
+class Source(_Out):
+    """A source as it was last read. Times are in seconds since the epoch."""
+
+    model_config = ConfigDict(extra="allow", alias_generator=to_camel)
+
+    name: str
+    type: str
+    location: str
+    items: int
+    stale: int = Field(description="Items that are kept though they could not be read.")
+    error: str
+    seen: float = Field(description="When it was last read whole; 0 for never.")
+
+
+class Building(_Out):
+    """A collection that is being built beside the one in force."""
+
+    collection: str
+    done: int
+    total: int
+
+
+class Lengths(_Out):
+    """How many jobs there are; null where nobody knows, since the queue is away."""
+
+    saves: int | None
+    builds: int | None
+    failed: int | None
+
+
+class Worker(BaseModel):
+    """What a worker process last said of itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+    worker: str
+    at: float
+
+
+class Problem(BaseModel):
+    """Something that is wrong."""
+
+    model_config = ConfigDict(extra="allow")
+
+    severity: str
+    message: str
+
+
+class Watch(BaseModel):
+    """What the watch service last said of itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+    at: float
+
+
+class Stats(_Out):
+    """How the server is."""
+
+    index_version: int
+    configuration: str
+    collection: str
+    model: str
+    items: int
+    missing: dict[str, str]
+    sources: list[Source]
+    building: Building | None
+    queue: Lengths
+    workers: list[Worker]
+    problems: list[Problem]
+    watch: Watch | None
+    counters: dict[str, float]
+
+
+class Alive(_Out):
+    """That the process answers."""
+
+    alive: bool
+
+
+class Ready(_Out):
+    """Whether a search can be answered, and what is missing, by part."""
+
+    ready: bool
+    missing: dict[str, str] = Field(
+        examples=[{"deltas": "Changes are found later than usual: Redis cannot be reached."}]
+    )
+
+
+class Rebuild(_Out):
+    """What is being built."""
+
+    configuration: str
+    generation: int
+
+
+class Failed(_Out):
+    """A job that was given up."""
+
+    id: str
+    items: list[str]
+    error: str
+    at: float
+    attempts: int
+
+
+class Queue(_Out):
+    """The jobs."""
+
+    waiting: dict[str, int]
+    running: list[dict[str, Any]]
+    failed: list[Failed]
+
+
+class Retried(_Out):
+    """How many jobs were put back on the queue."""
+
+    retried: int
+
+
+class Refusal(_Out):
+    """A problem as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong, in words.")

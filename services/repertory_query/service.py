@@ -1,0 +1,167 @@
+"""What the routes need of a running server. All of it may block."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from repertory.catalogue.item import Item
+from repertory.errors import StoreError
+from repertory.index.keywords.document import Entry
+from repertory.index.vectors import Filter
+from repertory.live import attempts
+from repertory.live.job import JobQueue, Lane
+from repertory.live.search import LiveSearch
+from repertory.pipeline.collections import (
+    configuration_of,
+    generation_of,
+    generations,
+    model_slug,
+    next_alias,
+)
+from repertory.search import lookup
+from repertory.search.engine import SearchEngine
+from repertory.serving import Parts
+
+T = TypeVar("T")
+
+
+class Service:
+    """The server as a caller sees it. Safe to call from several threads.
+
+    Args:
+        parts: Whose store, board and failures are looked at.
+        live: The search.
+        queue: Where a rebuild is asked for, and failed jobs go once more.
+    """
+
+    def __init__(self, parts: Parts, live: LiveSearch, queue: JobQueue) -> None:
+        self._parts = parts
+        self._live = live
+        self._queue = queue
+
+    @property
+    def engine(self) -> SearchEngine:
+        """The search engine in force; StoreError when there is none."""
+        return self._live.engine
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """What is missing, by part, in words."""
+        return self._live.missing
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a search can be answered."""
+        try:
+            return bool(self.engine)
+        except StoreError:
+            return False
+
+    def entries(self, where: Filter) -> list[Entry]:
+        """What is indexed, by id."""
+        return lookup.entries(self.engine, where)
+
+    def item(self, item_id: str) -> Item:
+        """One item, whole."""
+        return lookup.item(self.engine, item_id)
+
+    def stats(self) -> dict[str, Any]:
+        """What is indexed, how fresh it is and what is wrong; whatever of it can be had."""
+        adapters = self._parts.adapters
+        troubles: list[str] = []
+        said = _had(adapters.status.said, troubles) or {}
+        waiting = _had(self._queue.waiting, troubles) or {}
+        failed = _had(adapters.failures.list, troubles)
+        watch = said.pop("watch", None)
+        if watch is None:
+            troubles.append("Nothing is heard of the watch service; start `repertory watch`.")
+        elif trouble := watch.get("trouble"):
+            troubles.append(trouble)
+        of_watch = dict(watch or {})
+        problems = of_watch.pop("problems", [])
+        engine = self._live.engine if self.is_ready else None
+        has = engine and engine.collection
+        collection = has.name if has else of_watch.get("collection", "")
+        return {
+            "indexVersion": engine.version if engine else 0,
+            "configuration": configuration_of(collection),
+            "collection": collection,
+            "model": model_slug(collection),
+            "items": len(engine.keywords) if engine and engine.keywords else 0,
+            "missing": self.missing,
+            "sources": of_watch.pop("sources", []),
+            "building": of_watch.pop("building", None),
+            "queue": {
+                **{lane.value: waiting.get(lane.value) for lane in Lane},
+                "failed": None if failed is None else len(failed),
+            },
+            "workers": [{"worker": who, **one} for who, one in sorted(said.items())],
+            "problems": [
+                *({"severity": "error", "message": one} for one in dict.fromkeys(troubles)),
+                *problems,
+            ],
+            "watch": of_watch or None,
+            "counters": _had(adapters.status.counters, troubles) or {},
+        }
+
+    def rebuild(self) -> dict[str, Any]:
+        """Ask for the index to be built anew, beside the one in force.
+
+        While that is under way, another call changes nothing.
+
+        Returns:
+            The configuration and the generation that is being built.
+
+        Raises:
+            StoreError: A store is away, or nobody has said yet what is to be indexed.
+        """
+        store = self._parts.store
+        collection = store.alias(self._parts.in_force)
+        watch = self._parts.adapters.status.said().get("watch", {})
+        configuration = watch.get("configuration") or configuration_of(collection or "")
+        if not configuration:
+            raise StoreError(
+                "There is nothing to rebuild yet: the watch service has not said what is to be "
+                "indexed; see that it runs."
+            )
+        under_way = store.alias(next_alias(configuration))
+        if under_way and under_way != collection:
+            return {"configuration": configuration, "generation": generation_of(under_way)}
+        there = generations(store, configuration, model_slug(collection or ""))
+        generation = max(map(generation_of, there), default=0) + 1
+        self._queue.begin(configuration, generation)
+        return {"configuration": configuration, "generation": generation}
+
+    def jobs(self) -> dict[str, Any]:
+        """What waits, what is being done, and what was given up."""
+        adapters = self._parts.adapters
+        return {
+            "waiting": self._queue.waiting(),
+            "running": [
+                {"worker": who, **busy}
+                for who, one in sorted(adapters.status.said().items())
+                if (busy := one.get("busy"))
+            ],
+            "failed": [
+                {
+                    "id": failure.id,
+                    "items": sorted(failure.items),
+                    "error": failure.error,
+                    "at": failure.at,
+                    "attempts": failure.attempts,
+                }
+                for failure in adapters.failures.list()
+            ],
+        }
+
+    def retry(self, ids: Sequence[str] | None) -> int:
+        """Put failed jobs back on the queue, all of them if no ids are given; returns how many."""
+        return attempts.retry(self._parts.adapters.failures, self._queue, ids)
+
+
+def _had(read: Callable[[], T], troubles: list[str]) -> T | None:
+    """What can be read now; None, and the trouble noted, if it cannot."""
+    try:
+        return read()
+    except StoreError as error:
+        troubles.append(str(error))
+        return None

@@ -1,0 +1,65 @@
+"""Which folders the system tells of no changes in, so that they have to be looked at again."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+MOUNTS = Path("/proc/self/mountinfo")
+
+# Others write to these without this system's knowledge: network file systems, and what a virtual
+# machine shares with its host. All of ``fuse.…`` is among them: Docker Desktop, sshfs, rclone.
+SILENT = frozenset(
+    {"9p", "afs", "ceph", "cifs", "drvfs", "fakeowner", "fuse", "gfs2", "lustre", "ncpfs", "nfs"}
+    | {"nfs4", "ocfs2", "prl_fs", "smb", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"}
+)
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+class Mount(msgspec.Struct, frozen=True):
+    """One mounted file system: where, and of what type."""
+
+    place: str
+    type: str
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether changes in it may go untold."""
+        return self.type in SILENT or self.type.startswith("fuse.")
+
+
+def mounts(file: Path = MOUNTS) -> list[Mount]:
+    """What is mounted, the later over the earlier; nothing where the system has no such list."""
+    try:
+        text = file.read_text("utf-8", "surrogateescape")
+    except OSError:
+        return []
+    return [mount for line in text.splitlines() if (mount := _parse(line))]
+
+
+def silent_type(folder: str, mounted: list[Mount]) -> str:
+    """The type of a file system at, or below, a folder that tells of no changes; empty for none.
+
+    Args:
+        folder: An absolute path without links.
+        mounted: What is mounted.
+    """
+    above = [mount for mount in mounted if _holds(mount.place, folder)]
+    own = max(reversed(above), key=lambda mount: len(mount.place), default=None)
+    below = {mount.place: mount for mount in mounted if _holds(folder, mount.place)}
+    return next((one.type for one in (own, *below.values()) if one and one.is_silent), "")
+
+
+def _holds(folder: str, path: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _parse(line: str) -> Mount | None:
+    """The mount of a line: its place is the fifth field, its type the first after a lone dash."""
+    fields, dash, rest = line.partition(" - ")
+    parts, types = fields.split(" "), rest.split(" ")
+    if not dash or len(parts) < 5 or not types[0]:
+        return None
+    place = _ESCAPE.sub(lambda found: chr(int(found[1], 8)), parts[4])
+    return Mount(place, types[0])

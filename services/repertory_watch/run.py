@@ -1,0 +1,24 @@
+"""The watch service as a process of its own."""
+
+import signal
+import threading
+from pathlib import Path
+
+from repertory.serving import Parts
+from repertory.settings import Settings
+from repertory_watch.service import WatchService
+
+
+def run(settings: Settings, directory: Path) -> None:
+    """Watch a directory's sources for a team until the process is told to end.
+
+    Raises:
+        ConfigurationError: There is no team's server to work for.
+    """
+    parts = Parts(settings, directory)
+    coordinator = parts.coordinator(parts.queue())
+    service = WatchService(settings, parts.workspace, coordinator, parts.adapters.status)
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    service.run(stop)

@@ -1,0 +1,267 @@
+"""A running server, asked over HTTP, with the methods of ``compose.Repertory``.
+
+What it imports is little, for a shell waits for it: the standard library's HTTP and no numpy.
+"""
+
+import http.client
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import SplitResult, quote, urlencode, urlsplit
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import (
+    ConfigurationError,
+    RepertoryError,
+    StoreError,
+    UnknownItemError,
+    UsageError,
+)
+from repertory.index.vectors import Filter
+from repertory.search.answer import Answer, Query
+from repertory.search.render import answer_of
+from repertory.server_state import Jobs, Rebuild, Stats
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.document import Entry
+
+CONNECTING = 5.0  # seconds
+ANSWERING = 60.0  # seconds; the first search may wait for a model
+LARGEST_ANSWER = 100_000_000  # bytes
+PAGE = 5_000  # items of a list that are asked for at once
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class _Listed(msgspec.Struct):
+    id: str
+    kind: Kind
+    name: str
+    source: str
+    server: str
+    description: str
+    path: str
+    tags: tuple[str, ...]
+
+
+class _Page(msgspec.Struct):
+    items: list[_Listed]
+    total: int
+
+
+class _Retried(msgspec.Struct):
+    retried: int
+
+
+class _Problem(msgspec.Struct):
+    title: str
+    detail: str
+
+
+class Client:
+    """Asks a server. Threads may share it; nothing is kept open between two calls.
+
+    Every method raises ``StoreError`` when the server cannot be reached or cannot answer now, and
+    ``UsageError`` when it wants a key, or another one.
+
+    Attributes:
+        url: Where the server is.
+    """
+
+    def __init__(self, url: str, api_key: str | None = None) -> None:
+        """Use a server; nothing is sent to it yet.
+
+        Args:
+            url: ``http://host:port`` or ``https://host``, with a path where it is behind one.
+            api_key: The key to it, where it asks for one.
+
+        Raises:
+            ConfigurationError: The URL is none, or the key cannot be one.
+        """
+        self._place = _split(url)
+        self.url = self._place.geturl()
+        self._headers = {"Accept": "application/json"}
+        if api_key:
+            if not (api_key.isascii() and api_key.isprintable()):
+                raise ConfigurationError(
+                    "The key in server.api_key cannot be one; give it as it was printed."
+                )
+            self._headers["Authorization"] = f"Bearer {api_key}"
+
+    def search(self, query: Query) -> Answer:
+        """Search; see ``SearchEngine.search``."""
+        fields: dict[str, Any] = {
+            "q": query.text,
+            "limit": query.limit,
+            "threshold": query.threshold,
+            "alpha": query.alpha,
+        }
+        data = self._ask("GET", "/search", {**fields, **_filters(query.where)}, dict[str, Any])
+        try:
+            return answer_of(data)
+        except msgspec.ValidationError as error:
+            raise self._unreadable(error) from error
+
+    def entries(self, where: Filter | None = None) -> "list[Entry]":
+        """What is indexed, by id, as far as a filter lets it through. Hashes are not told."""
+        from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
+        from repertory.index.keywords.document import Entry  # noqa: PLC0415 - likewise
+
+        found: list[_Listed] = []
+        while True:
+            place = {"offset": len(found), "limit": PAGE, **_filters(where or Filter())}
+            page = self._ask("GET", "/items", place, _Page)
+            found += page.items
+            if not page.items or len(found) >= page.total:
+                break
+        return [
+            Entry(hash="", compact=compact_name(one.name), **msgspec.structs.asdict(one))
+            for one in found
+        ]
+
+    def item(self, item_id: str) -> Item:
+        """One indexed item, whole.
+
+        Raises:
+            UnknownItemError: There is none of that id.
+        """
+        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Item)
+
+    def stats(self) -> Stats:
+        """What is indexed, how fresh it is, what is being done and what is wrong."""
+        return self._ask("GET", "/stats", {}, Stats)
+
+    def rebuild(self) -> Rebuild:
+        """Have the index built anew beside the one in force; ``stats`` tells how far that is."""
+        return self._ask("POST", "/rebuild", {}, Rebuild)
+
+    def jobs(self) -> Jobs:
+        """Which jobs wait, are being done, and were given up."""
+        return self._ask("GET", "/queue", {}, Jobs)
+
+    def retry(self, ids: Sequence[str] | None = None) -> int:
+        """Put jobs that were given up back on the queue, all of them if no ids are given.
+
+        Returns:
+            How many.
+        """
+        return self._ask("POST", "/queue/retry", {}, _Retried, body={"ids": ids}).retried
+
+    def is_alive(self, patience: float) -> bool:
+        """Whether a server answers within so many seconds."""
+        try:
+            return self._send("GET", "/healthz", None, patience)[0] == http.HTTPStatus.OK
+        except StoreError:
+            return False
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, Any],
+        kind: type[T],
+        body: object = None,
+    ) -> T:
+        """Send a request and read the answer."""
+        query = urlencode(parameters, doseq=True, errors="replace")
+        began = time.monotonic()
+        status, data = self._send(method, f"{path}?{query}" if query else path, body, ANSWERING)
+        milliseconds = round((time.monotonic() - began) * 1_000, 1)
+        _log.debug(
+            "server_asked",
+            extra={"server": self.url, "path": path, "status": status, "ms": milliseconds},
+        )
+        if not 200 <= status < 300:
+            raise self._refusal(status, data)
+        try:
+            return msgspec.json.decode(data, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise self._unreadable(error) from error
+
+    def _send(self, method: str, target: str, body: object, patience: float) -> tuple[int, bytes]:
+        """Send a request; return the status and what came with it."""
+        place = self._place
+        secure = place.scheme == "https"
+        kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        connection = kind(place.hostname or "", place.port, timeout=min(CONNECTING, patience))
+        headers = self._headers
+        sent = None
+        if body is not None:
+            sent = msgspec.json.encode(body)
+            headers = {**headers, "Content-Type": "application/json"}
+        try:
+            connection.connect()
+            connection.sock.settimeout(patience)
+            connection.request(method, place.path + target, sent, headers)
+            response = connection.getresponse()
+            data = response.read(LARGEST_ANSWER + 1)
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise StoreError(
+                f"The server at {self.url} cannot be reached ({reason}); start it, or see that "
+                "its address is right."
+            ) from error
+        finally:
+            connection.close()
+        if len(data) > LARGEST_ANSWER:
+            raise StoreError(f"The server at {self.url} answers with more than can be read.")
+        return response.status, data
+
+    def _refusal(self, status: int, data: bytes) -> RepertoryError:
+        """The error that a problem stands for."""
+        try:
+            detail = msgspec.json.decode(data, type=_Problem).detail
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return StoreError(
+                f"What answers at {self.url} is no Repertory server (status {status}); see that "
+                "its address is right."
+            )
+        if status in (401, 403):
+            return UsageError(
+                f"The server at {self.url} refuses this: {detail} A key is given as "
+                "REPERTORY_SERVER_API_KEY."
+            )
+        if status == http.HTTPStatus.NOT_FOUND:
+            return UnknownItemError(detail)
+        if status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
+            return StoreError(f"The server at {self.url} cannot answer now: {detail}")
+        return UsageError(detail)
+
+    def _unreadable(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"The answer of {self.url} cannot be read: {error}; run the same release here and "
+            "there."
+        )
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        usable = (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and parts.port != 0
+            and not (parts.username or parts.password or parts.query or parts.fragment)
+        )
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            "The URL of the server must look like http://localhost:7700; a key to it is given as "
+            "REPERTORY_SERVER_API_KEY."
+        )
+    return parts
+
+
+def _filters(where: Filter) -> dict[str, Iterable[str]]:
+    return {
+        "kind": where.kinds,
+        "source": where.sources,
+        "server": where.servers,
+        "tag": where.tags,
+    }

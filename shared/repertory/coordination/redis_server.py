@@ -1,0 +1,104 @@
+"""The connection to a Redis server, and what its failures mean.
+
+Import this module only when a Redis is configured.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from urllib.parse import SplitResult, urlsplit
+
+import redis
+from redis import exceptions
+from redis.backoff import NoBackoff
+from redis.commands.core import Script
+from redis.retry import Retry
+
+from repertory.errors import ConfigurationError, StoreError
+
+CONNECTING = 2.0  # seconds to connect
+ANSWERING = 5.0  # seconds to answer, or to take the next piece of what is sent
+
+
+class RedisServer:
+    """One server and one of its databases. Threads may share it; it connects again by itself.
+
+    Attributes:
+        client: Gives and takes bytes. Use it within ``translated``.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Use a server; nothing is sent to it yet.
+
+        Args:
+            url: ``redis://host:6379/0``, or ``rediss:`` for TLS; a user, a password and parameters
+                in it are not shown in messages.
+
+        Raises:
+            ConfigurationError: The URL is none.
+        """
+        parts = _split(url)
+        self._shown = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+        # A connection that died since it was last used is made once more. A server that is away is
+        # not waited for here: callers go on without it.
+        retry = Retry(NoBackoff(), retries=1, supported_errors=(exceptions.ConnectionError,))
+        try:
+            pool = redis.ConnectionPool.from_url(
+                url, socket_connect_timeout=CONNECTING, socket_timeout=ANSWERING, retry=retry
+            )
+            pool.make_connection()  # nothing is sent: it refuses parameters that it does not know
+        except (ValueError, TypeError, exceptions.RedisError) as exc:
+            raise ConfigurationError(
+                f"A parameter in the URL of the Redis at {self._shown} cannot be."
+            ) from exc
+        self.client = redis.Redis.from_pool(pool)  # which closes it when nobody uses it any more
+
+    def script(self, lua: str) -> Script:
+        """A script that the server runs in one step. Call it within ``translated``."""
+        return self.client.register_script(lua)
+
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn what the client raises into ``StoreError``."""
+        try:
+            yield
+        except (exceptions.AuthenticationError, exceptions.NoPermissionError) as exc:
+            raise self._error("refused us: check the user and the password in its URL") from exc
+        except exceptions.BusyLoadingError as exc:
+            raise self._error("is starting: wait until it has read its data") from exc
+        except (exceptions.ConnectionError, exceptions.TimeoutError) as exc:
+            raise self._error(
+                f"cannot be reached ({_sentence(exc)}): start it, or check the URL"
+            ) from exc
+        except exceptions.RedisError as exc:
+            if "maxmemory" in str(exc):  # a script's has no type of its own
+                raise self._error("is full: give it more memory") from exc
+            raise self._error(f"failed: {_sentence(exc)}") from exc
+
+    def _error(self, what: str) -> StoreError:
+        return StoreError(f"The Redis at {self._shown} {what}.")
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = (
+            parts.scheme in ("redis", "rediss")
+            and parts.hostname
+            and parts.port != 0
+            and re.fullmatch(r"(/\d*)?", parts.path)
+            # Half a password is here when a / ? or # of it was not escaped.
+            and "@" not in parts.query + parts.fragment
+        )
+    except ValueError:  # half an IPv6 address, or a port that is no number
+        usable = False
+    if not usable:
+        raise ConfigurationError(
+            "The URL of the Redis must look like redis://:password@localhost:6379/0, with special "
+            "characters of the password written as %2F."
+        )
+    return parts
+
+
+def _sentence(exc: Exception) -> str:
+    return " ".join(str(exc).split())[:300].rstrip(".")

@@ -1,0 +1,48 @@
+"""An engine that is loaded on a thread of its own, and again after a while if that failed."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from repertory.embedding.engine import EmbeddingEngine
+
+RETRY_AFTER = 5.0  # seconds
+
+
+class LazyEngine:
+    """The promise of an engine. Safe to call from several threads.
+
+    Args:
+        load: Loads it, or raises ModelError.
+        clock: A clock in seconds.
+    """
+
+    def __init__(
+        self, load: Callable[[], EmbeddingEngine], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._load = load
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._loaded: Future[EmbeddingEngine] | None = None
+        self._again_at = 0.0
+
+    def begin(self) -> "Future[EmbeddingEngine]":
+        """Begin to load, unless that was done already, or failed only just now."""
+        with self._lock:
+            loaded = self._loaded
+            failed = loaded is not None and loaded.done() and loaded.exception() is not None
+            if loaded is None or (failed and self._clock() >= self._again_at):
+                pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
+                self._loaded = loaded = pool.submit(self._load)
+                self._again_at = self._clock() + RETRY_AFTER
+                pool.shutdown(wait=False)
+            return loaded
+
+    def get(self) -> EmbeddingEngine:
+        """The engine, waiting for it if it is still loading.
+
+        Raises:
+            ModelError: It cannot be loaded now.
+        """
+        return self.begin().result()

@@ -1,0 +1,133 @@
+"""A shard of Qdrant's own engine: made, opened and closed, and what its failures mean.
+
+What the engine does that callers must not meet: it holds Python's lock while it works, so writes
+are small; on a full disk it dies of a bus error, so room is asked for before it opens or writes; it
+panics on some broken files.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import qdrant_edge as engine
+
+from repertory.errors import RepertoryError, StoreCorruptError, StoreError
+from repertory.index import layout
+from repertory.index.lock import StoreLock
+
+# What points are filtered by, all of it in one field, as ``kind:tool`` or ``tags:git``: each index
+# adds 7 ms to opening a collection, which every search from a shell waits for.
+FACETS = "facets"
+
+# Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
+ROOM = 128 * 2**20
+
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")
+_ENVIRONMENT = {  # what is wrong with the machine, and not with the store
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+}
+
+
+class OpenShard:
+    """A shard that is open in this process.
+
+    Attributes:
+        path: Where it is.
+        engine: The shard itself.
+        users: Who uses it; the last one closes it.
+    """
+
+    def __init__(self, path: Path, lock: StoreLock) -> None:
+        """Open the shard at a path whose lock is held; closing lets go of it."""
+        self.path = path
+        self.users: set[object] = set()
+        self._lock = lock
+        with translated(path):
+            require_room(path)
+            self.engine = engine.EdgeShard.load(str(path))
+
+    def flush(self) -> None:
+        """Make everything written so far safe against power loss."""
+        with translated(self.path):
+            self.engine.flush()
+
+    def close(self) -> None:
+        """Flush and let go."""
+        try:
+            with translated(self.path):
+                self.engine.close()
+        finally:
+            self._lock.release()
+
+
+def make_shard(path: Path, dimension: int) -> None:
+    """Make an empty shard in an empty directory."""
+    shard = engine.EdgeShard.create(
+        str(path),
+        engine.EdgeConfig(
+            vectors=engine.EdgeVectorParams(size=dimension, distance=engine.Distance.Cosine),
+            hnsw_config=engine.HnswIndexConfig(
+                m=layout.GRAPH_M,
+                ef_construct=layout.GRAPH_EF_CONSTRUCT,
+                full_scan_threshold=layout.GRAPH_FROM,
+            ),
+            optimizers=engine.EdgeOptimizersConfig(indexing_threshold=layout.GRAPH_FROM),
+            wal_enabled=True,
+        ),
+    )
+    shard.update(
+        engine.UpdateOperation.create_field_index(FACETS, engine.PayloadSchemaType.Keyword)
+    )
+    shard.close()
+
+
+def require_room(directory: Path, room: int = ROOM) -> None:
+    """Refuse to write on a disk that is all but full."""
+    if shutil.disk_usage(directory).free < room:
+        raise StoreError(
+            f"The disk of {directory} has less than {room >> 20} MB free: "
+            "make room, or choose another data directory."
+        )
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn what the engine raises into our own errors.
+
+    The engine raises plain ``Exception`` with a text, and its panics come as a class that derives
+    from ``BaseException`` and cannot be imported: hence the wide net, and what is let through.
+    """
+    try:
+        yield
+    except RepertoryError:
+        raise
+    except OSError as exc:
+        raise StoreError(f"{path} cannot be used: {exc.strerror}.") from exc
+    except BaseException as exc:
+        if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
+            raise
+        raise _ours(exc, path) from exc
+
+
+def _ours(exc: BaseException, path: Path) -> StoreError:
+    text = str(exc)
+    if "Shard is not initialized" in text:
+        return StoreError(f"The collection {path.name} has been closed: open it again.")
+    if "Vector dimension error" in text:
+        return StoreError(f"{path} holds vectors of another length ({text}): rebuild the index.")
+    known = [int(number) for number in _OS_ERROR.findall(text)]
+    if known and known[-1] in _ENVIRONMENT:
+        return StoreError(f"{path} cannot be used: {os.strerror(known[-1])}.")
+    return StoreCorruptError(f"{path} cannot be read ({text[:300]}): rebuild the index.")

@@ -1,0 +1,116 @@
+"""The vector cache on a Qdrant server, which a team's workers share.
+
+Import this module only when a server is configured: ``qdrant_client`` takes most of a second.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID
+
+import numpy as np
+from qdrant_client import QdrantClient, models
+
+from repertory.embedding.models import Model
+from repertory.errors import StoreError
+from repertory.index import layout
+from repertory.index.cache import Vector
+from repertory.index.qdrant_connection import QUERY_TIMEOUT, QdrantServer
+
+
+class QdrantVectorCache:
+    """The vectors of one model, in a collection of their own that nothing searches.
+
+    A point's id is the first half of its key. The whole key stands beside it, so that a point of
+    another key is not taken for this one's.
+    """
+
+    def __init__(self, url: str, api_key: str | None, model: Model) -> None:
+        """Use a server; nothing is sent to it yet. The collection is made on first use.
+
+        Args:
+            url: ``http://host:6333``.
+            api_key: The server's key, if it wants one.
+            model: Whose vectors they are.
+
+        Raises:
+            StoreError: The URL is none.
+        """
+        self._server = QdrantServer(url, api_key)
+        # No index is called like this: theirs have a hash where this says "vectors".
+        self._name = layout.checked_name(f"repertory_vectors_{model.slug}")
+        self._dimension = model.dimension
+        self._made = False
+        self._closed = False
+
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
+        """The vectors of those keys that are there; repeated keys are allowed."""
+        wanted = {_point_id(key): key for key in keys}
+        ids = list(wanted)
+        found = {}
+        for start in range(0, len(ids), layout.CHUNK):
+            with self._use() as client:
+                points = client.retrieve(
+                    self._name,
+                    ids[start : start + layout.CHUNK],
+                    with_payload=True,
+                    with_vectors=True,
+                    timeout=QUERY_TIMEOUT,
+                )
+            for point in points:
+                key, vector = wanted[str(point.id)], np.asarray(point.vector, np.float32)
+                if point.payload == _payload(key) and vector.shape == (self._dimension,):
+                    found[key] = vector
+        return found
+
+    def put(self, vectors: Mapping[bytes, Vector]) -> None:
+        """Keep vectors; one that is there already is replaced."""
+        points = [
+            models.PointStruct(
+                id=_point_id(key), vector=layout.numbers(vector), payload=_payload(key)
+            )
+            for key, vector in vectors.items()
+        ]
+        for start in range(0, len(points), layout.CHUNK):
+            with self._use() as client:
+                client.upsert(self._name, points[start : start + layout.CHUNK], wait=True)
+
+    def count(self) -> int:
+        """The number of vectors."""
+        with self._use() as client:
+            return client.count(self._name, exact=True).count
+
+    def close(self) -> None:
+        """Let go. Closing twice is allowed."""
+        self._closed = True
+        self._server.close()
+
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[QdrantClient]:
+        if self._closed:
+            raise StoreError(f"The vector cache {self._name} has been closed.")
+        if not self._made:
+            self._server.make(
+                self._name,
+                models.VectorParams(
+                    size=self._dimension,
+                    distance=models.Distance.DOT,  # cosine would scale what is stored
+                    on_disk=True,
+                ),
+                models.HnswConfigDiff(m=0),  # no graph
+            )
+            self._made = True
+        try:
+            missing = f"The vector cache {self._name} was deleted: try again, and it is made anew."
+            with self._server.translated(missing=missing):
+                yield self._server.client
+        except StoreError:
+            self._made = False
+            raise
+
+
+def _point_id(key: bytes) -> str:
+    return str(UUID(bytes=key[:16]))
+
+
+def _payload(key: bytes) -> dict[str, str]:
+    return {"key": key.hex()}

@@ -1,0 +1,51 @@
+"""The log of a service, on stderr, each line a static event and its fields; JSON for programs."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+from repertory.sources.reading.text import clean, one_line
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
+
+
+def begin() -> None:
+    """Log to stderr: what Repertory tells, and the warnings of everything else."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(Lines() if sys.stderr.isatty() else JsonLines())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    for package in ("repertory", "repertory_query", "repertory_watch", "repertory_worker"):
+        logger = logging.getLogger(package)
+        logger.setLevel(logger.level or logging.INFO)  # more may have been asked for
+    logging.captureWarnings(True)
+
+
+class JsonLines(logging.Formatter):
+    """``{"at": …, "level": …, "process": …, "logger": …, "event": …, FIELD: …}``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever the fields hold."""
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "process": record.process,
+            "logger": record.name,
+            "event": record.getMessage(),
+            **{name: value for name, value in vars(record).items() if name not in _OWN},
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=repr)
+
+
+class Lines(logging.Formatter):
+    """``level logger event field=value …``, with nothing in it that can steer a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and where an error happened below it."""
+        fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _OWN]
+        head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
+        line = one_line(" ".join([head, *fields]))
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        return f"{line}\n{clean(trace)}" if trace else line

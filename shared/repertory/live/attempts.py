@@ -1,0 +1,128 @@
+"""What becomes of a job that fails: its neighbours go on, itself is tried again, then put aside."""
+
+import contextlib
+import logging
+import time
+from collections.abc import Sequence
+
+from repertory.coordination.failures import Failure, Failures
+from repertory.errors import RepertoryError, StoreError
+from repertory.live.job import Job, JobQueue, Lane, job_of
+from repertory.live.writer import Writer
+
+MOST_ATTEMPTS = 3
+
+_log = logging.getLogger(__name__)
+
+
+def attempt(
+    jobs: Sequence[Job], lane: Lane, *, writer: Writer, failures: Failures, queue: JobQueue
+) -> None:
+    """Do jobs together. If that fails, do each alone, and each item of one that fails alone.
+
+    An item that fails alone is tried again with back-off, and after ``MOST_ATTEMPTS`` is put on
+    the list of failures. So is one whose job ended its worker as often.
+
+    Raises:
+        StoreError: A store is away. That is no job's fault: do the same jobs again later.
+    """
+    alive = []
+    for job in jobs:
+        tried = failures.attempt(job.id)
+        if tried > MOST_ATTEMPTS:
+            _put_aside(job, tried - 1, "its worker ended each time", lane, failures, queue)
+        else:
+            alive.append(job)
+    if not alive:
+        return
+    try:
+        _attempt(alive, lane, writer, failures, queue)
+    except StoreError:
+        with contextlib.suppress(StoreError):
+            failures.remove([job.id for job in alive])  # this attempt does not count
+        raise
+
+
+def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
+    """Put failed jobs back on the queue, all of them if no ids are given.
+
+    Returns:
+        How many. One that cannot be read stays on the list.
+
+    Raises:
+        StoreError: The list or the queue cannot be reached.
+    """
+    chosen = [one for one in failures.list() if ids is None or one.id in ids]
+    count = 0
+    for failure in chosen:
+        try:
+            job = job_of(failure.job)
+        except RepertoryError:
+            continue
+        queue.submit(job, Lane.SAVES)
+        failures.remove([failure.id, _failed(failure.id)])
+        count += 1
+    return count
+
+
+def _attempt(
+    jobs: Sequence[Job], lane: Lane, writer: Writer, failures: Failures, queue: JobQueue
+) -> None:
+    try:
+        writer.write(jobs)
+    except StoreError:
+        raise
+    # A boundary: whatever an item makes the engine raise, the other items go on.
+    except Exception as error:
+        pieces = jobs if len(jobs) > 1 else jobs[0].split()
+        if len(pieces) > 1:
+            for piece in pieces:
+                _attempt([piece], lane, writer, failures, queue)
+            return
+        _fail(jobs[0], error, lane, failures, queue)
+
+
+def _fail(job: Job, error: Exception, lane: Lane, failures: Failures, queue: JobQueue) -> None:
+    """Try the job of one item again later, or give it up."""
+    tried = failures.attempt(_failed(job.id))
+    extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
+    if tried < MOST_ATTEMPTS:
+        _log.warning("job_failed", extra=extra)
+        queue.submit(job, lane, delay=2.0**tried)
+    else:
+        _log.error("job_given_up", extra=extra)
+        failures.add(_failure(job, tried, str(error)))
+
+
+def _failed(job: str) -> str:
+    """Under which name failing is counted, apart from being begun."""
+    return f"{job}:failed"
+
+
+def _put_aside(
+    job: Job, tried: int, error: str, lane: Lane, failures: Failures, queue: JobQueue
+) -> None:
+    pieces = job.split()
+    if len(pieces) > 1:  # most of its items are innocent
+        for piece in pieces:
+            queue.submit(piece, lane)
+        return
+    _log.error("job_given_up", extra={"job": job.id, "items": _items(job), "error": error})
+    failures.add(_failure(job, tried, error))
+
+
+def _failure(job: Job, tried: int, error: str) -> Failure:
+    return Failure(
+        id=job.id,
+        collection=job.collection,
+        items={item.id: item.metadata_hash() for item in job.items}
+        | dict.fromkeys(job.removed, ""),
+        error=error,
+        at=time.time(),
+        attempts=tried,
+        job=job.plain(),
+    )
+
+
+def _items(job: Job) -> list[str]:
+    return [item.id for item in job.items] or list(job.removed)

@@ -1,0 +1,50 @@
+"""What is indexed, in a list and one by one, out of a search engine."""
+
+import re
+
+import msgspec
+import numpy as np
+
+from repertory.catalogue.item import Item, item_key
+from repertory.errors import StoreError, UnknownItemError
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Filter
+from repertory.search.engine import SearchEngine
+
+MOST_SUGGESTED = 3
+
+
+def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
+    """What is indexed, by id, as far as a filter lets it through.
+
+    Raises:
+        StoreError: The items cannot be read now.
+    """
+    index = engine.keywords
+    if index is None:
+        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
+    rows = np.arange(len(index))
+    found = (index.entries[row] for row in rows[index.allowed(rows, where)])
+    return sorted(found, key=lambda entry: entry.id)
+
+
+def item(engine: SearchEngine, item_id: str) -> Item:
+    """One indexed item, whole.
+
+    Raises:
+        UnknownItemError: There is none of that id.
+        StoreError: The store cannot be read now.
+    """
+    if engine.collection is None:
+        raise StoreError("The item cannot be read now: " + " ".join(engine.degraded))
+    records = engine.collection.records([item_key(item_id)])
+    if item_id in records:
+        return msgspec.convert(records[item_id], Item)
+    index = engine.keywords or KeywordIndex.empty()
+    name = re.split(r"__|/", item_id)[-1]
+    rows = index.names.close(item_id) or index.names.close(name)
+    best = sorted(rows, key=lambda row: -rows[row])[:MOST_SUGGESTED]
+    close = " or ".join(index.entries[row].id for row in best)
+    hint = f"; did you mean {close}?" if close else "."
+    raise UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")

@@ -1,0 +1,22 @@
+"""What tests of several folders share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.qdrant import qdrant_url  # noqa: F401  # a fixture
+from tests.support.redis_server import RedisProcess
+
+
+@pytest.fixture(scope="session")
+def redis_process() -> Iterator[RedisProcess]:
+    """One Redis for all tests that leave it running."""
+    with RedisProcess() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_server(redis_process: RedisProcess) -> RedisProcess:
+    """A Redis that runs and is empty."""
+    redis_process.flush()
+    return redis_process

@@ -1,0 +1,75 @@
+"""What every place for keyword snapshots does: run on files and on a real Redis."""
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from repertory.coordination.redis_server import RedisServer
+from repertory.index.keywords.redis_snapshots import PIECE, RedisSnapshots
+from repertory.index.keywords.snapshot import FileSnapshots, SnapshotStore
+
+NAME = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g1"
+OTHER = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g10"
+
+
+@pytest.fixture(params=["files", "redis"])
+def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
+    """Each adapter in turn, empty."""
+    if request.param == "files":
+        return FileSnapshots(tmp_path / "data" / "keywords")
+    return RedisSnapshots(RedisServer(request.getfixturevalue("redis_server").url))
+
+
+def test_what_was_saved_is_loaded(snapshots: SnapshotStore) -> None:
+    """Each collection has the snapshot that was saved last, byte by byte, or none."""
+    assert snapshots.load(NAME) is None
+    snapshots.save(NAME, b"\0\xff\r\nsome")
+    snapshots.save(OTHER, b"other")
+    assert snapshots.load(NAME) == b"\0\xff\r\nsome"
+    snapshots.save(NAME, b"x")
+    assert snapshots.load(NAME) == b"x"
+    assert snapshots.load(OTHER) == b"other"
+
+
+def test_what_was_dropped_is_gone(snapshots: SnapshotStore) -> None:
+    """Dropping takes one snapshot, and may be repeated."""
+    snapshots.save(NAME, b"some")
+    snapshots.save(OTHER, b"other")
+    for _ in range(2):
+        snapshots.drop(NAME)
+        assert snapshots.load(NAME) is None
+    assert snapshots.load(OTHER) == b"other"
+
+
+@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 10 * PIECE + 17])
+def test_large_snapshots_come_back(snapshots: SnapshotStore, size: int) -> None:
+    """Tens of megabytes come back byte by byte, and leave nothing when less takes their place."""
+    data = random.Random(size).randbytes(size)
+    snapshots.save(NAME, data)
+    assert snapshots.load(NAME) == data
+    snapshots.save(NAME, data[:10])
+    assert snapshots.load(NAME) == data[:10]
+
+
+def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
+    """Whoever reads while several write gets one of what was written, whole."""
+    written = [bytes([number]) * (PIECE + number) for number in range(3)]
+    snapshots.save(NAME, written[0])
+    failed: list[Exception] = []
+
+    def write(data: bytes) -> None:
+        try:
+            for _ in range(3):
+                snapshots.save(NAME, data)
+        except Exception as error:
+            failed.append(error)
+
+    writers = [threading.Thread(target=write, args=(data,)) for data in written]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert snapshots.load(NAME) in written
+    assert not failed
+    assert snapshots.load(NAME) in written

@@ -1,0 +1,280 @@
+"""Celery workers as a team has them: real processes, a real Redis, and a Qdrant over HTTP."""
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from repertory.catalogue.item import Item, Kind
+from repertory.coordination.failures import Failure
+from repertory.errors import ConfigurationError
+from repertory.index.cache import vector_key
+from repertory.live.attempts import MOST_ATTEMPTS, retry
+from repertory.live.celery_queue import CeleryQueue
+from repertory.live.job import Job, Lane
+from repertory.pipeline.collections import next_alias
+from repertory.serving import Parts
+from repertory.settings import load
+from repertory_worker.app import run
+from tests.support.model_folders import write_model
+from tests.support.qdrant import QdrantProcess
+from tests.support.redis_server import RedisProcess
+from tests.support.worker import PATIENCE, WorkerProcess
+
+POISON = "poison"  # the model of these tests breaks on this word
+SHORT = 1.0  # seconds of visibility, for tests that wait until it has passed
+
+_numbers = itertools.count(1)
+
+
+class Team:
+    """A Redis, a Qdrant, a collection to write to, and workers that a test starts.
+
+    Attributes:
+        collection: A new one for each test.
+    """
+
+    def __init__(self, folder: Path, redis_process: RedisProcess, qdrant: QdrantProcess) -> None:
+        self._folder = folder
+        self.redis = redis_process
+        self.qdrant = qdrant
+        model = write_model(folder / "encoder")
+        tokenizer = json.loads((model / "tokenizer.json").read_text("utf-8"))
+        tokenizer["model"]["vocab"][POISON] = 10_000  # its table of vectors ends before
+        (model / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
+        self._environment = {
+            "REPERTORY_DATA_DIR": str(folder / "data"),
+            "REPERTORY_REDIS_URL": redis_process.url,
+            "REPERTORY_QDRANT_URL": qdrant.url,
+            "REPERTORY_SEARCH_MODEL": str(model),
+        }
+        self.parts = Parts(load({}, folder, self._environment), folder)
+        self.queue = CeleryQueue(redis_process.url)
+        self.writer = self.parts.writer()
+        self.collection = ""
+
+    def begin(self) -> None:
+        """Start a test: nothing waits, and there is a new collection."""
+        self.redis.flush()
+        configuration = f"{next(_numbers):016x}"
+        self.writer.begin(configuration)
+        self.collection = self.parts.store.alias(next_alias(configuration)) or ""
+
+    def worker(self, visibility: float = 1_800) -> WorkerProcess:
+        """A worker, not yet started."""
+        folder = self._folder / f"worker-{next(_numbers)}"
+        return WorkerProcess(folder, self._environment, visibility=visibility)
+
+    def submit(self, *names: str, lane: Lane = Lane.SAVES) -> Job:
+        """Submit one job that writes items of these names, and return it."""
+        number = next(_numbers)
+        items = tuple(
+            Item(id=f"s/{name}", kind=Kind.SKILL, name=name, source="s", description=f"Of {name}.")
+            for name in names
+        )
+        job = Job(id=f"job-{number}", collection=self.collection, revision=number, items=items)
+        self.queue.submit(job, lane)
+        return job
+
+    def indexed(self) -> set[str]:
+        """The names of the items in the collection."""
+        with self.parts.store.open(self.collection) as collection:
+            return {state.item.removeprefix("s/") for state in collection.states()}
+
+    def wait_until_indexed(self, *names: str) -> None:
+        """Wait until there are items of these names."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.indexed().issuperset(names):
+            assert time.monotonic() < deadline, f"{names} are not indexed"
+            time.sleep(0.05)
+
+    def wait_for_failures(self) -> list[Failure]:
+        """Wait until a job was given up."""
+        deadline = time.monotonic() + PATIENCE
+        while not (failures := self.parts.adapters.failures.list()):
+            assert time.monotonic() < deadline, "no job was given up"
+            time.sleep(0.05)
+        return list(failures)
+
+    def taken(self) -> int:
+        """How many messages workers have taken and not acknowledged."""
+        with redis.Redis.from_url(self.redis.url) as client:
+            return int(client.hlen("repertory:unacked"))
+
+
+@pytest.fixture(scope="module")
+def _team(tmp_path_factory: pytest.TempPathFactory, redis_process: RedisProcess) -> Iterator[Team]:
+    with QdrantProcess() as qdrant:
+        yield Team(tmp_path_factory.mktemp("team"), redis_process, qdrant)
+
+
+@pytest.fixture
+def team(_team: Team) -> Team:
+    """A team whose queues are empty."""
+    _team.begin()
+    return _team
+
+
+def test_a_job_is_done_and_announced(team: Team) -> None:
+    """A worker writes items, announces them, says who it is, and ends when it is asked to."""
+    deltas = team.parts.adapters.deltas
+    before = deltas.position(team.collection)
+    with team.worker() as worker:
+        job = team.submit("a", "b")
+        worker.wait_for("jobs_done")
+        told = deltas.since(team.collection, before)
+        assert told.hashes == {item.id: item.metadata_hash() for item in job.items}
+        assert not told.gap
+        assert team.indexed() == {"a", "b"}
+        assert worker.terminate() == 0
+    ((who, said),) = team.parts.adapters.status.said().items()
+    assert who.startswith("worker:")
+    assert said["device"] == "cpu"
+    assert said["model"].startswith("encoder")
+    assert said["queues"] == ["saves", "upkeep", "builds"]
+    assert team.taken() == 0
+
+
+def test_saves_go_before_builds_and_jobs_that_wait_together_are_embedded_together(
+    team: Team,
+) -> None:
+    """Ten saves are one batch of texts, though builds were waiting before they came."""
+    for number in range(2):
+        team.submit(*(f"build-{number}-{item}" for item in range(32)), lane=Lane.BUILDS)
+    saved = [f"save-{number}" for number in range(10)]
+    for name in saved:
+        team.submit(name)
+    assert team.queue.waiting() == {"saves": 10, "builds": 2}
+    with team.worker() as worker:
+        done = worker.wait_for("jobs_done", 3)
+        assert [(one["lane"], one["jobs"]) for one in done] == [
+            ("saves", 10),
+            ("builds", 1),
+            ("builds", 1),
+        ]
+        assert [one["texts"] for one in worker.events("texts_embedded")] == [10, 32, 32]
+        worker.terminate()
+    assert team.indexed() >= set(saved)
+    assert team.queue.waiting() == {"saves": 0, "builds": 0}
+    assert team.taken() == 0
+
+
+def test_a_process_killed_in_the_middle_of_a_job_is_followed_by_another(team: Team) -> None:
+    """The message goes back to the queue as soon as the worker misses its process."""
+    with team.worker() as worker:
+        team.qdrant.kill()
+        team.submit("a")
+        worker.wait_for("store_away")
+        worker.kill_child()
+        team.qdrant.restart()
+        worker.wait_for("jobs_done")
+    assert team.indexed() == {"a"}
+
+
+def test_what_a_killed_worker_had_taken_is_done_by_the_next(team: Team) -> None:
+    """Also the jobs that it had gathered; they come back when the visibility timeout has passed."""
+    names = ["a", "b", "c"]
+    for name in names:
+        team.submit(name)
+    team.qdrant.kill()
+    with team.worker(SHORT) as worker:
+        worker.wait_for("store_away")
+        assert team.queue.waiting()["saves"] == 0
+        assert team.taken() == len(names)
+        worker.kill()
+    team.qdrant.restart()
+    assert team.indexed() == set()
+    time.sleep(SHORT)
+    with team.worker(SHORT):
+        team.wait_until_indexed(*names)
+
+
+def test_a_store_that_stays_away_makes_no_job_fail(team: Team) -> None:
+    """The jobs go back to the queue as often as it takes, and are done when it is there again."""
+    with team.worker() as worker:
+        team.qdrant.kill()
+        team.submit("a")
+        worker.wait_for("task_given_back")
+        team.submit("b")
+        team.qdrant.restart()
+        team.wait_until_indexed("a", "b")
+    assert team.parts.adapters.failures.list() == []
+
+
+def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
+    """Its neighbours are indexed at once; it is tried again with back-off, then given up."""
+    failures = team.parts.adapters.failures
+    with team.worker() as worker:
+        team.submit("good", POISON, "fine")
+        team.wait_until_indexed("good", "fine")
+        (failure,) = team.wait_for_failures()
+        assert failure.items.keys() == {f"s/{POISON}"}
+        assert failure.attempts == MOST_ATTEMPTS
+        assert len(worker.events("job_failed")) == MOST_ATTEMPTS - 1
+
+        # Whatever was wrong with it is mended: its vector is there.
+        engine = team.writer.engine
+        item = Item(id="", kind=Kind.SKILL, name=POISON, source="s", description=f"Of {POISON}.")
+        (view,) = item.views()
+        (vector,) = engine.embed_texts(["w1"])
+        cache = team.parts.adapters.cache(engine.model)
+        cache.put({vector_key(engine.model, view.text): vector})
+        assert retry(failures, team.queue) == 1
+        team.wait_until_indexed(POISON)
+    assert failures.list() == []
+    assert team.indexed() == {"good", "fine", POISON}
+
+
+def test_a_job_that_cannot_be_read_is_put_aside(team: Team) -> None:
+    """One of another version is kept as it is, one that is no job at all is kept somehow."""
+    with team.worker():
+        app = team.queue._app  # no method of the queue sends what is no job
+        newer = Job(id="newer", collection=team.collection, revision=1, version=99)
+        for text in (json.dumps(newer.plain()), "no job"):
+            app.send_task("repertory.write", args=(text, "saves"), queue="repertory:saves")
+        team.submit("a")
+        team.wait_until_indexed("a")
+    first, second = sorted(team.parts.adapters.failures.list(), key=lambda one: one.id != "newer")
+    assert first.job == json.loads(json.dumps(newer.plain()))
+    assert "version 99" in first.error
+    assert second.job == {"unread": "no job"}
+    assert retry(team.parts.adapters.failures, team.queue) == 0
+
+
+def test_a_worker_survives_its_redis(team: Team) -> None:
+    """When Redis is back, though it forgot everything, the worker takes jobs again."""
+    with team.worker() as worker:
+        team.qdrant.kill()
+        team.submit("a")
+        worker.wait_for("store_away")  # in the middle of a job
+        team.redis.restart()
+        team.qdrant.restart()
+        team.submit("b")
+        team.wait_until_indexed("b")
+        assert worker.terminate() == 0
+
+
+@pytest.mark.parametrize(
+    ("environment", "lanes", "message"),
+    [
+        ({}, ["saves"], "REPERTORY_REDIS_URL"),
+        (
+            {
+                "REPERTORY_REDIS_URL": "redis://localhost",
+                "REPERTORY_QDRANT_URL": "http://localhost",
+            },
+            ["saves", "naps"],
+            "no queue naps",
+        ),
+    ],
+)
+def test_what_no_worker_can_run_with_is_refused(
+    environment: dict[str, str], lanes: list[str], message: str, tmp_path: Path
+) -> None:
+    """A worker without a server, or for a queue that there is not, says so and does not start."""
+    with pytest.raises(ConfigurationError, match=message):
+        run(load({}, tmp_path, environment), lanes=lanes)

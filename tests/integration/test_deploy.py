@@ -1,0 +1,355 @@
+"""What `docker compose up` starts: that the files under deploy/ fit each other and the code."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from repertory.index.qdrant_connection import OLDEST_SERVER
+from repertory.settings import SETTINGS
+from repertory_query.metrics import Metrics
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+OURS = ("watch", "worker", "worker-gpu", "query")
+PLACEHOLDER = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
+
+each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=list(SERVICES))
+each_of_ours = pytest.mark.parametrize("service", [SERVICES[name] for name in OURS], ids=OURS)
+
+
+def substituted(value: str) -> str:
+    """A value as it is when nothing is set."""
+    return PLACEHOLDER.sub(lambda match: match[2] or "", value)
+
+
+@pytest.mark.parametrize("profiles", [[], ["gpu"], ["monitoring"], ["gpu", "monitoring"]])
+def test_docker_accepts_the_compose_file(profiles: list[str]) -> None:
+    """Docker itself reads the file, with and without each profile."""
+    if (
+        not shutil.which("docker")
+        or subprocess.run(
+            ["docker", "compose", "version"], capture_output=True, check=False
+        ).returncode
+    ):
+        pytest.skip("There is no Docker client with compose here.")
+    asked = [word for profile in profiles for word in ("--profile", profile)]
+    # Without the .env of whoever runs the tests.
+    command = ["docker", "compose", "--env-file", os.devnull, *asked, "config", "--services"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    expected = {
+        name
+        for name, service in SERVICES.items()
+        if set(service.get("profiles", profiles)) <= set(profiles)
+    }
+    assert set(done.stdout.split()) == expected
+
+
+def test_the_parts_of_the_server_start_without_a_profile() -> None:
+    """What a team needs is started by default; the GPU and the monitoring are asked for."""
+    asked_for = {
+        name: service["profiles"] for name, service in SERVICES.items() if "profiles" in service
+    }
+    assert asked_for == {
+        "worker-gpu": ["gpu"],
+        "prometheus": ["monitoring"],
+        "grafana": ["monitoring"],
+    }
+    assert {"qdrant", "redis", "watch", "worker", "query"} <= set(SERVICES)
+
+
+@each_service
+def test_a_service_is_hardened(service: dict[str, Any]) -> None:
+    """None runs as root, gains rights, or writes to its image."""
+    user, _, _ = service["user"].partition(":")
+    assert int(user) > 0
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert "cap_add" not in service
+    assert "privileged" not in service
+
+
+@each_service
+def test_a_service_recovers_and_is_bounded(service: dict[str, Any]) -> None:
+    """Each is checked, restarted, and can take neither all memory nor all processes."""
+    assert service["restart"] == "unless-stopped"
+    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
+    limits = service["deploy"]["resources"]["limits"]
+    assert limits["memory"]
+    assert limits["pids"]
+    # Docker refuses to start a container that may use more processors than there are.
+    assert "cpus" not in limits
+
+
+@each_service
+def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
+    """A foreign image names an exact version."""
+    if "build" in service:
+        target = service["build"]["target"]
+        assert service["image"] == f"repertory-{target}"
+        assert re.search(rf"^FROM \w\S* AS {target}$", DOCKERFILE, re.MULTILINE)
+    else:
+        assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"])
+
+
+def test_the_qdrant_of_the_team_is_new_enough() -> None:
+    """It knows conditional writes."""
+    version = re.findall(r"\d+", SERVICES["qdrant"]["image"])
+    assert (int(version[0]), int(version[1])) >= OLDEST_SERVER
+
+
+def test_only_the_query_service_is_published() -> None:
+    """Without a profile one port is open, and only to this machine."""
+    published = {
+        name: [substituted(port) for port in service["ports"]]
+        for name, service in SERVICES.items()
+        if "ports" in service and "profiles" not in service
+    }
+    assert published == {"query": ["127.0.0.1:7700:7700"]}
+    assert substituted(SERVICES["grafana"]["ports"][0]).startswith("127.0.0.1:")
+
+
+def test_only_our_services_reach_the_stores() -> None:
+    """Qdrant and Redis are on a network that leads nowhere else."""
+    assert COMPOSE["networks"]["stores"]["internal"] is True
+    assert SERVICES["qdrant"]["networks"] == SERVICES["redis"]["networks"] == ["stores"]
+    assert {name for name, one in SERVICES.items() if "stores" in one["networks"]} == {
+        "qdrant",
+        "redis",
+        *OURS,
+    }
+
+
+@each_service
+def test_what_is_mounted_from_the_host_is_read_only(service: dict[str, Any]) -> None:
+    """Named volumes are written to; the folders of the host are not."""
+    for volume in service.get("volumes", []):
+        source, target, *mode = substituted(volume).split(":")
+        if source in COMPOSE["volumes"]:
+            assert not mode
+        else:
+            assert mode == ["ro"], target
+
+
+def test_the_catalogue_is_mounted_for_the_watch_service_alone() -> None:
+    """Workers are handed the text of what changed, so they need no files."""
+    mounted = {
+        name
+        for name, service in SERVICES.items()
+        if any(":/catalogue" in volume for volume in service.get("volumes", []))
+    }
+    assert mounted == {"watch"}
+
+
+@each_of_ours
+def test_every_variable_is_a_setting(service: dict[str, Any]) -> None:
+    """No variable is misspelt or was renamed."""
+    known = {setting.variable for setting in SETTINGS} | {
+        "REPERTORY_CONFIG",
+        "REPERTORY_MCP_CONFIG",
+    }
+    given = {name for name in service["environment"] if name.startswith("REPERTORY_")}
+    assert {"REPERTORY_QDRANT_URL", "REPERTORY_REDIS_URL", "REPERTORY_DATA_DIR"} <= given <= known
+
+
+@each_of_ours
+def test_ours_wait_for_the_stores(service: dict[str, Any]) -> None:
+    """They start when Qdrant and Redis answer."""
+    waits = {name: how["condition"] for name, how in service["depends_on"].items()}
+    assert waits == {"qdrant": "service_healthy", "redis": "service_healthy"}
+
+
+def test_the_example_of_settings_lists_what_can_be_set() -> None:
+    """The example has every variable that the compose file takes, with its default."""
+    text = (ROOT / "docker-compose.yml").read_text("utf-8")
+    taken = dict(PLACEHOLDER.findall(text))
+    passed = {
+        name
+        for service in SERVICES.values()
+        for name, value in service.get("environment", {}).items()
+        if value is None
+    }
+    example = dict(
+        re.findall(r"^#(\w+)=(.*)$", (DEPLOY / ".env.example").read_text("utf-8"), re.MULTILINE)
+    )
+    assert set(example) == set(taken) | passed
+    for name, default in taken.items():
+        if default:
+            assert example[name] == default, name
+
+
+def test_the_images_are_built_from_what_the_project_has() -> None:
+    """The extras, the base image and the files that the Dockerfile names are there."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert {"team", "torch"} <= set(extras)
+    default = re.search(r"^ARG PYTHON_IMAGE=(\S+)$", DOCKERFILE, re.MULTILINE)
+    assert default
+    for name in OURS:
+        assert substituted(SERVICES[name]["build"]["args"]["PYTHON_IMAGE"]) == default[1]
+    ignored = (ROOT / ".dockerignore").read_text("utf-8").split()
+    for line in re.findall(r"^COPY (?!--)(.*) \S+$", DOCKERFILE, re.MULTILINE):
+        for source in line.split():
+            assert (ROOT / source).exists(), source
+            assert f"!{source}" in ignored
+
+
+@pytest.mark.parametrize("command", sorted(set(re.findall(r'^CMD \["(\w+)"\]$', DOCKERFILE, re.M))))
+def test_an_image_runs_a_command_that_there_is(command: str) -> None:
+    """What a container is started with is a command of the command line."""
+    done = subprocess.run(
+        [sys.executable, "-m", "repertory_admin", command, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_only_the_gpu_image_carries_torch() -> None:
+    """The extra that all images have asks for no torch."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    assert not [one for one in extras["team"] if re.match(r"torch|sentence|repertory", one)]
+    assert re.findall(r"\[\$\{EXTRAS\}(.*?)\]", DOCKERFILE) == ["", ",torch"]
+
+
+@contextlib.contextmanager
+def answering(status: int) -> Iterator[int]:
+    """A server that answers everything with one status; gives its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so there
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="There is no bash here.")
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
+def test_the_health_check_of_qdrant_reads_the_status(status: int, healthy: bool) -> None:
+    """Qdrant's image has bash and nothing to ask with, so the check speaks HTTP by hand."""
+    with answering(status) as port:
+        _, *command = (
+            word.replace("6333", str(port)).replace("$$", "$")
+            for word in SERVICES["qdrant"]["healthcheck"]["test"]
+        )
+        done = subprocess.run(command, capture_output=True, check=False)
+    assert (done.returncode == 0) is healthy
+
+
+def test_prometheus_asks_every_query_service() -> None:
+    """Its configuration names the service and the port that it listens on."""
+    configuration = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
+    (job,) = configuration["scrape_configs"]
+    assert job.get("metrics_path", "/metrics") == "/metrics"
+    assert job["dns_sd_configs"][0]["names"] == ["query"]
+    assert (
+        job["dns_sd_configs"][0]["port"]
+        == SERVICES["query"]["environment"]["REPERTORY_SERVER_PORT"]
+    )
+    assert set(SERVICES["prometheus"]["networks"]) & set(SERVICES["query"]["networks"])
+
+
+STATS = {
+    "indexVersion": 7,
+    "items": 3,
+    "missing": {"model": "It is being loaded."},
+    "sources": [{"name": "skills", "items": 3, "stale": 1, "error": "", "seen": 1.0}],
+    "building": {"collection": "new", "done": 1, "total": 3},
+    "queue": {"saves": 1, "builds": 2, "failed": 1},
+    "workers": [{"worker": "worker:host:1", "at": 1.0}],
+    "watch": {"at": 1.0},
+    "counters": {"embedded": 3.0},
+}
+
+
+def exported() -> dict[str, set[str]]:
+    """The labels of every metric of a query service at which all is happening."""
+    metrics = Metrics(lambda: STATS)
+    metrics.request("GET", "/search", 200, 0.01)
+    metrics.search("hybrid")
+    metrics.cached()
+    text, _ = metrics.text("")
+    return {
+        sample.name: set(sample.labels)
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def test_the_dashboard_shows_metrics_that_there_are() -> None:
+    """Every metric and label of every panel is exported by the query service."""
+    dashboard = json.loads((DEPLOY / "grafana" / "repertory.json").read_text("utf-8"))
+    known = exported()
+    assert {panel["id"] for panel in dashboard["panels"]} == set(
+        range(1, len(dashboard["panels"]) + 1)
+    )
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            named = set(re.findall(r"\b(?:repertory|process)_\w+", target["expr"]))
+            assert named, panel["title"]
+            assert named <= set(known), panel["title"]
+            labels = set().union(*(known[name] for name in named)) | {"instance", "job"}
+            used = re.findall(r"by \(([^)]*)\)|\{(\w+)=", target["expr"])
+            asked = {label.strip() for one in used for label in ",".join(one).split(",")} - {""}
+            asked |= set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", "")))
+            assert asked <= labels, panel["title"]
+
+
+def test_the_dashboard_shows_every_metric_of_ours() -> None:
+    """No metric is exported that nobody would see."""
+    text = (DEPLOY / "grafana" / "repertory.json").read_text("utf-8")
+    suffix = r"(_created|_sum|_count|_bucket|_total)$"
+    ours = {re.sub(suffix, "", name) for name in exported() if name.startswith("repertory_")}
+    assert [name for name in sorted(ours) if name not in text] == []
+
+
+def test_grafana_is_given_the_dashboard_and_its_source() -> None:
+    """What is provisioned is what the panels and the mounts name."""
+    provisioning = DEPLOY / "grafana" / "provisioning"
+    (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())[
+        "datasources"
+    ]
+    (provider,) = yaml.safe_load((provisioning / "dashboards" / "repertory.yml").read_text())[
+        "providers"
+    ]
+    dashboard = json.loads((DEPLOY / "grafana" / "repertory.json").read_text("utf-8"))
+    used = {
+        target["datasource"]["uid"] for panel in dashboard["panels"] for target in panel["targets"]
+    }
+    assert used == {source["uid"]}
+    targets = [volume.split(":")[1] for volume in SERVICES["grafana"]["volumes"]]
+    assert f"{provider['options']['path']}/repertory.json" in targets
+    for volume in SERVICES["grafana"]["volumes"] + SERVICES["prometheus"]["volumes"]:
+        source_path = volume.split(":")[0]
+        assert source_path in COMPOSE["volumes"] or (ROOT / source_path).exists()

@@ -1,0 +1,253 @@
+"""Redis killed, restarted, flushed, full, hanging: errors in words, then all works again."""
+
+import os
+import signal
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.coordination import redis_server
+from repertory.coordination.claims import RedisClaims
+from repertory.coordination.deltas import RedisDeltas
+from repertory.coordination.failures import Failure, RedisFailures
+from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.status import RedisStatus
+from repertory.coordination.tombstones import RedisTombstones
+from repertory.errors import StoreCorruptError, StoreError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.redis_snapshots import RedisSnapshots
+from repertory.index.keywords.snapshot import pack, unpack
+from tests.support.redis_server import RedisProcess
+
+FAILURE = Failure(id="j", collection="c", items={}, error="No.", at=1.0, attempts=3, job={})
+
+# Every call of every adapter.
+CALLS: dict[str, Callable[[RedisServer], object]] = {
+    "bury": lambda server: RedisTombstones(server).bury("c", {"a": 1}),
+    "buried": lambda server: RedisTombstones(server).buried("c", ["a"]),
+    "take": lambda server: RedisClaims(server).take(["a"], 60),
+    "release": lambda server: RedisClaims(server).release(["a"]),
+    "announce": lambda server: RedisDeltas(server).announce("c", {"a": "1"}),
+    "since": lambda server: RedisDeltas(server).since("c", "", wait=60),
+    "position": lambda server: RedisDeltas(server).position("c"),
+    "trim": lambda server: RedisDeltas(server).trim("c", "run/1-1"),
+    "length": lambda server: RedisDeltas(server).length("c"),
+    "drop": lambda server: RedisDeltas(server).drop("c"),
+    "add": lambda server: RedisFailures(server).add(FAILURE),
+    "list": lambda server: RedisFailures(server).list(),
+    "remove": lambda server: RedisFailures(server).remove(["j"]),
+    "attempt": lambda server: RedisFailures(server).attempt("j"),
+    "say": lambda server: RedisStatus(server).say("watch", {}),
+    "said": lambda server: RedisStatus(server).said(),
+    "count": lambda server: RedisStatus(server).count({"a": 1}),
+    "counters": lambda server: RedisStatus(server).counters(),
+    "save": lambda server: RedisSnapshots(server).save("c", b"data"),
+    "load": lambda server: RedisSnapshots(server).load("c"),
+    "forget": lambda server: RedisSnapshots(server).drop("c"),
+}
+
+
+@pytest.fixture
+def process() -> Iterator[RedisProcess]:
+    """A Redis of the test's own, to be ill-treated."""
+    with RedisProcess() as running:
+        yield running
+
+
+def test_a_server_that_is_away_is_an_error_in_words(process: RedisProcess) -> None:
+    """Every call raises StoreError that names the server; the same objects work when it is back."""
+    server = RedisServer(process.url)
+    for call in CALLS.values():
+        call(server)
+    process.kill()
+    for call in CALLS.values():
+        with pytest.raises(StoreError, match=rf"127.0.0.1:{process.port}/0 cannot be reached"):
+            call(server)
+    process.restart()
+    for call in CALLS.values():
+        call(server)
+
+
+def test_a_restart_between_two_calls_is_not_noticed(process: RedisProcess) -> None:
+    """Connections and scripts that the server has lost are made again within the next call."""
+    server = RedisServer(process.url)
+    for call in CALLS.values():
+        call(server)
+        process.restart()
+        call(server)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_restart_is_a_gap(persistent: bool) -> None:
+    """After a restart every position is a gap: what was kept may lack the last announcements."""
+    with RedisProcess(persistent=persistent) as process:
+        deltas = RedisDeltas(RedisServer(process.url))
+        empty = deltas.position("c")
+        deltas.announce("c", {"a": "1"})
+        positions = [empty, deltas.position("c")]
+        process.restart()
+        assert deltas.length("c") == int(persistent)
+        assert [deltas.since("c", position).gap for position in positions] == [True, True]
+        deltas.announce("c", {"a": "2"})
+        assert [deltas.since("c", position, 60).gap for position in positions] == [True, True]
+        position = deltas.position("c")
+        deltas.announce("c", {"a": "3"})
+        assert deltas.since("c", position).hashes == {"a": "3"}
+
+
+def test_a_flush_is_a_gap(process: RedisProcess) -> None:
+    """After a flush every position is a gap, whatever was announced before it was read."""
+    deltas = RedisDeltas(RedisServer(process.url))
+    for announced in range(3):
+        positions = [deltas.position("c")]
+        deltas.announce("c", {"a": "1"})
+        positions.append(deltas.position("c"))
+        process.flush()
+        for _ in range(announced):
+            deltas.announce("c", {"b": "1"})
+        assert all(deltas.since("c", position, 60).gap for position in positions)
+
+
+@pytest.mark.parametrize("announced", [False, True])
+def test_a_flush_is_a_gap_to_who_waits(process: RedisProcess, announced: bool) -> None:
+    """A reader that waits sees a flush soon, whether something is announced after it or not."""
+    deltas = RedisDeltas(RedisServer(process.url))
+    position = deltas.position("c")
+    found: list[bool] = []
+    reader = threading.Thread(target=lambda: found.append(deltas.since("c", position, 60).gap))
+    reader.start()
+    process.flush()
+    if announced:
+        deltas.announce("c", {"a": "1"})
+    reader.join()
+    assert found == [True]
+
+
+def test_who_waits_is_told_of_a_crash(process: RedisProcess) -> None:
+    """A reader that waits when the server is killed gets an error, well before its time is over."""
+    deltas = RedisDeltas(RedisServer(process.url))
+    position = deltas.position("c")
+    found: list[str] = []
+
+    def read() -> None:
+        try:
+            deltas.since("c", position, wait=60)
+        except StoreError as error:
+            found.append(str(error))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    process.kill()
+    reader.join()
+    assert "cannot be reached" in found[0]
+
+
+def test_after_a_flush_there_is_nothing(process: RedisProcess) -> None:
+    """Flushed, each port is as at the beginning."""
+    server = RedisServer(process.url)
+    for name in ("bury", "take", "add", "attempt", "say", "count", "save"):
+        CALLS[name](server)
+    process.flush()
+    assert RedisTombstones(server).buried("c", ["a"]) == {}
+    assert RedisClaims(server).take(["a"], 60) == {"a"}
+    assert RedisFailures(server).list() == []
+    assert RedisFailures(server).attempt("j") == 1
+    assert RedisStatus(server).said() == {}
+    assert RedisStatus(server).counters() == {}
+    assert RedisSnapshots(server).load("c") is None
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: data[:4], lambda data: data + b"more"]
+)
+def test_a_damaged_snapshot_is_detected(
+    redis_server: RedisProcess, damage: Callable[[bytes], bytes]
+) -> None:
+    """A snapshot that was truncated or changed in Redis is never taken for an index."""
+    server = RedisServer(redis_server.url)
+    item = Item(id="a", kind=Kind.TOOL, name="a", source="s")
+    data = pack(KeywordIndex.empty().updated((), [item]), 1, "x/1-1")
+    RedisSnapshots(server).save("c", data)
+    assert unpack(RedisSnapshots(server).load("c") or b"").position == "x/1-1"
+    (key,) = server.client.keys("repertory:*")
+    server.client.delete(key)
+    server.client.rpush(key, damage(data))
+    with pytest.raises(StoreCorruptError):
+        unpack(RedisSnapshots(server).load("c") or b"")
+
+
+def test_a_password_is_asked_for_and_never_shown() -> None:
+    """A wrong password or none is an error that says so, and does not show it."""
+    with RedisProcess(password="hunter2") as process:
+        RedisStatus(RedisServer(process.url)).say("watch", {})
+        for wrong in (":hunter3@", "user:hunter3@", ""):
+            server = RedisServer(f"redis://{wrong}127.0.0.1:{process.port}/0?client_name=hunter3")
+            with pytest.raises(StoreError, match="refused us: check the user") as refused:
+                RedisStatus(server).say("watch", {})
+            assert "hunter" not in str(refused.value)
+
+
+def test_a_full_server_is_an_error_in_words(process: RedisProcess) -> None:
+    """Without memory, writing is refused in words and reading goes on."""
+    server = RedisServer(process.url)
+    snapshots, deltas = RedisSnapshots(server), RedisDeltas(server)
+    snapshots.save("c", b"data")
+    deltas.announce("c", {"a": "1"})
+    server.client.config_set("maxmemory", 1)
+    for write in (
+        lambda: snapshots.save("c", b"other"),
+        lambda: deltas.announce("c", {"a": "2"}),
+        lambda: RedisClaims(server).take(["a"], 60),
+    ):
+        with pytest.raises(StoreError, match="is full: give it more memory"):
+            write()
+    assert snapshots.load("c") == b"data"
+    server.client.config_set("maxmemory", 0)
+    deltas.announce("c", {"a": "2"})
+
+
+def test_a_server_that_hangs_is_not_waited_for(
+    process: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that takes connections and says nothing is an error after a while."""
+    monkeypatch.setattr(redis_server, "ANSWERING", 0.2)
+    server = RedisServer(process.url)
+    claims = RedisClaims(server)
+    claims.take(["a"], 60)
+    os.kill(process.pid, signal.SIGSTOP)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        claims.take(["b"], 60)
+    os.kill(process.pid, signal.SIGCONT)
+    assert claims.take(["c"], 60) == {"c"}
+
+
+def test_something_else_at_the_port_is_an_error_in_words() -> None:
+    """A server that does not speak Redis's language is not taken for one."""
+
+    class Talker(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1_000)
+            self.request.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talker) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        server = RedisServer(f"redis://127.0.0.1:{other.server_address[1]}/0")
+        for call in CALLS.values():
+            with pytest.raises(StoreError):
+                call(server)
+        other.shutdown()
+        thread.join()
+
+
+def test_what_another_program_stored_is_an_error_in_words(redis_server: RedisProcess) -> None:
+    """A key of another type is an error that says so; saving replaces it."""
+    server = RedisServer(redis_server.url)
+    server.client.set("repertory:keywords:c", "text")
+    with pytest.raises(StoreError, match="failed: WRONGTYPE"):
+        RedisSnapshots(server).load("c")
+    RedisSnapshots(server).save("c", b"data")
+    assert RedisSnapshots(server).load("c") == b"data"

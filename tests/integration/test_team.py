@@ -1,0 +1,376 @@
+"""The team server: Redis, Qdrant, watch, workers and queries, each a process that may be killed."""
+
+import json
+import random
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import redis
+
+from repertory.coordination.redis_server import RedisServer
+from repertory.index.keywords.redis_snapshots import RedisSnapshots
+from repertory.index.keywords.snapshot import unpack
+from repertory.index.qdrant import QdrantStore
+from repertory.live.celery_queue import QUEUES, queue_name
+from repertory.pipeline.scan import look
+from repertory.settings import load
+from repertory.workspace import Workspace
+from tests.support.model_folders import write_model
+from tests.support.team import Team
+
+SEED = 20261122
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    """A model that takes no time, where it does not matter what is found by meaning."""
+    return write_model(tmp_path / "model")
+
+
+def collections(team: Team) -> list[str]:
+    """The collections with items, without that of the vectors."""
+    store = QdrantStore(team.qdrant.url)
+    return [name for name in store.collections() if not name.startswith("repertory_vectors")]
+
+
+def in_force(team: Team) -> str:
+    """The collection that is searched."""
+    return QdrantStore(team.qdrant.url).alias("repertory") or ""
+
+
+def folder(team: Team) -> dict[str, str]:
+    """What the folder holds: the hash of each item, as a fresh look finds it."""
+    settings = load({"data_dir": str(team.folder / "own")}, team.project, {})
+    sources = Workspace(settings, team.project).catalogue().sources
+    scans = [scan for source in sources if (scan := look(source).scan)]
+    return {item.id: item.metadata_hash() for scan in scans for item in scan.items}
+
+
+def indexed(team: Team) -> dict[str, str]:
+    """What the collection in force holds."""
+    with QdrantStore(team.qdrant.url).open(in_force(team)) as collection:
+        return {state.item: state.metadata_hash for state in collection.states()}
+
+
+def settled(team: Team) -> bool:
+    """Whether the index equals the folder and nothing is on its way."""
+    watch = team.get("/stats")["watch"]
+    return bool(watch) and not watch["pending"] and indexed(team) == folder(team)
+
+
+@contextmanager
+def searching(team: Team, *texts: str) -> Iterator[list[tuple[int, str]]]:
+    """Search all the time, one after the other; yields the statuses and best hits."""
+    answers: list[tuple[int, str]] = []
+    stop = threading.Event()
+
+    def search() -> None:
+        while not stop.is_set():
+            for text in texts:
+                status, answer = team.request("GET", f"/search?q={text}")
+                found = answer["results"][0]["toolId"] if answer.get("results") else ""
+                answers.append((status, found))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    try:
+        yield answers
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.timeout(240)
+def test_a_save_is_found_by_everybody_without_a_command() -> None:
+    """Create, change, rename, delete: searches follow."""
+    with Team() as team:
+        team.skill("bread", "Bake sourdough bread, from starter to loaf")
+        team.skill("notes", "Write release notes out of merged pull requests")
+        team.ready()
+        team.wait(lambda: team.first("how do I make a loaf of bread") == "project/bread")
+        team.skill("keys", "Rotate API keys without downtime")
+        team.wait(lambda: team.first("change our API credentials with no outage") == "project/keys")
+        team.skill("keys", "Water the plants on the roof")
+        team.wait(lambda: team.first("plants need watering") == "project/keys")
+        (team.project / "skills" / "keys").rename(team.project / "skills" / "garden")
+        team.wait(lambda: team.item("project/garden") and not team.item("project/keys"))
+        assert team.first("plants need watering") == "project/garden"
+        shutil.rmtree(team.project / "skills" / "garden")
+        team.wait(lambda: team.item("project/garden") is None)
+        assert team.texts_embedded() == 4
+        assert team.first("brede") == "project/bread"
+        for service in team.services:
+            assert service.terminate() == 0, service.log.read_text()
+
+
+@pytest.mark.timeout(300)
+def test_after_any_disaster_the_index_equals_the_folder(tiny: Path) -> None:
+    """A thousand edits while workers die, jobs are repeated and reordered, and Redis is lost."""
+    chance = random.Random(SEED)
+    with Team(workers=2, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
+        for number in range(40):
+            team.skill(f"skill-{number}", f"w{number % 60} in the beginning")
+        team.ready()
+        queues = redis.Redis.from_url(team.redis.url)
+        disasters = iter(
+            [
+                *("worker", "shuffle", "flush", "shuffle", "worker", "shuffle"),
+                *("restart", "watch", "shuffle", "flush", "worker", "shuffle"),
+            ]
+        )
+        repeated = 0
+        for count in range(800):
+            _edit(team, chance)
+            time.sleep(0.02)
+            if count % 66 == 65:
+                repeated += _disaster(next(disasters), team, queues, chance)
+        assert repeated, "no job was delivered twice"
+        team.wait(lambda: settled(team), 120)
+        assert set(collections(team)) == {in_force(team)}
+        team.wait(lambda: _keywords_equal_the_folder(team))
+        assert team.get("/stats")["queue"]["failed"] == 0
+        # What a killed worker had embedded and not yet stored is lost, and so may be claims; all
+        # else was embedded once. One batch is at most 256 texts.
+        store = QdrantStore(team.qdrant.url)
+        (cache,) = [name for name in store.collections() if name.startswith("repertory_vectors")]
+        with store.open(cache) as vectors:
+            different = vectors.count()
+        assert team.texts_embedded() <= different + 20
+        queues.close()
+
+
+def _edit(team: Team, chance: random.Random) -> None:
+    """Create, change, rename, delete, recreate, or save the same again."""
+    root = team.project / "skills"
+    names = sorted(path.name for path in root.iterdir())
+    name = chance.choice(names)
+    match chance.choice(["change", "change", "same", "rename", "delete", "create", "create"]):
+        case "create":
+            team.skill(f"skill-{chance.randrange(200)}", f"w{chance.randrange(60)} made")
+        case "change":
+            team.skill(name, f"w{chance.randrange(60)} w{chance.randrange(60)} changed")
+        case "same":
+            file = root / name / "SKILL.md"
+            file.write_bytes(file.read_bytes())
+        case "rename":
+            target = root / f"skill-{chance.randrange(200)}"
+            if not target.exists():
+                (root / name).rename(target)
+        case "delete" if len(names) > 10:
+            shutil.rmtree(root / name)
+
+
+def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random) -> int:
+    """Do some harm; how many jobs were repeated by it."""
+    if kind == "worker":
+        chance.choice(team.workers).restart()
+    elif kind == "watch":
+        team.watch.restart()
+    elif kind == "flush":
+        team.redis.flush()
+    elif kind == "restart":
+        team.redis.restart()
+    else:
+        for worker in team.workers:
+            worker.kill()
+        for _ in range(40):
+            _edit(team, chance)
+            time.sleep(0.02)
+        repeated = sum(_shuffle(queues, queue_name(queue), chance) for queue in QUEUES)
+        for worker in team.workers:
+            worker.start()
+        return repeated
+    return 0
+
+
+def _shuffle(queues: redis.Redis, queue: str, chance: random.Random) -> int:
+    """Put the messages that wait into another order, each twice; how many there were."""
+    with queues.pipeline() as together:
+        together.lrange(queue, 0, -1)
+        together.delete(queue)
+        messages = together.execute()[0]
+    again = []
+    for message in messages:
+        data = json.loads(message)
+        data["properties"]["delivery_tag"] = str(uuid4())
+        again.append(json.dumps(data).encode())
+    both = [*messages, *again]
+    chance.shuffle(both)
+    if both:
+        queues.rpush(queue, *both)
+    return len(messages)
+
+
+def _keywords_equal_the_folder(team: Team) -> bool:
+    """Whether the query service knows exactly the items of the folder."""
+    items = team.get("/items?limit=1000")
+    return {item["id"] for item in items["items"]} == set(folder(team))
+
+
+@pytest.mark.timeout(240)
+def test_no_search_fails_during_a_rebuild(tiny: Path) -> None:
+    """The new generation is taken when it is whole, and the old one goes afterwards."""
+    with Team(settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
+        for number in range(150):
+            team.skill(f"skill-{number}", f"w{number % 60} number {number}")
+        team.ready()
+        team.wait(lambda: len(indexed(team)) == 150)
+        before = in_force(team)
+        embedded = team.texts_embedded()
+        with searching(team, "skill-7", "skill-149") as answers:
+            status, answer = team.request("POST", "/rebuild", {})
+            assert status == 202, answer
+            team.wait(lambda: in_force(team) != before)
+            team.wait(lambda: team.get("/stats")["collection"] == in_force(team))
+            team.wait(lambda: collections(team) == [in_force(team)], 90)
+        assert set(answers) == {(200, "project/skill-7"), (200, "project/skill-149")}
+        assert team.texts_embedded() == embedded
+        assert len(indexed(team)) == 150
+
+
+@pytest.mark.timeout(300)
+def test_searches_go_on_whatever_goes_away(tmp_path: Path) -> None:
+    """Qdrant, Redis and the model, one after the other and together: words, or 503 in words."""
+    model = write_model(tmp_path / "model")
+    with Team(settings={"REPERTORY_SEARCH_MODEL": str(model)}) as team:
+        team.skill("bread", "Bake bread w1 w2")
+        team.skill("notes", "Write notes w3 w4")
+        team.ready()
+        team.wait(lambda: team.search("bread")["mode"] == "hybrid")
+
+        team.qdrant.kill()
+        team.wait(lambda: team.search("bread")["mode"] == "keyword")
+        degraded = team.search("bread")
+        assert degraded["results"][0]["toolId"] == "project/bread"
+        assert "cannot be reached" in degraded["degraded"]
+        assert "vectors" in team.request("GET", "/readyz")[1]["missing"]
+        team.skill("late", "Saved while the store was away w5")
+        time.sleep(1.0)
+        team.qdrant.start()
+        team.wait(lambda: team.search("bread")["mode"] == "hybrid")
+        team.wait(lambda: team.first("late") == "project/late")
+
+        team.redis.kill()
+        assert team.search("bread")["mode"] == "hybrid"
+        team.skill("later", "Saved while the queue was away w6")
+        time.sleep(1.0)
+        team.redis.restart()
+        team.wait(lambda: team.first("later") == "project/later")
+
+        shutil.move(model, tmp_path / "away")
+        team.api.restart()
+        team.wait(lambda: team.request("GET", "/search?q=bread")[0] == 200)
+        answer = team.search("bread")
+        assert (answer["mode"], answer["results"][0]["toolId"]) == ("keyword", "project/bread")
+        assert str(model) in answer["degraded"]
+        team.qdrant.kill()
+        team.redis.kill()
+        assert team.search("notes")["results"][0]["toolId"] == "project/notes"
+
+        team.api.restart()  # now it has never seen anything
+        team.wait(lambda: team.request("GET", "/healthz")[0] == 200)
+        status, problem = team.request("GET", "/search?q=bread")
+        assert status == 503
+        assert "cannot be reached" in problem["detail"]
+
+        shutil.move(tmp_path / "away", model)
+        team.qdrant.start()
+        team.redis.restart()
+        team.wait(lambda: team.request("GET", "/search?q=bread")[0] == 200)
+        team.wait(lambda: team.search("bread")["mode"] == "hybrid")
+        team.skill("last", "Saved when all was back w7")
+        team.wait(lambda: team.first("last") == "project/last")
+
+
+@pytest.mark.timeout(300)
+def test_a_save_overtakes_a_rebuild(tiny: Path) -> None:
+    """While thousands of items are built anew, what is saved is found at once."""
+    with Team(settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
+        for number in range(5_000):
+            team.skill(f"skill-{number}", f"w{number % 60} number {number}")
+        team.ready(150)
+        before = in_force(team)
+        assert team.request("POST", "/rebuild", {})[0] == 202
+        team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 100)
+        team.skill("urgent", "Saved in the middle of it")
+        team.wait(lambda: team.first("urgent") == "project/urgent")
+        assert in_force(team) == before, "the rebuild was over before the save was found"
+        assert team.get("/stats")["building"]
+        team.wait(lambda: in_force(team) != before, 150)
+        team.wait(lambda: team.first("urgent") == "project/urgent")
+
+
+@pytest.mark.timeout(240)
+def test_going_back_to_a_configuration_embeds_nothing(tiny: Path) -> None:
+    """A → B → A: a collection each; a broken one in between leaves the last good one in force."""
+    with Team(settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
+        team.skill("bread", "Bake bread w1")
+        (team.project / "guide.md").write_text("# Guide\n\nHow to w2 w3.\n")
+        config = team.project / "repertory.toml"
+        one = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\n'
+        two = one + '[[sources]]\ntype = "documents"\npath = "."\nname = "docs"\n'
+        config.write_text(one)
+        team.ready()
+        team.wait(lambda: team.first("bread") == "team/bread")
+        first = in_force(team)
+
+        config.write_text(two)
+        team.wait(lambda: team.first("guide") == "docs/guide.md")
+        second = in_force(team)
+        embedded = team.texts_embedded()
+        assert second != first
+
+        config.write_text(two + "[[sources]\n")
+        team.wait(lambda: team.get("/stats")["watch"].get("configuration_error"))
+        assert "repertory.toml" in team.get("/stats")["watch"]["configuration_error"]
+        assert (in_force(team), team.first("guide")) == (second, "docs/guide.md")
+
+        config.write_text(one)
+        team.wait(lambda: in_force(team) == first)
+        team.wait(lambda: team.item("docs/guide.md") is None)
+        assert not team.get("/stats")["watch"].get("configuration_error")
+        config.write_text(two)
+        team.wait(lambda: team.first("guide") == "docs/guide.md")
+        assert (in_force(team), team.texts_embedded()) == (second, embedded)
+        assert sorted(collections(team)) == sorted([first, second])
+
+
+@pytest.mark.timeout(240)
+def test_what_cannot_be_read_is_kept_and_said(tiny: Path) -> None:
+    """A root that vanishes, an unreadable file, a damaged snapshot: nothing is lost."""
+    with Team(settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
+        team.skill("bread", "Bake bread w1")
+        team.skill("notes", "Write notes w2")
+        team.ready()
+        team.wait(lambda: len(indexed(team)) == 2)
+
+        root = team.project / "skills"
+        root.rename(team.folder / "elsewhere")
+        team.wait(lambda: team.search("bread")["staleSources"] == ["project"])
+        assert team.first("bread") == "project/bread"
+        (source,) = [s for s in team.get("/stats")["sources"] if s["name"] == "project"]
+        assert "cannot be read" in source["error"]
+        (team.folder / "elsewhere").rename(root)
+        team.wait(lambda: team.search("bread")["staleSources"] == [])
+        team.skill("plants", "Water plants w3")
+        team.wait(lambda: team.first("plants") == "project/plants")
+
+        file = root / "notes" / "SKILL.md"
+        file.write_bytes(b"---\nname: notes\ndescription: [broken\n\x00\xff")
+        team.wait(lambda: any("notes" in p["path"] for p in team.get("/stats")["problems"]))
+        assert team.first("notes") == "project/notes"
+
+        snapshots = RedisSnapshots(RedisServer(team.redis.url))
+        whole = snapshots.load(in_force(team))
+        assert whole
+        snapshots.save(in_force(team), whole[:-9])
+        team.api.restart()
+        team.ready()
+        assert team.first("plants") == "project/plants"
+        assert unpack(snapshots.load(in_force(team)) or b"").keywords.entries

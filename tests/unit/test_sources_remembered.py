@@ -1,0 +1,137 @@
+"""A source that remembers what it read answers as one that has just been made."""
+
+import contextlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repertory.sources import readings
+from repertory.sources.registry import build
+from repertory.sources.source import Source
+
+TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
+FOLDERS = ("", "a", "a/b", "c")
+NAMES = ("SKILL.md", "one.md", "two.md", "skill.json", "skill.toml", "p.ns.txt", ".gitignore")
+TEXTS = (
+    "---\nname: x\ndescription: Does one.\n---\nBody.",
+    "---\nname: x\ndescription: Does two.\n---\nBody.",
+    '{"name": "x", "description": "Does one.", "tools": [{"name": "t", "inputSchema": {}}]}',
+    'description = "Does it."',
+    "DEFINE PROCEDURE P()\nCOMMENT:\nPURPOSE: It does.\nENDCOMMENT\nEND",
+    "*.md\n",
+    "---\nbroken: [\n",
+    "",
+)
+
+places = st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES))
+edits = st.one_of(
+    st.tuples(st.just("write"), places, st.sampled_from(TEXTS)),
+    st.tuples(st.just("delete"), places),
+    st.tuples(st.just("move"), places, places),
+    st.tuples(st.just("move folder"), st.sampled_from(FOLDERS[1:]), st.sampled_from(("d", "c/e"))),
+)
+
+
+def a_source(type_: str, root: Path) -> Source:
+    """A source of a type, on a folder."""
+    [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
+    return source
+
+
+def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None:
+    """Do one edit, a second after the one before; one that cannot be done is passed over."""
+    path = root / place
+    if how == "write":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(other)
+        os.utime(path, (number, number))
+    elif how == "delete":
+        path.unlink(missing_ok=True)
+    elif path.exists() and not (root / other).exists():
+        (root / other).parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # a folder into itself
+            path.rename(root / other)
+
+
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every file one that did not change lately."""
+    monkeypatch.setattr(readings, "GRANULARITY", -60_000_000_000)
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("type_", TYPES)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_whatever_was_edited_it_answers_as_a_new_one(
+    type_: str, rounds: list[list[tuple[str, ...]]]
+) -> None:
+    """Items, their order, problems and what is kept: all as a source that remembers nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        source = a_source(type_, root)
+        number = 0
+        for one in rounds:
+            for each in one:
+                number += 1
+                edit(root, number, *each)
+            assert source.scan() == a_source(type_, root).scan()
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("type_", TYPES)
+def test_what_did_not_change_is_the_same_object(type_: str, tmp_path: Path) -> None:
+    """So the hashes that were computed of it are still known."""
+    for number, name in enumerate(NAMES[:-1]):
+        for text in TEXTS:
+            (tmp_path / f"{number}-{TEXTS.index(text)}").mkdir()
+            (tmp_path / f"{number}-{TEXTS.index(text)}" / name).write_text(text)
+    source = a_source(type_, tmp_path)
+    first, second = source.scan().items, source.scan().items
+    assert first
+    assert all(one is other for one, other in zip(first, second, strict=True))
+
+
+def test_a_file_that_is_rewritten_in_the_same_instant_is_read_again(tmp_path: Path) -> None:
+    """Same size, same time: as it changed just now, its signature is not trusted."""
+    file = tmp_path / "one.md"
+    source = a_source("markdown-skills", tmp_path)
+    now = time.time()
+    for word in ("first", "other"):
+        file.write_text(f"Does the {word}.")
+        os.utime(file, (now, now))
+        assert [item.description for item in source.scan().items] == [f"Does the {word}."]
+
+
+@pytest.mark.usefixtures("later")
+def test_a_file_that_could_not_be_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was in the way may be gone without a change of the file."""
+    (tmp_path / "one.md").write_text("Does it.")
+    source = a_source("markdown-skills", tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr("repertory.sources.folder.read_text", lambda *_: (None, []))
+        assert source.scan().keeps("team/one")
+    assert [item.id for item in source.scan().items] == ["team/one"]
+
+
+def test_what_editors_lay_beside_a_file_is_no_item(tmp_path: Path) -> None:
+    """Locks, swap files, backups and what systems keep for themselves."""
+    (tmp_path / "one.md").write_text("Does it.")
+    (tmp_path / ".#one.md").symlink_to("me@host.17:1")
+    for name in ("._one.md", ".~lock.one.md", "#one.md#", "one.md~", ".one.md.swp", "4913"):
+        (tmp_path / name).write_text("Does nothing.")
+    for type_ in ("markdown-skills", "documents"):
+        scan = a_source(type_, tmp_path).scan()
+        assert [Path(item.path).name for item in scan.items] == ["one.md"]
+        assert scan.problems == []

@@ -1,0 +1,1 @@
+"""The worker service: Celery processes that turn jobs into points."""

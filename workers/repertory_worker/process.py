@@ -1,0 +1,178 @@
+"""One worker process: the model and the connections that it keeps, and what it does with them."""
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from celery import Celery
+
+from repertory.coordination.failures import Failure
+from repertory.errors import JobError, StoreError
+from repertory.live.attempts import attempt
+from repertory.live.celery_queue import queue_name
+from repertory.live.job import Job, Lane, job_of
+from repertory.serving import Parts
+from repertory.settings import Settings
+from repertory_worker.gathering import waiting_beside
+
+# How many texts are done together. While a CPU is at them, its process takes no newer save.
+TOGETHER = {Lane.SAVES: 256, Lane.BUILDS: 32}
+TOGETHER_ON_A_GPU = 1_024
+# Seconds between tries while a store is away; then the task goes back to its queue.
+PAUSES = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
+HEARTBEAT = 2.0  # seconds
+
+_log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class Process:
+    """Does tasks, one at a time, and says on the status board what it does.
+
+    Each task raises ``StoreError`` when a store stays away: the same task can be done later.
+    """
+
+    def __init__(self, settings: Settings, app: Celery, queues: Sequence[str]) -> None:
+        parts = Parts(settings, Path.cwd())
+        self._writer = parts.writer()
+        self._queue = parts.queue()
+        self._failures = parts.adapters.failures
+        self._board = parts.adapters.status
+        self._broker = app.connection_for_read()
+        self._queues = list(queues)
+        self._model = self._device = ""  # until it is loaded
+        self._busy: dict[str, object] = {}
+        self._jobs = self._items = 0
+
+    def start(self) -> None:
+        """Load the model, so that the first save need not wait for it, and say so, on a thread."""
+        threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
+
+    def write(self, text: object, lane: Lane) -> None:
+        """Do a job, given as JSON, and those that wait beside it in its lane."""
+        first = self._patiently(lambda: self._read(text))
+        if first is None:
+            return
+        with waiting_beside(self._broker, queue_name(lane)) as others:
+            jobs = self._gathered(first, others, lane)
+            items = sum(len(job.items) + len(job.removed) for job in jobs)
+            work = {"lane": lane.value, "jobs": len(jobs), "items": items}
+            with self._working(**work):
+                self._patiently(
+                    lambda: attempt(
+                        jobs,
+                        lane,
+                        writer=self._writer,
+                        failures=self._failures,
+                        queue=self._queue,
+                    )
+                )
+        self._jobs += len(jobs)
+        self._items += items
+        _log.info("jobs_done", extra=work)
+
+    def begin(self, configuration: str, generation: int | None) -> None:
+        """Make or find the collection that a configuration's items are to be written to."""
+        with self._working(begin=configuration):
+            self._patiently(lambda: self._writer.begin(configuration, generation))
+
+    def keep_keywords(self, collection: str) -> None:
+        """Store a fresh keyword snapshot of a collection."""
+        with self._working(keep_keywords=collection):
+            self._patiently(lambda: self._writer.keep_keywords(collection))
+
+    def _read(self, text: object) -> Job | None:
+        """A job; None for what cannot be read, which is put aside: another release may read it."""
+        try:
+            data = json.loads(str(text))
+        except (ValueError, RecursionError):
+            data = text
+        try:
+            return job_of(data)
+        except JobError as error:
+            unread = data if isinstance(data, dict) else {"unread": data}
+            failure = Failure(
+                id=str(unread.get("id") or uuid.uuid4().hex),
+                collection=str(unread.get("collection", "")),
+                items={},
+                error=str(error),
+                at=time.time(),
+                attempts=1,
+                job=unread,
+            )
+            self._failures.add(failure)
+            _log.error("job_unreadable", extra={"job": failure.id, "error": failure.error})
+            return None
+
+    def _gathered(self, first: Job, others: Iterator[object], lane: Lane) -> list[Job]:
+        """A job and those beside it, up to as many texts as should be done at once."""
+        jobs = [first]
+        room = TOGETHER[lane] if self._device in ("", "cpu") else TOGETHER_ON_A_GPU
+        room -= _texts(first)
+        while room > 0 and (text := next(others, None)) is not None:
+            if job := self._read(text):
+                jobs.append(job)
+                room -= _texts(job)
+        return jobs
+
+    def _patiently(self, do: Callable[[], Result]) -> Result:
+        """Do something, some more times while a store is away."""
+        for pause in PAUSES:
+            try:
+                return do()
+            except StoreError as error:
+                _log.warning("store_away", extra={"error": str(error)})
+                time.sleep(pause)
+        return do()
+
+    @contextmanager
+    def _working(self, **task: object) -> Iterator[None]:
+        self._busy = {**task, "since": time.time()}
+        try:
+            yield
+        finally:
+            self._busy = {}
+
+    def _heartbeat(self) -> None:
+        name = f"worker:{socket.gethostname()}:{os.getpid()}"
+        while True:
+            with suppress(StoreError):  # it is said again in a moment
+                self._board.say(name, self._status())
+            if not self._device:
+                self._load()
+            else:
+                time.sleep(HEARTBEAT)
+
+    def _status(self) -> dict[str, object]:
+        return {
+            "model": self._model,
+            "device": self._device,
+            "queues": self._queues,
+            "busy": self._busy,
+            "jobs": self._jobs,
+            "items": self._items,
+        }
+
+    def _load(self) -> None:
+        try:
+            engine = self._writer.engine
+        except StoreError as error:
+            _log.warning("model_away", extra={"error": str(error)})
+            time.sleep(HEARTBEAT)
+        else:
+            self._model, self._device = engine.model.id, engine.device
+            _log.info("model_loaded", extra={"model": self._model, "device": self._device})
+
+
+def _texts(job: Job) -> int:
+    """How many texts a job may have to embed; at least one, so that gathering comes to an end."""
+    return max(1, sum(len(item.views()) for item in job.items))
