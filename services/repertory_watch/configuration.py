@@ -6,6 +6,7 @@ import msgspec
 
 from repertory.errors import RepertoryError
 from repertory.sources.catalogue import Catalogue
+from repertory.sources.folder import FolderSource
 from repertory.sources.source import Severity, Source
 from repertory.sources.unreadable import Unreadable
 from repertory.workspace import Workspace
@@ -30,7 +31,8 @@ def read(before: Configured) -> Configured:
     """Read the configuration anew.
 
     Of the catalogue before, what cannot be read now stays in force, and so do sources that are the
-    same: they remember what they have read, and servers are in the middle of a conversation.
+    same: they remember what they have read, and servers are in the middle of a conversation. A
+    folder that was found and is gone may only be away, so it stays as well, until the next start.
     """
     old = before.catalogue
     earlier = {source.name: source for source in old.sources} if old else {}
@@ -43,7 +45,10 @@ def read(before: Configured) -> Configured:
         message, file = str(error), str(workspace.file or "")
         where = "" if file in message else f"{file}: "
         return msgspec.structs.replace(before, workspace=workspace, error=where + message)
-    sources = tuple(_kept(source, earlier.get(source.name, source)) for source in new.sources)
+    kept = {one.name: _kept(one, earlier.get(one.name, one)) for one in new.sources}
+    if workspace.is_found:
+        kept |= {name: one for name, one in earlier.items() if name not in kept and _is_away(one)}
+    sources = tuple(kept.values())
     errors = (one.message for one in new.problems if one.severity is Severity.ERROR)
     return Configured(workspace, Catalogue(sources, new.problems), next(errors, ""))
 
@@ -52,6 +57,10 @@ def _kept(source: Source, last: Source) -> Source:
     """A source as it was last, if it is the same or cannot be read any more."""
     unreadable = isinstance(source, Unreadable) and not isinstance(last, Unreadable)
     return last if last == source or unreadable else source
+
+
+def _is_away(source: Source) -> bool:
+    return isinstance(source, FolderSource) and not source.path.exists()
 
 
 class Paths:

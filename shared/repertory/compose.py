@@ -5,7 +5,6 @@ loaded while the index is being opened.
 """
 
 import contextlib
-import re
 import tempfile
 import threading
 import time
@@ -16,21 +15,21 @@ from types import TracebackType
 from typing import Self
 
 import msgspec
-import numpy as np
 
 from repertory.adapters import Adapters
-from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.item import Item
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.embedding.words import WORDS, WordsEngine
-from repertory.errors import ModelError, StoreError, UnknownItemError, WeightsUnavailableError
+from repertory.errors import ModelError, StoreError, WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Filter
 from repertory.pipeline import keywords
 from repertory.pipeline.collections import current, model_slug
 from repertory.pipeline.report import Progress, Report
+from repertory.search import lookup
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
 from repertory.settings import Settings
@@ -125,12 +124,7 @@ class Repertory:
 
     def entries(self, where: Filter | None = None) -> list[Entry]:
         """What is indexed, by id, as far as a filter lets it through."""
-        engine = self._searching()
-        index = engine.keywords
-        if index is None:
-            raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
-        rows = np.arange(len(index))
-        return [index.entries[row] for row in rows[index.allowed(rows, where or Filter())]]
+        return lookup.entries(self._searching(), where or Filter())
 
     def item(self, item_id: str) -> Item:
         """One indexed item, whole.
@@ -139,18 +133,7 @@ class Repertory:
             UnknownItemError: There is none of that id.
             StoreError: The store cannot be read now.
         """
-        engine = self._searching()
-        if engine.collection is None:
-            raise StoreError("The item cannot be read now: " + " ".join(engine.degraded))
-        records = engine.collection.records([item_key(item_id)])
-        if item_id in records:
-            return msgspec.convert(records[item_id], Item)
-        index = engine.keywords or KeywordIndex.empty()
-        name = re.split(r"__|/", item_id)[-1]
-        rows = index.names.close(item_id) or index.names.close(name)
-        close = [index.entries[row].id for row in sorted(rows, key=lambda row: -rows[row])][:3]
-        hint = f"; did you mean {' or '.join(close)}?" if close else "."
-        raise UnknownItemError(f"There is no item {item_id!r}{hint}")
+        return lookup.item(self._searching(), item_id)
 
     def stats(self) -> Pointer | None:
         """What the last run here did; None before the first."""

@@ -81,6 +81,11 @@ class Workspace:
                 f"Cannot remove {self._paths_file}: {error.strerror}; choose another --data-dir."
             ) from error
 
+    @property
+    def is_found(self) -> bool:
+        """Whether nobody wrote or named the catalogue: it is what was found."""
+        return not self._settings.sources and not self.paths()
+
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.
 

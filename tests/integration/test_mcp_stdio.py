@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped] # it has no types
+import psutil
 import pytest
 
 from repertory.catalogue.item import Kind
