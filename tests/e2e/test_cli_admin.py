@@ -11,6 +11,8 @@ from tests.support.command_line import Cli
 COMMANDS = [
     *("init", "index", "search", "stats", "rebuild", "doctor", "eval", "items list", "items show"),
     *("config show", "config check", "config trust", "config untrust"),
+    *("serve", "watch", "worker", "api", "queue list", "queue retry"),
+    *("keys create", "keys list", "keys revoke"),
 ]
 
 
@@ -89,12 +91,17 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
 def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Path) -> None:
     """A value's origin is shown, wherever it came from, and a key never is."""
     (project / "repertory.toml").write_text("[search]\nlimit = 9\nalpha = 0.5\n", "utf-8")
-    given = {"REPERTORY_QDRANT_API_KEY": "hush", "TOOLSCRIPT_SEARCH_ALPHA": "0.6"}
+    given = {
+        "REPERTORY_QDRANT_API_KEY": "hush",
+        "REPERTORY_REDIS_URL": "redis://anna:hush@redis:6379/0",
+        "TOOLSCRIPT_SEARCH_ALPHA": "0.6",
+    }
     done = cli.run(project, "config", "show", "--threshold", "0.2", **given)
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line}
 
     assert "hush" not in done.stdout
     assert "****" in rows["qdrant.api_key"]
+    assert rows["redis.url"].split()[1] == "redis://anna:****@redis:6379/0"
     assert rows["search.limit"].split()[1:3] == ["9", "./repertory.toml"]
     assert rows["search.alpha"].split()[1:3] == ["0.6", "TOOLSCRIPT_SEARCH_ALPHA"]
     assert rows["search.threshold"].split()[1:3] == ["0.2", "--threshold"]

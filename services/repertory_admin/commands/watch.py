@@ -11,7 +11,7 @@ from repertory_admin.options import STORE, TEAM, WATCHING, Flags
     app,
     "watch",
     settings=(*STORE, "mcp_timeout", *TEAM, *WATCHING),
-    examples=("REPERTORY_REDIS_URL=redis://localhost REPERTORY_QDRANT_URL=… repertory watch",),
+    examples=("repertory watch --redis-url redis://localhost --qdrant-url http://localhost:6333",),
 )
 def watch(flags: Flags) -> None:
     """Watch this directory for a team's workers.

@@ -2,6 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -18,21 +19,21 @@ class Ledger:
         states: What it holds once all that is on its way has arrived, by item.
         pending: The hashes that are on their way, by item; ``REMOVED`` for those that leave.
         failed: The hashes that were given up, by item.
-        backlog: What is still to be sent off.
         news: When something was last confirmed or sent, on the caller's clock.
-        total: How many items were sent off since the ledger was opened.
         position: Up to where its deltas were followed.
     """
 
-    def __init__(self, collection: str, position: str, now: float) -> None:
+    NOTHING: ClassVar[Counter[str]] = Counter()
+
+    def __init__(self, collection: str, now: float) -> None:
         self.collection = collection
         self.states: dict[str, State] = {}
         self.pending: dict[str, str] = {}
         self.failed: dict[str, str] = {}
-        self.backlog: deque[Item] = deque()
         self.news = now
-        self.total = 0
-        self.position = position
+        self.position = ""
+        self._backlog: deque[Item] = deque()
+        self._sent = 0
         self._latest = 0
         self._per_source: Counter[str] | None = None
 
@@ -40,17 +41,33 @@ class Ledger:
         """Begin again with what the collection holds now, and what was given up."""
         self.states = {state.item: state for state in states}
         self.pending, self.failed = {}, dict(failed)
-        self.backlog.clear()
+        self._backlog.clear()
         self._latest = max([self._latest, *(state.revision for state in self.states.values())])
         self._per_source = None
 
-    def next_revision(self, milliseconds: int) -> int:
-        """A revision above every one before, whatever the clock says."""
-        self._latest = max(self._latest + 1, milliseconds)
-        return self._latest
+    def queue(self, items: Sequence[Item]) -> None:
+        """Replace what is still to be sent."""
+        self._backlog = deque(items)
 
-    def send(self, items: Sequence[Item], removed: Sequence[str], revision: int) -> None:
-        """Note that jobs for these are on their way."""
+    def next_batch(self, window: int) -> list[Item]:
+        """What to send now, so that no more than a window of items is on its way.
+
+        It is filled up when half of it is free, not item by item.
+        """
+        room = window - len(self.pending)
+        if len(self._backlog) > room and room < window // 2:
+            return []
+        return [self._backlog.popleft() for _ in range(min(room, len(self._backlog)))]
+
+    def send(
+        self, items: Sequence[Item], removed: Sequence[str], *, milliseconds: int, now: float
+    ) -> int:
+        """Note that jobs for these are on their way.
+
+        Returns:
+            Their revision: above every one before, whatever the time of day says.
+        """
+        self._latest = revision = max(self._latest + 1, milliseconds)
         for item in items:
             state = State(
                 item=item.id,
@@ -66,23 +83,29 @@ class Ledger:
             self.states.pop(gone, None)
             self.pending[gone] = REMOVED
             self.failed.pop(gone, None)
-        self.total += len(items) + len(removed)
+        self.news = now
+        self._sent += len(items) + len(removed)
         self._per_source = None
+        return revision
 
-    def confirm(self, hashes: Mapping[str, str]) -> None:
+    def confirm(self, hashes: Mapping[str, str], now: float) -> None:
         """Note what was announced as done."""
         for item, found in hashes.items():
+            self.news = now
             if self.pending.get(item) == found:
                 del self.pending[item]
-            if self.failed.get(item) == found:
-                del self.failed[item]
 
     def give_up(self, hashes: Mapping[str, str]) -> None:
-        """Note what was given up; it is no longer waited for, and not sent again as it is."""
+        """Note all that is given up: it is not waited for, and not sent again as it is.
+
+        What was given up before and is no longer is waited for: somebody has it tried again.
+        """
         for item, found in hashes.items():
             if self.pending.get(item) == found:
                 del self.pending[item]
                 self.failed[item] = found
+        for item in set(self.failed) - set(hashes):
+            self.pending[item] = self.failed.pop(item)
 
     def known(self) -> dict[str, State]:
         """The states to compare with: what failed counts as there, so that it is not sent again."""
@@ -92,13 +115,26 @@ class Ledger:
         for item, found in self.failed.items():
             if found == REMOVED:
                 known.pop(item, None)
-            elif item in known:
-                known[item] = msgspec.structs.replace(known[item], metadata_hash=found)
-            else:
-                known[item] = State(
-                    item=item, source="", content_hash="", metadata_hash=found, revision=0
-                )
+                continue
+            state = known.get(item) or State(
+                item=item, source="", content_hash="", metadata_hash=found, revision=0
+            )
+            known[item] = msgspec.structs.replace(state, metadata_hash=found)
         return known
+
+    @property
+    def outstanding(self) -> int:
+        """How many items are on their way or wait to be sent."""
+        return len(self.pending) + len(self._backlog)
+
+    def progress(self) -> dict[str, Any]:
+        """How far filling the collection is, as plain data."""
+        done = self._sent - len(self.pending)
+        return {
+            "collection": self.collection,
+            "done": done,
+            "total": self._sent + len(self._backlog),
+        }
 
     @property
     def per_source(self) -> Counter[str]:

@@ -119,7 +119,8 @@ class KeywordIndex:
         rank = np.full(len(numbers), -1, np.int64)
         rank[[numbers[term] for term in vocabulary]] = np.arange(len(vocabulary))
         all_terms = rank[all_terms]
-        sorting = np.lexsort((all_rows, all_terms))
+        # What was kept is in order already: a stable sort passes over it once, and puts in the rest.
+        sorting = np.argsort(all_terms * len(entries) + all_rows, kind="stable")
         offsets = np.zeros(len(vocabulary) + 1, np.int64)
         np.cumsum(np.bincount(all_terms, minlength=len(vocabulary)), out=offsets[1:])
         return KeywordIndex(
