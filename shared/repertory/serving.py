@@ -102,7 +102,7 @@ class Parts:
 
     def in_process_queue(self) -> InProcessQueue:
         """The queue and the worker of a server that is one process."""
-        return InProcessQueue(self.writer(), self.adapters.failures)
+        return InProcessQueue(self.writer(), self.adapters.failures, self.adapters.snapshots)
 
     def coordinator(self, queue: JobQueue) -> Coordinator:
         """The watch service's side."""

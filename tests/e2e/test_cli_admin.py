@@ -108,6 +108,15 @@ def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Pat
     assert rows["search.device"].split()[1:3] == ["auto", "default"]
 
 
+@pytest.mark.parametrize("url", ["redis://:hu/sh@redis", "redis://redis?password=hush", "hush"])
+def test_config_show_hides_what_it_does_not_understand(cli: Cli, tmp_path: Path, url: str) -> None:
+    """Half a password may be anywhere in a URL that was not escaped."""
+    shown = cli.run(tmp_path, "config", "show", REPERTORY_REDIS_URL=url).stdout
+
+    assert "sh@" not in shown
+    assert "hush" not in shown
+
+
 @pytest.mark.parametrize(
     ("text", "part"),
     [

@@ -212,6 +212,20 @@ def test_it_ends_in_order(own: Cli, project: Path, tmp_path: Path) -> None:
     assert own.run(project, "search", "bake bread").returncode == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_it_indexed_is_found_without_it(
+    own: Cli, project: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Also where something was indexed before, and however it ended."""
+    own.run(project, "index")
+    with Serve(own, project, tmp_path / "log") as server:
+        add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+        until(lambda: "project/knots" in found(own, project, "bowline"))
+        server.end(number)
+
+    assert "project/knots" in found(own, project, "bowline")
+
+
 def test_a_note_left_behind_is_passed_over(own: Cli, project: Path, tmp_path: Path) -> None:
     """After kill -9 commands do without the server, and another can be started."""
     with Serve(own, project, tmp_path / "log") as server:

@@ -178,7 +178,9 @@ class Server(RuleBasedStateMachine):
     def rebuild(self) -> None:
         """Somebody asks for a new generation."""
         target = max(self.store.collections(), default="_g0")
-        self.queue.begin(self.coordinator._looks.catalogue.hash, int(target.rpartition("_g")[2]) + 1)
+        self.queue.begin(
+            self.coordinator._looks.catalogue.hash, int(target.rpartition("_g")[2]) + 1
+        )
 
     def teardown(self) -> None:
         """When the dust has settled, index, sections and keywords equal the folder."""

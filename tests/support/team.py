@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
+from repertory.index.qdrant import QdrantStore
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
@@ -85,16 +86,26 @@ class Team:
     """All of it, in a folder of its own. A context manager, which starts everything.
 
     Args:
+        qdrant_url: A Qdrant server, of which everything of ours is deleted first; without one, the
+            team has one of its own, ``qdrant``, that can be killed.
         workers: How many worker processes there are.
         settings: Environment variables.
     """
 
-    def __init__(self, *, workers: int = 1, settings: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        qdrant_url: str | None = None,
+        *,
+        workers: int = 1,
+        settings: dict[str, str] | None = None,
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="repertory-team-"))
         self.project = self.folder / "project"
         (self.project / "skills").mkdir(parents=True)
         self.redis = RedisProcess()
         self.qdrant = QdrantProcess(self.folder / "qdrant")
+        self._has_own = qdrant_url is None
+        self.qdrant_url = qdrant_url or self.qdrant.url
         self.port = free_port()
         (self.folder / "home").mkdir()
         environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
@@ -102,7 +113,7 @@ class Team:
             "HOME": str(self.folder / "home"),
             "HF_HUB_OFFLINE": "1",
             "REPERTORY_REDIS_URL": self.redis.url,
-            "REPERTORY_QDRANT_URL": self.qdrant.url,
+            "REPERTORY_QDRANT_URL": self.qdrant_url,
             "REPERTORY_DATA_DIR": str(self.folder / "data"),
             "REPERTORY_SEARCH_MODEL": MODEL,
             "REPERTORY_SERVER_PORT": str(self.port),
@@ -115,7 +126,12 @@ class Team:
         self.workers = [self._service(f"worker-{n}", "worker") for n in range(workers)]
 
     def __enter__(self) -> Self:
-        self.qdrant.start()
+        if self._has_own:
+            self.qdrant.start()
+        store = QdrantStore(self.qdrant_url)
+        for name in store.collections():
+            if name.startswith("repertory"):
+                store.drop(name)
         for service in self.services:
             service.start()
         return self

@@ -77,7 +77,7 @@ class Watching:
             deltas=deltas,
             status=self.board,
         )
-        self._queue = InProcessQueue(writer, failures)
+        self._queue = InProcessQueue(writer, failures, snapshots)
         self.coordinator = Noting(
             store=self.store,
             queue=self._queue,

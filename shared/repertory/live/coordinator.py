@@ -71,7 +71,7 @@ class Coordinator:
         self._generations = Generations(store, queue, deltas, snapshots, in_force)
         self._ledgers: dict[str, Ledger] = {}
         self._emptied: frozenset[str] = frozenset()
-        self._adopted = self._changed = self._reread = False
+        self._adopted = self._changed = self._due = self._lost = False
         self._polled = self._kept = float("-inf")
         self._trouble = self._refused = ""
 
@@ -90,7 +90,7 @@ class Coordinator:
 
     def reconcile(self) -> None:
         """Read at the next tick what the store really holds, and send what differs."""
-        self._reread = True
+        self._due = True
         self._generations.ask()
 
     def tick(self) -> None:
@@ -108,7 +108,7 @@ class Coordinator:
             if self._trouble != str(error):
                 _log.warning("coordinator_waits", extra={"error": str(error)})
             self._trouble = str(error)
-            self._reread = True  # jobs may have been lost meanwhile
+            self._lost = True  # what was being sent may have been
 
     @property
     def is_busy(self) -> bool:
@@ -160,21 +160,22 @@ class Coordinator:
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             self._ledgers[name] = self._loaded(Ledger(name, now))
-        if self._reread:
+        if self._due or self._lost:
             for ledger in self._ledgers.values():
-                self._loaded(ledger)
-            self._reread = False
+                self._loaded(ledger, is_lost=self._lost)
+            self._due = self._lost = False
 
-    def _loaded(self, ledger: Ledger) -> Ledger:
-        """Read what a collection holds; what is on its way to it is sent once more."""
+    def _loaded(self, ledger: Ledger, *, is_lost: bool = True) -> Ledger:
+        """Read what a collection holds; what is on its way to it is sent again if it is lost."""
         name = ledger.collection
-        ledger.position = self._deltas.position(name)  # before reading: nothing falls between
+        if is_lost:
+            ledger.position = self._deltas.position(name)  # before reading: nothing falls between
         failed: dict[str, str] = {}
         for failure in self._failures.list():
             if failure.collection == name:
                 failed |= failure.items
         with self._store.open(name) as collection:
-            ledger.load(collection.states(), failed)
+            ledger.load(collection.states(), failed, is_lost=is_lost)
         self._changed = True
         return ledger
 

@@ -4,12 +4,13 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from repertory.coordination.failures import Failures
 from repertory.errors import StoreError
+from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.live.attempts import attempt
 from repertory.live.job import Job, Lane
 from repertory.live.writer import Writer
@@ -23,12 +24,14 @@ _log = logging.getLogger(__name__)
 class InProcessQueue:
     """A queue and its worker. A context manager: leaving it ends the thread after its job.
 
-    What waits is lost with the process; the coordinator sends it again.
+    What waits is lost with the process; the coordinator sends it again. So are the deltas: before
+    a collection is written to, its keyword snapshot is dropped, for nobody else could follow it.
     """
 
-    def __init__(self, writer: Writer, failures: Failures) -> None:
+    def __init__(self, writer: Writer, failures: Failures, snapshots: SnapshotStore) -> None:
         self._writer = writer
         self._failures = failures
+        self._snapshots = snapshots
         self._lanes: dict[Lane, deque[Job]] = {lane: deque() for lane in Lane}
         self._upkeep: deque[Callable[[], None]] = deque()
         self._delayed: list[tuple[float, Job, Lane]] = []
@@ -110,6 +113,9 @@ class InProcessQueue:
     def _batch(self, lane: Lane) -> Callable[[], None]:
         jobs = self._lanes[lane]
         together = [jobs.popleft() for _ in range(min(TOGETHER, len(jobs)))]
-        return lambda: attempt(
-            together, lane, writer=self._writer, failures=self._failures, queue=self
-        )
+        return lambda: self._do(together, lane)
+
+    def _do(self, jobs: Sequence[Job], lane: Lane) -> None:
+        for collection in {job.collection for job in jobs}:
+            self._snapshots.drop(collection)
+        attempt(jobs, lane, writer=self._writer, failures=self._failures, queue=self)

@@ -37,12 +37,27 @@ class Ledger:
         self._latest = 0
         self._per_source: Counter[str] | None = None
 
-    def load(self, states: Iterable[State], failed: Mapping[str, str]) -> None:
-        """Begin again with what the collection holds now, and what was given up."""
-        self.states = {state.item: state for state in states}
-        self.pending, self.failed = {}, dict(failed)
+    def load(
+        self, states: Iterable[State], failed: Mapping[str, str], *, is_lost: bool = True
+    ) -> None:
+        """Begin again with what the collection holds now, and what was given up.
+
+        Args:
+            states: What it holds.
+            failed: The hashes that were given up, by item.
+            is_lost: Whether what was on its way may never arrive.
+        """
+        there = {state.item: state for state in states}
+        self._latest = max([self._latest, *(state.revision for state in there.values())])
+        if is_lost:
+            self.pending = {}
+        for item, found in self.pending.items():
+            if found == REMOVED:
+                there.pop(item, None)
+            else:
+                there[item] = self.states[item]
+        self.states, self.failed = there, dict(failed)
         self._backlog.clear()
-        self._latest = max([self._latest, *(state.revision for state in self.states.values())])
         self._per_source = None
 
     def queue(self, items: Sequence[Item]) -> None:
