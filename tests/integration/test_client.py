@@ -24,6 +24,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Query
 from repertory_query.app import create_app
 from repertory_query.run import configuration, listening
+from tests.support.ports import free_port
 from tests.support.query_service import RunningService, settings_of, skill
 
 FILTERED = Filter(kinds=("skill",), sources=("project",))
@@ -130,7 +131,7 @@ def test_a_rebuild_is_begun(client: Client) -> None:
 def test_whether_it_is_alive(client: Client) -> None:
     """Who answers is; who does not is not."""
     assert client.is_alive(5.0)
-    assert not Client("http://127.0.0.1:1").is_alive(5.0)
+    assert not Client(f"http://127.0.0.1:{free_port()}").is_alive(5.0)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from repertory.pipeline.collections import (
 )
 
 ASK_AGAIN = 5.0  # seconds after which a worker is asked again for a collection
-GRACE = 30.0  # seconds that a collection is kept after nothing points at it, for searches under way
+GRACE = 15.0  # seconds that a collection is kept after nothing points at it, for searches under way
 
 _log = logging.getLogger(__name__)
 

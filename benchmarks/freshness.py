@@ -1,0 +1,197 @@
+"""From a save to its first hit, against the least that it takes: an event, an embedding, a write."""
+
+import http.client
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+
+from benchmarks.indexing import ITEMS, MODEL
+from benchmarks.measure import Figure
+from benchmarks.texts import descriptions
+from repertory.catalogue.item import Item, Kind, item_key, point_id
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.load import load_engine
+from repertory.index.qdrant import QdrantStore
+from repertory.index.vectors import Collection, Point
+from tests.support.command_line import Cli
+from tests.support.server_process import Serve
+from tests.support.team import Team
+
+SKILLS = 1_000
+SAVES = 40
+QUIET = 0.3  # seconds, the default
+LIMIT = 2.0  # seconds
+POLL = 0.005  # seconds
+PATIENCE = 300.0  # seconds
+
+
+def run(folder: Path) -> list[Figure]:
+    """Save skills in a team's folder, and in the one that the indexing benchmark left."""
+    chosen = random.Random(3)
+    team, floor = _team(folder, chosen)
+    large = _embedded(folder, chosen)
+    least = QUIET + float(np.median(floor))
+    against = f"{QUIET} s of quiet, and event, embedding and write"
+    rows = (
+        (f"a team of {SKILLS:,} items", team, 2.0),
+        (f"`repertory serve` of {ITEMS:,} items", large, 4.0),
+    )
+    figures = []
+    for where, taken, target in rows:
+        median, late = np.percentile(taken, [50, 95])
+        figures += [
+            Figure(
+                name=f"save → searchable, {where}, p50",
+                ours=float(median),
+                other=least,
+                against=against,
+                unit="s",
+                target=target,
+            ),
+            Figure(
+                name=f"save → searchable, {where}, p95",
+                ours=float(late),
+                other=LIMIT,
+                against="what is asked for",
+                unit="s",
+                target=1.0,
+            ),
+        ]
+    beyond = Figure(
+        name=f"save → searchable, a team of {SKILLS:,} items, p50 beyond {QUIET} s of quiet",
+        ours=float(np.median(team)) - QUIET,
+        other=float(np.median(floor)),
+        against="event, embedding and write",
+        unit="s",
+        target=12.0,
+    )
+    return [*figures, beyond]
+
+
+def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]]:
+    """Saves in a team's folder, and the least that each would take, in turn."""
+    taken: list[float] = []
+    floor: list[float] = []
+    team = Team()
+    for number, (name, text) in enumerate(descriptions(SKILLS)):
+        _save(team.project, f"{number}-{name[:80]}", json.dumps(text))
+    with team, _floor(folder, team.qdrant_url) as least:
+        port = team.port
+        team.wait(lambda: team.get("/stats")["items"] >= SKILLS, PATIENCE)
+        for number in range(SAVES):
+            taken.append(_until_found(team.project, port, number, chosen))
+            floor.append(least(_sentence(_word(chosen))))
+    return taken, floor
+
+
+def _embedded(folder: Path, chosen: random.Random) -> list[float]:
+    """Saves beside the many items that are indexed."""
+    project = folder / "project"
+    cli = Cli(folder, folder / "data")
+    cli.environment["REPERTORY_SEARCH_MODEL"] = MODEL
+    with Serve(cli, project, folder / "serve.log") as server:
+        port = urlsplit(server.url).port
+        assert port
+        return [_until_found(project, port, number, chosen) for number in range(SAVES)]
+
+
+def _until_found(project: Path, port: int, number: int, chosen: random.Random) -> float:
+    """Save a skill with a word that nothing else has, and search for it until it is found."""
+    word, name = _word(chosen), f"saved-{number}"
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    asked = urlencode({"q": word, "limit": 1, "threshold": 0})
+    time.sleep(chosen.uniform(0.1, 0.6))  # not in step with anything that looks every so often
+
+    def is_first() -> bool:
+        connection.request("GET", f"/search?{asked}")
+        found = json.loads(connection.getresponse().read())["results"]
+        return bool(found) and found[0]["toolName"] == name
+
+    is_first()
+    began = time.perf_counter()
+    _save(project, name, _sentence(word))
+    while not is_first():
+        assert time.perf_counter() - began < PATIENCE
+        time.sleep(POLL)
+    taken = time.perf_counter() - began
+    connection.close()
+    return taken
+
+
+@contextmanager
+def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
+    """Gives what takes in, embeds and writes one save, and returns the seconds that it took."""
+    watched = folder / "watched"
+    watched.mkdir()
+    engine = load_engine(MODEL, "cpu", folder / "data")
+    told = threading.Event()
+    observer = Observer()
+    observer.schedule(_Told(told), str(watched), recursive=True)
+    observer.start()
+    with QdrantStore(qdrant_url).create("floor", engine.model.dimension) as collection:
+
+        def least(text: str) -> float:
+            told.clear()
+            began = time.perf_counter()
+            _save(watched, "saved", text)
+            assert told.wait(PATIENCE)
+            _write(collection, engine, text, int(time.time() * 1_000))
+            return time.perf_counter() - began
+
+        yield least
+    observer.stop()
+    observer.join()
+
+
+class _Told(FileSystemEventHandler):
+    def __init__(self, told: threading.Event) -> None:
+        self._told = told
+
+    def on_moved(self, event: FileSystemEvent) -> None:
+        """Say that a file was saved."""
+        self._told.set()
+
+
+def _write(collection: Collection, engine: EmbeddingEngine, text: str, revision: int) -> None:
+    item = Item(
+        id="floor/saved", kind=Kind.SKILL, name="saved", source="floor", description=text
+    )
+    point = Point(
+        id=point_id(item_key(item.id)),
+        vector=engine.embed_texts([view.text for view in item.views()])[0],
+        item=item.id,
+        kind=item.kind,
+        source=item.source,
+        content_hash=item.content_hash(),
+        metadata_hash=item.metadata_hash(),
+        revision=revision,
+        record={},
+    )
+    collection.upsert([point])
+
+
+def _save(project: Path, name: str, description: str) -> None:
+    """Save a skill at once, as an editor does."""
+    folder = project / "skills" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    half = folder / "SKILL.md.tmp"
+    half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n", "utf-8")
+    half.replace(folder / "SKILL.md")
+
+
+def _sentence(word: str) -> str:
+    return f"Handles the {word} of the printers in the office."
+
+
+def _word(chosen: random.Random) -> str:
+    """A word that can be said, and that no text has."""
+    return "".join(chosen.choice("bdfgklmnprstvz") + chosen.choice("aeiou") for _ in range(6))
