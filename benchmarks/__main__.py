@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engines, indexing, searching, starting
+from benchmarks import engines, freshness, indexing, searching, serving, starting
 from benchmarks.measure import Figure
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -20,7 +20,7 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         folder = Path(name)
-        for benchmark in (indexing, searching, starting):
+        for benchmark in (indexing, searching, starting, serving, freshness):
             print(f"running {benchmark.__name__} …", file=sys.stderr)
             figures += benchmark.run(folder)
         print("running benchmarks.engines …", file=sys.stderr)

@@ -13,10 +13,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: What was done.
-        ours: Seconds, or texts a second.
+        ours: Seconds, or what is done in one.
         other: The same of the floor or the peer.
         against: What the floor or the peer is.
-        unit: ``s``, ``ms`` or ``texts/s``.
+        unit: ``s``, ``ms``, ``texts/s`` or ``requests/s``.
         target: The ratio ours / other that is asked for.
         at_least: Whether the ratio must be at least the target; else at most.
     """

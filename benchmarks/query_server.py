@@ -1,6 +1,6 @@
 """A query service whose index is already there, with one more route: it only embeds the query.
 
-    python -m benchmarks.query_server PROJECT DATA
+python -m benchmarks.query_server PROJECT DATA
 """
 
 import sys
@@ -11,6 +11,7 @@ from fastapi import Response
 
 from benchmarks.indexing import MODEL
 from repertory.embedding.device import cores
+from repertory.pipeline.collections import alias_name
 from repertory.serving import Parts
 from repertory.settings import load
 from repertory_query.app import MOST_SEARCHES_WAITING, THREADS_PER_CORE, create_app
@@ -28,6 +29,9 @@ def main() -> None:
     given = {"data_dir": str(data), "model": MODEL, "port": 0, "requests_per_minute": UNLIMITED}
     settings = load(given, project, {})
     parts = Parts(settings, project)
+    indexed = parts.store.alias(alias_name(parts.workspace.catalogue().hash))
+    assert indexed
+    parts.store.set_alias(parts.in_force, indexed)  # as a watch service does when it is whole
     with (
         listening(settings) as listener,
         parts.in_process_queue() as queue,

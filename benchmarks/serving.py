@@ -42,7 +42,7 @@ def run(folder: Path) -> list[Figure]:
         other=len(alone) / (ROUNDS * LASTING),
         against=against,
         unit="requests/s",
-        target=0.6,
+        target=0.5,
         at_least=True,
     )
     return [rate] + [

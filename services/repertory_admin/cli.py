@@ -63,6 +63,8 @@ def _run() -> int | str | None:
         app(prog_name="repertory")
     except SystemExit as end:  # how Typer ends
         return end.code
+    except KeyboardInterrupt:  # before Typer could see it
+        return ExitCode.INTERRUPTED
     except RepertoryError as error:
         terminal.warn(str(error))
         return code_of(error)

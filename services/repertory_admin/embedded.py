@@ -14,7 +14,7 @@ from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_admin.running import announce, the_only_server
 from repertory_query.app import create_app
-from repertory_query.run import READERS, listening, serve
+from repertory_query.run import READERS, listening, serve, told_to_end
 from repertory_query.service import Service
 from repertory_watch.service import WatchService
 
@@ -48,17 +48,21 @@ def run(settings: Settings, directory: Path, ready: Callable[[str], None]) -> No
     make_directory(settings.data_dir)
     parts = Parts(settings, directory)
     with (
+        told_to_end() as told,
         the_only_server(settings),
         listening(settings) as listener,
-        parts.in_process_queue() as queue,
-        _watching(parts, queue),
-        ThreadPoolExecutor(READERS, "keywords") as reader,
-        parts.live_search(None, reader) as live,
     ):
-        app = create_app(Service(parts, live, queue), settings)
-        host, port, *_ = listener.getsockname()
-        ready(announce(settings, directory, host, port))
-        serve(app, listener)
+        # Whoever asks from now on waits for the first answer, and does not index beside us.
+        url = announce(settings, directory, *listener.getsockname()[:2])
+        with (
+            parts.in_process_queue() as queue,
+            _watching(parts, queue),
+            ThreadPoolExecutor(READERS, "keywords") as reader,
+            parts.live_search(None, reader) as live,
+        ):
+            app = create_app(Service(parts, live, queue), settings)
+            ready(url)
+            serve(app, listener, told)
 
 
 @contextmanager

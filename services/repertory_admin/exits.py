@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     UNREAD = 3
     NOT_NOW = 4
     DEFECT = 70
+    INTERRUPTED = 130
 
 
 MEANINGS = {
@@ -23,6 +24,7 @@ MEANINGS = {
     ExitCode.UNREAD: "done, but items or sources could not be read",
     ExitCode.NOT_NOW: "it cannot be done now: store, model or server cannot be used",
     ExitCode.DEFECT: "a defect of Repertory itself",
+    ExitCode.INTERRUPTED: "ended by Ctrl-C",
 }
 
 

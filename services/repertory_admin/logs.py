@@ -2,7 +2,7 @@
 
 import logging
 
-from repertory.json_logs import Lines
+from repertory.logs import Lines
 
 
 def is_verbose() -> bool:

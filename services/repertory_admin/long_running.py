@@ -1,19 +1,23 @@
 """What the commands have in common that run until they are told to end."""
 
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from repertory import json_logs
+from repertory import logs
 from repertory.errors import RepertoryError
 
 
 @contextmanager
 def service() -> Iterator[None]:
-    """Log as a service does, end in order on SIGTERM, and say in words what is not installed."""
-    json_logs.begin()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    """Log as a service does, and say in words what is not installed.
+
+    Until the service handles them itself, signals end the process at once: an exception out of a
+    handler may be swallowed while modules are imported.
+    """
+    logs.begin()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     try:
         yield
     except ModuleNotFoundError as error:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from repertory.errors import StoreError
 from repertory.pipeline.collections import configuration_of, generation_of
+from repertory_admin import terminal
 from repertory_admin.progress import Bars
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
         StoreError: The server stays away, or another configuration has been taken meanwhile.
     """
     heard = time.monotonic()
+    told: set[str] = set()
     with Bars() as bars:
         shown = 0
         while True:
@@ -35,6 +37,10 @@ def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
             if stats is not None:
                 if _is_there(stats, begun):
                     return stats
+                for trouble in stats.troubles:
+                    if trouble not in told:
+                        told.add(trouble)
+                        terminal.warn(f"waiting: {trouble}")
                 if building := stats.building:
                     bars.step("Building", building.done - shown, building.total)
                     shown = building.done
@@ -43,7 +49,7 @@ def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
 
 def _is_there(stats: "Stats", begun: "Rebuild") -> bool:
     """Whether the new generation is searched."""
-    wanted = (stats.watch or {}).get("configuration", begun.configuration)
+    wanted = (stats.watch or {}).get("configuration") or begun.configuration
     if wanted != begun.configuration:
         raise StoreError(
             "The configuration has changed meanwhile, so another index is being built; "

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from repertory.errors import StoreBusyError, StoreError
+from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.settings import Settings
 
 if TYPE_CHECKING:
     from repertory.client import Client
 
-ANSWERING = 2.0  # seconds that a server has to say that it is alive
+ANSWERING = 10.0  # seconds that a server has to say that it is alive: it may be starting
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,12 +54,20 @@ def client(settings: Settings, directory: Path) -> "Client | None":
 
     One that is configured is asked whether it answers or not; one that ran and does not answer is
     passed over.
+
+    Raises:
+        ConfigurationError: This is a team's machine, and its server is not named.
     """
     values = settings.values
     if values.server_url:
         from repertory.client import Client  # noqa: PLC0415 - not where there is no server
 
         return Client(values.server_url, values.server_api_key)
+    if values.redis_url and not values.no_cache:
+        raise ConfigurationError(
+            "REPERTORY_REDIS_URL says that there is a team's server: name it as "
+            "REPERTORY_SERVER_URL, or unset the former to index here."
+        )
     note = _read(_place(settings))
     if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
         return None

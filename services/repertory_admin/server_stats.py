@@ -36,9 +36,13 @@ def show(url: str, stats: "Stats") -> None:
     if stats.workers:
         terminal.say()
         _show_workers(stats.workers)
-    if stats.problems:
+    if stats.troubles:
         terminal.say()
-        show_problems(stats.problems, MOST_PROBLEMS)
+        for trouble in stats.troubles:
+            terminal.tell(trouble)
+    if stats.faults:
+        terminal.say()
+        show_problems(stats.faults, MOST_PROBLEMS)
 
 
 def doing(busy: Mapping[str, Any]) -> str:

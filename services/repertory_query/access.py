@@ -52,7 +52,7 @@ class Access:
                 "`repertory keys create`."
             )
         origin = request.headers.get("origin")
-        if origin and urlsplit(origin).netloc != request.headers.get("host"):
+        if origin and origin.partition("://")[2] != request.headers.get("host"):
             raise _forbidden("A page of another site may not call this server.")
         address = request.client.host if request.client else ""
         scopes = frozenset(Scope) if _is_loopback(address) else frozenset({Scope.READ})

@@ -53,6 +53,9 @@ class Record:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        method = scope["method"]
+        if method == "HEAD":  # the server itself leaves the body of the answer out
+            scope = {**scope, "method": "GET"}
         began = time.perf_counter()
         status = 0
 
@@ -71,12 +74,13 @@ class Record:
                 await response(scope, receive, noting)
         seconds = time.perf_counter() - began
         route = getattr(scope.get("route"), "path", "none")  # never the path itself: it is theirs
-        self._metrics.request(scope["method"], route, status, seconds)
+        self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
-        _log.info(
+        _log.log(
+            logging.DEBUG if scope["path"] in OPEN else logging.INFO,
             "request",
             extra={
-                "method": scope["method"],
+                "method": method,
                 "route": route,
                 "status": status,
                 "ms": round(seconds * 1_000, 1),

@@ -67,10 +67,15 @@ def bounded(scope: Scope, receive: Receive) -> Receive:
 
     Raises:
         HTTPException: 413; it says that it is larger. One that turns out to be is refused as soon
-            as it is.
+            as it is. 400; it has two lengths, and a proxy might believe the other.
     """
     left = LARGEST_BODY
-    length = HTTPConnection(scope).headers.get("content-length", "")
+    headers = HTTPConnection(scope).headers
+    length = headers.get("content-length", "")
+    if length and "transfer-encoding" in headers:
+        raise HTTPException(
+            400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
+        )
     if length.isdecimal() and int(length[:20]) > LARGEST_BODY:
         raise _too_large()
 

@@ -10,6 +10,8 @@ import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import Scope
 
 from repertory.errors import RepertoryError, StoreError, UnknownItemError, UsageError
 
@@ -47,8 +49,12 @@ def failure(error: Exception) -> Response:
 def install(app: FastAPI) -> None:
     """Have an application tell its problems so."""
 
-    async def refused(_: Request, error: Exception) -> Response:
-        return refusal(error) if isinstance(error, HTTPException) else failure(error)
+    async def refused(request: Request, error: Exception) -> Response:
+        if not isinstance(error, HTTPException):
+            return failure(error)
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            error.headers = {"Allow": ", ".join(_methods(app, request.scope))}
+        return refusal(error)
 
     async def invalid(_: Request, error: Exception) -> Response:
         faults = error.errors() if isinstance(error, RequestValidationError) else []
@@ -68,6 +74,16 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RepertoryError, failed)
 
 
+def _methods(app: FastAPI, scope: Scope) -> list[str]:
+    """The methods that an address knows: of all its routes, where the framework tells the first."""
+    known = [
+        method
+        for method in ("GET", "POST")
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in app.routes)
+    ]
+    return ["GET", "HEAD", *known[1:]] if "GET" in known else known
+
+
 _IN_OUR_WORDS = {  # what the framework says of requests that it cannot route or read
     "Not Found": "There is nothing at this address; /openapi.json lists what there is.",
     "Method Not Allowed": "This address knows no such method; /openapi.json lists what there is.",
@@ -79,6 +95,9 @@ def _in_words(faults: Sequence[Mapping[str, Any]]) -> str:
     """What is wrong with a request; never what it held, which may be large or secret."""
     told = []
     for fault in faults[:MOST_FAULTS]:
+        if fault["type"] == "json_invalid":
+            told.append("the body is no JSON")
+            continue
         where = ".".join(str(part)[:80] for part in fault["loc"] if part not in ("query", "body"))
         told.append(
             f"{where}: {fault['msg']}" if where else "send a JSON object as application/json"

@@ -1,8 +1,11 @@
 """Runs the query service as a process of its own."""
 
 import logging
+import signal
 import socket
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -12,6 +15,7 @@ from repertory.errors import UsageError
 from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_query.app import create_app
+from repertory_query.connection import Connection
 from repertory_query.limits import LONGEST_ADDRESS
 from repertory_query.service import Service
 
@@ -31,11 +35,33 @@ def run(settings: Settings) -> None:
     parts = Parts(settings, Path.cwd())
     queue = parts.queue()
     with (
+        told_to_end() as told,
         listening(settings) as listener,
         ThreadPoolExecutor(READERS, "keywords") as reader,
         parts.live_search(None, reader) as live,
     ):
-        serve(create_app(Service(parts, live, queue), settings), listener)
+        serve(create_app(Service(parts, live, queue), settings), listener, told)
+
+
+@contextmanager
+def told_to_end() -> Iterator[list[int]]:
+    """Note SIGINT and SIGTERM, and raise KeyboardInterrupt for the former at the end.
+
+    Nothing is raised in between: threads import modules as they begin, and an exception out of a
+    signal's handler can be swallowed there, or leave the interpreter's lock of imports held for
+    ever. The second time a signal ends the process at once.
+    """
+    noted: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        noted.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    yield noted
+    if signal.SIGINT in noted:
+        raise KeyboardInterrupt
 
 
 def listening(settings: Settings) -> socket.socket:
@@ -63,7 +89,7 @@ def configuration(app: FastAPI) -> uvicorn.Config:
     """How an application is served."""
     return uvicorn.Config(
         app,
-        http="h11",  # bounds the head of a request, as the faster one does not
+        http=Connection,
         h11_max_incomplete_event_size=2 * LONGEST_ADDRESS,
         ws="none",
         lifespan="off",
@@ -74,14 +100,31 @@ def configuration(app: FastAPI) -> uvicorn.Config:
     )
 
 
-def serve(app: FastAPI, listener: socket.socket) -> None:
+def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> None:
     """Serve an application until SIGTERM or SIGINT; requests under way are finished.
 
     Then the signal is raised once more: whoever has to leave in order handles it.
+
+    Args:
+        app: The application.
+        listener: Where it is served.
+        told: The signals that came before; see ``told_to_end``.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
-    uvicorn.Server(configuration(app)).run(sockets=[listener])
+    _Server(configuration(app), told).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """A server that ends at once when it was told to before it handled signals itself."""
+
+    def __init__(self, config: uvicorn.Config, told: Sequence[int]) -> None:
+        super().__init__(config)
+        self._told = told
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.should_exit = self.should_exit or bool(self._told)
 
 
 def _reason(error: OSError) -> str:

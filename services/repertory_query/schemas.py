@@ -6,12 +6,15 @@ and a test holds that what is written fits the description.
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from repertory.catalogue.item import Kind
 from repertory.search.answer import LONGEST_QUERY, Mode
 
+QUERY = "What is looked for: words, a task, or a name."
+# Only told: the search itself refuses what is beyond them, in words.
+QUERY_BOUNDS: dict[str, JsonValue] = {"pattern": r"\S", "maxLength": LONGEST_QUERY}
 MOST_QUERIES = 100  # of one request
 MOST_HITS = 100  # of one query
 MOST_VALUES = 100  # of one filter
@@ -41,10 +44,16 @@ Values = Annotated[list[Text], Field(max_length=MOST_VALUES)]
 class Query(_In):
     """One search."""
 
-    q: Text = Field(description="What is looked for: words, a task, or a name.")
-    limit: int | None = Field(None, ge=1, le=MOST_HITS, description="The most results.")
-    threshold: float | None = Field(None, ge=0, le=1, description="The least confidence.")
-    alpha: float | None = Field(None, ge=0, le=1, description="The share of meaning against words.")
+    q: Text = Field(description=QUERY, json_schema_extra=QUERY_BOUNDS)
+    limit: int | None = Field(
+        None, strict=True, ge=1, le=MOST_HITS, description="The most results."
+    )
+    threshold: float | None = Field(
+        None, strict=True, ge=0, le=1, description="The least confidence."
+    )
+    alpha: float | None = Field(
+        None, strict=True, ge=0, le=1, description="The share of meaning against words."
+    )
     kinds: Annotated[list[Kind], Field(max_length=MOST_VALUES)] = []
     sources: Values = []
     servers: Values = []
@@ -57,7 +66,6 @@ class Queries(_In):
     queries: list[Query] = Field(
         min_length=1,
         max_length=MOST_QUERIES,
-        description=f"Each of at most {LONGEST_QUERY:,} characters.",
         examples=[[{"q": "rotate API keys", "limit": 5}, {"q": "commit", "kinds": ["tool"]}]],
     )
 

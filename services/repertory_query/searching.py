@@ -76,7 +76,8 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
         q: Annotated[
             str,
             Parameter(
-                description="What is looked for: words, a task, or a name.",
+                description=schemas.QUERY,
+                json_schema_extra=schemas.QUERY_BOUNDS,
                 openapi_examples={
                     "a task": {"value": "change our API credentials with no outage"},
                     "a name, misspelt": {"value": "read_fil"},

@@ -1,6 +1,7 @@
 """What the routes need of a running server. All of it may block."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from repertory.catalogue.item import Item
@@ -20,6 +21,8 @@ from repertory.pipeline.collections import (
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.serving import Parts
+
+SILENCE = 60.0  # seconds; each process speaks every few seconds, also in the middle of a task
 
 T = TypeVar("T")
 
@@ -68,13 +71,14 @@ class Service:
         """What is indexed, how fresh it is and what is wrong; whatever of it can be had."""
         adapters = self._parts.adapters
         troubles: list[str] = []
-        said = _had(adapters.status.said, troubles) or {}
+        board = _had(adapters.status.said, troubles)
+        said = board or {}
         waiting = _had(self._queue.waiting, troubles) or {}
         failed = _had(adapters.failures.list, troubles)
+        if board is not None:
+            troubles += self._silent(board)
         watch = said.pop("watch", None)
-        if watch is None:
-            troubles.append("Nothing is heard of the watch service; start `repertory watch`.")
-        elif trouble := watch.get("trouble"):
+        if watch and (trouble := watch.get("trouble")):
             troubles.append(trouble)
         of_watch = dict(watch or {})
         problems = of_watch.pop("problems", [])
@@ -116,8 +120,8 @@ class Service:
         """
         store = self._parts.store
         collection = store.alias(self._parts.in_force)
-        watch = self._parts.adapters.status.said().get("watch", {})
-        configuration = watch.get("configuration") or configuration_of(collection or "")
+        watch = self._parts.adapters.status.said().get("watch")
+        configuration = watch["configuration"] if watch else configuration_of(collection or "")
         if not configuration:
             raise StoreError(
                 "There is nothing to rebuild yet: the watch service has not said what is to be "
@@ -156,6 +160,16 @@ class Service:
     def retry(self, ids: Sequence[str] | None) -> int:
         """Put failed jobs back on the queue, all of them if no ids are given; returns how many."""
         return attempts.retry(self._parts.adapters.failures, self._queue, ids)
+
+    def _silent(self, board: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """Which processes a board has heard nothing of lately, though they should run."""
+        heard = {who for who, one in board.items() if time.time() - one["at"] < SILENCE}
+        silent = []
+        if "watch" not in heard:
+            silent.append("Nothing is heard of the watch service; start `repertory watch`.")
+        if self._parts.is_team and heard <= {"watch"}:
+            silent.append("Nothing is heard of a worker; start `repertory worker`.")
+        return silent
 
 
 def _had(read: Callable[[], T], troubles: list[str]) -> T | None:

@@ -33,6 +33,8 @@ ANSWERING = 60.0  # seconds; the first search may wait for a model
 LARGEST_ANSWER = 100_000_000  # bytes
 PAGE = 5_000  # items of a list that are asked for at once
 
+_ITEM = "/items/"
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -130,7 +132,7 @@ class Client:
         Raises:
             UnknownItemError: There is none of that id.
         """
-        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Item)
+        return self._ask("GET", _ITEM + quote(item_id, errors="replace"), {}, Item)
 
     def stats(self) -> Stats:
         """What is indexed, how fresh it is, what is being done and what is wrong."""
@@ -177,7 +179,7 @@ class Client:
             extra={"server": self.url, "path": path, "status": status, "ms": milliseconds},
         )
         if not 200 <= status < 300:
-            raise self._refusal(status, data)
+            raise self._refusal(path, status, data)
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -212,22 +214,25 @@ class Client:
             raise StoreError(f"The server at {self.url} answers with more than can be read.")
         return response.status, data
 
-    def _refusal(self, status: int, data: bytes) -> RepertoryError:
+    def _refusal(self, path: str, status: int, data: bytes) -> RepertoryError:
         """The error that a problem stands for."""
+        is_item = path.startswith(_ITEM)
         try:
             detail = msgspec.json.decode(data, type=_Problem).detail
         except (msgspec.MsgspecError, UnicodeDecodeError):
+            detail = ""
+        if not detail or (status == http.HTTPStatus.NOT_FOUND and not is_item):
             return StoreError(
                 f"What answers at {self.url} is no Repertory server (status {status}); see that "
                 "its address is right."
             )
+        if status == http.HTTPStatus.NOT_FOUND:
+            return UnknownItemError(detail)
         if status in (401, 403):
             return UsageError(
                 f"The server at {self.url} refuses this: {detail} A key is given as "
                 "REPERTORY_SERVER_API_KEY."
             )
-        if status == http.HTTPStatus.NOT_FOUND:
-            return UnknownItemError(detail)
         if status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
             return StoreError(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)

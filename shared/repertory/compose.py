@@ -1,4 +1,4 @@
-"""The composition root: picks the adapters, and is all that an entry point needs to call.
+"""One directory's repertory, put together: all that an entry point without a server needs.
 
 Whatever a command does not need is not even imported: a search loads no source, and the model is
 loaded while the index is being opened.

@@ -1,5 +1,6 @@
 """What programs are given: plain data, its names in camel case."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ def plain(value: object) -> Any:  # noqa: ANN401 - JSON
     return value
 
 
+@cache  # there are only so many fields
 def _camel(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(other.title() for other in others)

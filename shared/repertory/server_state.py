@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, Severity
 
 
 class SourceState(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +83,16 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     watch: dict[str, Any] | None
     counters: dict[str, float]
 
+    @property
+    def troubles(self) -> list[str]:
+        """What is wrong with the server itself, in words: with no file, item or MCP server."""
+        return [problem.message for problem in self.problems if _is_trouble(problem)]
+
+    @property
+    def faults(self) -> list[Problem]:
+        """What is wrong with what is indexed."""
+        return [problem for problem in self.problems if not _is_trouble(problem)]
+
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
     """A job that was given up, after so many attempts; ``at`` is in seconds since the epoch."""
@@ -107,3 +117,7 @@ class Rebuild(msgspec.Struct, frozen=True, kw_only=True):
 
     configuration: str
     generation: int
+
+
+def _is_trouble(problem: Problem) -> bool:
+    return problem.severity == Severity.ERROR and not (problem.path or problem.item)

@@ -113,6 +113,7 @@ class Parts:
             deltas=adapters.deltas,
             snapshots=adapters.snapshots,
             failures=adapters.failures,
+            tombstones=adapters.tombstones,
             in_force=self.in_force,
         )
 

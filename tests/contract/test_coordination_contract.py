@@ -69,7 +69,7 @@ def test_what_was_never_buried_is_not(
 def test_the_newest_revision_stays(
     tombstones: Tombstones, collection: Callable[[], str], burials: list[dict[str, int]]
 ) -> None:
-    """Whatever the order of burials, each item is buried at the newest revision of all."""
+    """Whatever the order of burials, each item is buried at the newest revision of its own."""
     name = collection()
     newest: dict[str, int] = {}
     for burial in burials:
@@ -77,6 +77,7 @@ def test_the_newest_revision_stays(
         for item, revision in burial.items():
             newest[item] = max(newest.get(item, 0), revision)
         assert tombstones.buried(name, list(newest)) == newest
+        assert tombstones.newest(name) == max(newest.values(), default=0)
 
 
 def test_tombstones_in_redis_expire(redis_server: RedisProcess) -> None:
@@ -85,8 +86,21 @@ def test_tombstones_in_redis_expire(redis_server: RedisProcess) -> None:
     tombstones = RedisTombstones(server)
     for revision in (2, 1):
         tombstones.bury("c", {"a": revision})
-    (key,) = server.client.keys("repertory:*")
-    assert 86_000 < server.client.ttl(key) <= 86_400
+    keys = server.client.keys("repertory:*")
+    assert len(keys) == 2
+    assert all(86_000 < server.client.ttl(key) <= 86_400 for key in keys)
+
+
+def test_tombstones_in_memory_expire() -> None:
+    """A process that runs for weeks forgets what was deleted more than a day ago."""
+    now = 0.0
+    tombstones = MemoryTombstones(clock=lambda: now)
+    tombstones.bury("c", {"a": 1, "b": 1})
+    now = 80_000.0
+    tombstones.bury("c", {"a": 2})
+    now = 90_000.0
+    tombstones.bury("c", {"c": 3})
+    assert tombstones.buried("c", ["a", "b", "c"]) == {"a": 2, "c": 3}
 
 
 # Claims
@@ -582,5 +596,5 @@ def test_all_is_under_one_prefix(redis_server: RedisProcess) -> None:
     RedisStatus(server).say("watch", {})
     RedisStatus(server).count({"a": 1})
     keys = server.client.keys("*")
-    assert len(keys) == 8
+    assert len(keys) == 9
     assert sorted(keys) == sorted(server.client.keys("repertory:*"))

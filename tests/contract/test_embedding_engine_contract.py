@@ -199,6 +199,6 @@ def test_a_batch_that_does_not_fit_is_halved(
         return encode(texts, **options)
 
     monkeypatch.setattr(vars(engine)["_encoder"], "encode", encode_little)
-    monkeypatch.setattr(engine, "_batch", 8)
+    monkeypatch.setattr(engine, "_run", 8)
     assert (engine.embed_texts(TEXTS) * expected).sum(1).min() >= 0.999
     assert set(sizes) == {2}

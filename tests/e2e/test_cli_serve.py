@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -243,6 +244,50 @@ def test_a_note_left_behind_is_passed_over(own: Cli, project: Path, tmp_path: Pa
     assert not note.exists()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0.3, 0.6, 0.9])
+def test_it_can_be_ended_while_it_starts(
+    own: Cli, project: Path, after: float, number: signal.Signals
+) -> None:
+    """Whenever that is: it ends, and shows no traceback."""
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0"],
+        cwd=project,
+        env=own.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        time.sleep(after)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode in {-number, 130 if number == signal.SIGINT else 0}
+    assert "Traceback" not in said
+
+
+def test_who_asks_while_it_starts_waits_for_it(own: Cli, project: Path) -> None:
+    """As soon as there is a note, nobody indexes beside the server."""
+    note = Path(own.environment["REPERTORY_DATA_DIR"]) / "server.json"
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", "0"],
+        cwd=project,
+        env=own.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(note.exists)
+        done = own.run(project, "search", "bowline")
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0 or "The server at" in done.stderr  # its first index is not whole
+    assert "indexed in" not in done.stderr
+
+
 def test_a_port_in_use_is_said_in_one_line(own: Cli, project: Path) -> None:
     """It names the port and the flag; the exit code is 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -262,13 +307,16 @@ def test_a_port_in_use_is_said_in_one_line(own: Cli, project: Path) -> None:
         ("watch", {}, "REPERTORY_REDIS_URL"),
         ("worker", {}, "REPERTORY_REDIS_URL"),
         ("api", {}, "REPERTORY_REDIS_URL"),
+        ("search x", {"REPERTORY_REDIS_URL": "redis://localhost"}, "REPERTORY_SERVER_URL"),
+        ("rebuild", {"REPERTORY_REDIS_URL": "redis://localhost"}, "REPERTORY_SERVER_URL"),
+        ("queue list", {"REPERTORY_REDIS_URL": "redis://localhost"}, "REPERTORY_SERVER_URL"),
     ],
 )
 def test_settings_that_do_not_fit_are_exit_code_2(
     own: Cli, project: Path, command: str, environment: dict[str, str], said: str
 ) -> None:
     """The line says which setting, and what to do."""
-    done = own.run(project, command, **environment)
+    done = own.run(project, *command.split(), **environment)
 
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert said in done.stderr

@@ -8,7 +8,7 @@ from kombu import Connection
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, StoreError
-from repertory.live.celery_queue import CeleryQueue, celery_app, queue_name
+from repertory.live.celery_queue import MOST_UPKEEP, CeleryQueue, celery_app, queue_name
 from repertory.live.job import MOST_ITEMS, Job, Lane, job_of
 from repertory_worker.gathering import waiting_beside
 from tests.support.redis_server import RedisProcess
@@ -47,6 +47,14 @@ def test_what_is_submitted_waits_in_its_lane(queue: CeleryQueue) -> None:
     queue.begin("0123456789abcdef")
     queue.keep_keywords("c")
     assert queue.waiting() == {"saves": 1, "builds": 2}
+
+
+def test_what_is_asked_again_and_again_does_not_pile_up(queue: CeleryQueue) -> None:
+    """While no worker runs, the coordinator asks every few seconds, perhaps for weeks."""
+    for _ in range(MOST_UPKEEP):
+        queue.begin("0123456789abcdef")
+    with pytest.raises(StoreError, match="start `repertory worker`"):
+        queue.begin("0123456789abcdef")
 
 
 def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None:

@@ -169,7 +169,7 @@ def problem(status: int) -> bytes:
     [
         (401, UsageError, "It is so. A key is given as REPERTORY_SERVER_API_KEY"),
         (403, UsageError, "REPERTORY_SERVER_API_KEY"),
-        (404, UnknownItemError, "It is so."),
+        (404, StoreError, "no Repertory server"),
         (422, UsageError, "It is so."),
         (429, StoreError, "cannot answer now: It is so."),
         (500, StoreError, "cannot answer now: It is so."),
@@ -183,6 +183,12 @@ def test_a_problem_is_the_error_it_stands_for(
     with answering(status, problem(status)) as client, pytest.raises(error, match=said) as raised:
         client.stats()
     assert type(raised.value) is error
+
+
+def test_an_item_that_is_not_there_is_unknown() -> None:
+    """Only where an item was asked for: elsewhere the address is wrong."""
+    with answering(404, problem(404)) as client, pytest.raises(UnknownItemError, match="It is so"):
+        client.item("x")
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ class Server(RuleBasedStateMachine):
             deltas=self.deltas,
             snapshots=self.snapshots,
             failures=self.failures,
+            tombstones=self.tombstones,
             in_force="repertory",
             clock=lambda: self.time,
             now=lambda: 1_000.0,  # a clock that stands still

@@ -192,7 +192,9 @@ def test_an_item_is_shown_whole_and_an_unknown_one_said_to_be(client: TestClient
 def test_what_is_not_there_is_said_so(client: TestClient) -> None:
     """Addresses and methods."""
     assert "/openapi.json" in problem(client.get("/nothing"), 404)
-    assert "/openapi.json" in problem(client.delete("/search"), 405)
+    refused = client.delete("/search")
+    assert "/openapi.json" in problem(refused, 405)
+    assert refused.headers["allow"] == "GET, HEAD, POST"
     assert problem(client.get("/search/", params={"q": "x"}), 404)
 
 
@@ -291,7 +293,7 @@ def test_without_keys_a_strangers_name_is_refused(
 
 def test_without_keys_a_page_of_another_site_is_refused(client: TestClient) -> None:
     """It may be open in a browser on this machine, where everything is allowed."""
-    for origin in ("https://attacker.example", "null", "http://localhost:1"):
+    for origin in ("https://attacker.example", "null", "http://localhost:1", "http://[::1"):
         response = client.post("/rebuild", headers={"Origin": origin})
         assert "another site" in problem(response, 403)
     same = client.get("/items", headers={"Origin": "http://localhost"})
@@ -579,6 +581,23 @@ def test_a_rebuild_is_begun_once(home: Path, tmp_path: Path) -> None:
         assert client.post("/rebuild").json()["generation"] == 3
 
 
+def test_nothing_is_rebuilt_before_the_watch_service_has_a_configuration(
+    home: Path, tmp_path: Path
+) -> None:
+    """It is said in words; what is built of no sources would be there for ever."""
+    with RunningService(tmp_path / "project") as running:
+        assert "nothing to rebuild" in problem(running.client().post("/rebuild"), 503)
+        running.tick()
+        assert "nothing to rebuild" in problem(running.client().post("/rebuild"), 503)
+
+
+@pytest.mark.parametrize("wrong", [{"limit": True}, {"alpha": False}, {"threshold": "0.5"}])
+def test_a_number_is_a_number(client: TestClient, wrong: dict[str, object]) -> None:
+    """And nothing that could be taken for one."""
+    body = {"queries": [{"q": "rotate"} | wrong]}
+    assert next(iter(wrong)) in problem(client.post("/search", json=body), 422)
+
+
 class Broken(Service):
     """A server with a fault."""
 
@@ -602,6 +621,18 @@ def test_what_nobody_foresaw_is_told_to_the_log_alone(
     (told,) = (one for one in caplog.records if one.message == "request")
     assert (vars(told)["route"], vars(told)["status"]) == ("/search", 500)
     assert "q=x" not in str(vars(told))
+
+
+def test_questions_of_machines_are_not_logged_by_default(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever asks every second whether the server lives would fill the log."""
+    with caplog.at_level("INFO", "repertory_query"):
+        client.get("/healthz")
+        client.get("/readyz")
+        client.get("/stats")
+    told = [vars(one)["route"] for one in caplog.records if one.message == "request"]
+    assert told == ["/stats"]
 
 
 def test_calls_beyond_what_can_wait_are_refused_and_the_loop_goes_on() -> None:
@@ -688,6 +719,39 @@ def test_what_is_not_http_is_refused(address: tuple[str, int], request_bytes: by
     """And does the server no harm."""
     assert said(address, request_bytes).startswith(b"HTTP/1.1 400")
     assert b"200" in said(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+
+
+def test_a_body_of_two_lengths_is_refused(address: tuple[str, int]) -> None:
+    """A proxy before it may have taken the rest for another request."""
+    head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
+    answer = said(address, head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /stats HTTP/1.1")
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_head_is_a_get_without_its_body(address: tuple[str, int]) -> None:
+    """As those who only ask whether a server is there expect it."""
+    head, _, body = said(
+        address, b"HEAD /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    ).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert (b"content-length: 14" in head, body) == (True, b"")
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        b"",
+        b"GET /hea",
+        b"POST /search HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
+    ],
+)
+def test_a_request_that_does_not_come_is_not_waited_for(
+    address: tuple[str, int], some: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a few thousand of them would be all that the server can hold."""
+    monkeypatch.setattr("repertory_query.connection.PATIENCE", 0.1)
+    said(address, some)  # fails after its own patience if the server does not hang up
 
 
 def test_an_answer_is_not_held_back_for_the_client_to_acknowledge_its_head(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Jobs become points, whatever order they come in."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from repertory.catalogue.item import Item, Kind
@@ -13,6 +14,7 @@ from repertory.coordination.failures import MemoryFailures
 from repertory.coordination.status import MemoryStatus
 from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.engine import EmbeddingEngine, Vectors
+from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
 from repertory.errors import JobError, ModelError, StoreError
 from repertory.index.cache import SqliteVectorCache
@@ -49,6 +51,57 @@ class Brittle(WordsEngine):
         return super().embed_texts(texts, done)
 
 
+class Overflowing(WordsEngine):
+    """An engine that gives what is no number for a certain word, as half precision may."""
+
+    def embed_texts(
+        self, texts: Sequence[str], done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Embed, some texts badly."""
+        vectors = super().embed_texts(texts, done)
+        vectors[["huge" in text for text in texts]] = np.nan
+        return vectors
+
+
+class Killed(BaseException):
+    """What nothing that runs in a worker catches."""
+
+
+class Deadly(WordsEngine):
+    """An engine that ends its worker on a certain word."""
+
+    def embed_texts(
+        self, texts: Sequence[str], done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Embed, or die."""
+        if any("deadly" in text for text in texts):
+            raise Killed
+        return super().embed_texts(texts, done)
+
+
+class Fragile(MemoryTombstones):
+    """Tombstones that may be away."""
+
+    is_away = False
+
+    def bury(self, collection: str, deleted: Mapping[str, int]) -> None:
+        """Bury, if they are there."""
+        if self.is_away:
+            raise StoreError("Away.")
+        super().bury(collection, deleted)
+
+
+class Noting(MemoryClaims):
+    """Claims that note how many were taken at once."""
+
+    most = 0
+
+    def take(self, names: Sequence[str], seconds: float) -> set[str]:
+        """Take, and note."""
+        self.most = max(self.most, len(names))
+        return super().take(names, seconds)
+
+
 class House:
     """A writer and all that it writes to."""
 
@@ -56,8 +109,8 @@ class House:
         self.store = EdgeStore(root)
         self.snapshots = FileSnapshots(root / "keywords")
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
-        self.tombstones = MemoryTombstones()
-        self.claims = MemoryClaims()
+        self.tombstones = Fragile()
+        self.claims = Noting()
         self.deltas = MemoryDeltas()
         self.failures = MemoryFailures()
         self.status = MemoryStatus()
@@ -67,11 +120,11 @@ class House:
         self.collection = self.store.alias(next_alias(CONFIGURATION)) or ""
         self.queue = LossyQueue(self.writer)
 
-    def another_writer(self) -> Writer:
+    def another_writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> Writer:
         """A writer as another process has it."""
         return Writer(
             store=self.store,
-            engine=lambda: self.engine,
+            engine=engine or (lambda: self.engine),
             cache=lambda _model: self.cache,
             snapshots=self.snapshots,
             tombstones=self.tombstones,
@@ -153,6 +206,24 @@ def test_an_older_write_leaves_no_sections_behind(house: House) -> None:
     assert house.points() == 1
 
 
+def test_an_older_write_that_was_interrupted_leaves_no_sections_behind(house: House) -> None:
+    """Whoever is given its job again tidies up, though there is nothing left to write."""
+    newer, older = skill("a", "Does it anew", "Short."), house.job(1, skill("a", body=SECTIONS))
+
+    def meanwhile() -> None:
+        house.another_writer().write([house.job(2, newer)])
+        house.tombstones.is_away = True
+
+    assert isinstance(house.engine, Brittle)
+    house.engine.meanwhile = meanwhile
+    with pytest.raises(StoreError):
+        house.writer.write([older])
+    house.tombstones.is_away = False
+    house.writer.write([older])
+    assert house.hashes() == {"team/a": newer.metadata_hash()}
+    assert house.points() == 1
+
+
 def test_what_is_deleted_while_it_is_embedded_stays_deleted(house: House) -> None:
     """A deletion that overtakes a write under way wins."""
     assert isinstance(house.engine, Brittle)
@@ -180,6 +251,25 @@ def test_jobs_are_announced_also_when_there_was_nothing_to_do(house: House) -> N
         delta = house.deltas.since(house.collection, start)
         assert delta.hashes == {"team/a": skill("a").metadata_hash(), "team/b": REMOVED}
         start = delta.position
+
+
+def test_what_holds_is_announced_and_not_what_was_asked_for(house: House) -> None:
+    """A job that came too late confirms nothing that is not so."""
+    newer = skill("a", "Does it anew")
+    house.writer.write([house.job(2, newer, removed=("team/b",))])
+    start = house.deltas.position(house.collection)
+    house.writer.write([house.job(1, skill("a"), skill("b"), removed=("team/a",))])
+    delta = house.deltas.since(house.collection, start)
+    assert delta.hashes == {"team/a": newer.metadata_hash(), "team/b": REMOVED}
+
+
+def test_no_more_texts_are_claimed_at_once_than_are_embedded_at_once(house: House) -> None:
+    """A claim lasts for one batch, and not for all that a job may hold."""
+    assert isinstance(house.engine, Brittle)
+    house.engine.batch = 8
+    house.writer.write([house.job(1, *(skill(f"s{n}", f"Does {n}") for n in range(50)))])
+    assert len(house.engine.texts) == 50
+    assert house.claims.most == 8
 
 
 def test_two_workers_never_embed_the_same_text(house: House) -> None:
@@ -211,6 +301,17 @@ def test_one_poison_item_is_put_aside_and_its_neighbours_are_written(house: Hous
     assert failure.error == "The engine broke on a text."
 
 
+def test_a_text_without_a_vector_is_put_aside_and_its_neighbours_are_written(house: House) -> None:
+    """What the engine gives for it is never stored, and is no fault of the store."""
+    house.engine = Overflowing("a test")
+    house.writer = house.another_writer()
+    for _ in range(MOST_ATTEMPTS):
+        house.attempt(house.job(1, skill("good"), skill("bad", "huge")))
+    assert set(house.hashes()) == {"team/good"}
+    (failure,) = house.failures.list()
+    assert list(failure.items) == ["team/bad"]
+
+
 def test_a_failure_can_be_retried(house: House) -> None:
     """What was put aside goes back on the queue, and off the list."""
     for _ in range(MOST_ATTEMPTS):
@@ -229,7 +330,25 @@ def test_a_job_that_ends_its_worker_is_given_up(house: House) -> None:
     house.attempt(job)
     assert house.hashes() == {}
     (failure,) = house.failures.list()
-    assert "its worker ended" in failure.error
+    assert "worker ended" in failure.error
+
+
+def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: House) -> None:
+    """Its job is tried some times whole and then item by item; the others are written."""
+    house.writer = house.another_writer(lambda: Deadly("a test"))
+    job = house.job(1, *(skill(f"s{n}") for n in range(5)), skill("bad", "deadly"), skill("z"))
+    deaths = 0
+    while deaths <= 100:
+        try:
+            house.attempt(job)
+            break
+        except Killed:
+            deaths += 1
+            house.claims._until.clear()  # they expire
+    assert deaths == 2 * MOST_ATTEMPTS
+    assert set(house.hashes()) == {*(f"team/s{n}" for n in range(5)), "team/z"}
+    (failure,) = house.failures.list()
+    assert list(failure.items) == ["team/bad"]
 
 
 def test_a_store_that_is_away_is_no_jobs_fault(house: House) -> None:
@@ -238,19 +357,28 @@ def test_a_store_that_is_away_is_no_jobs_fault(house: House) -> None:
     def away() -> EmbeddingEngine:
         raise ModelError("No model.")
 
-    house.writer = Writer(
-        store=house.store,
-        engine=away,
-        cache=lambda _model: house.cache,
-        snapshots=house.snapshots,
-        tombstones=house.tombstones,
-        claims=house.claims,
-        deltas=house.deltas,
-        status=house.status,
-    )
+    house.writer = house.another_writer(away)
     with pytest.raises(StoreError, match="No model"):
         house.attempt(house.job(1, skill("a")))
     assert house.failures.list() == []
+
+
+def test_a_writer_without_a_model_finds_one_that_is_there_by_now(house: House) -> None:
+    """Each process sees it by itself: only one of them is asked for the collection."""
+
+    class Modelled(WordsEngine):
+        model = Model(id="test", slug="test", dimension=1, max_tokens=8)
+
+    there = [WordsEngine("no model"), Modelled("a test")]
+    late = house.another_writer(lambda: there.pop(0))
+    house.engine = Modelled("a test")
+    house.another_writer().begin(CONFIGURATION)
+    house.collection = house.store.alias(next_alias(CONFIGURATION)) or ""
+    job = house.job(1, skill("a"))
+    with pytest.raises(StoreError, match="no model"):
+        late.write([job])
+    late.write([job])
+    assert set(house.hashes()) == {"team/a"}
 
 
 def test_a_job_of_a_dropped_collection_is_passed_over(house: House) -> None:

@@ -64,7 +64,7 @@ class Watching:
         settings = load(defaults | flags, directory)
         self._cache = SqliteVectorCache(kept / "vectors.sqlite", 1)
         self.store = EdgeStore(kept)
-        deltas, failures = MemoryDeltas(), MemoryFailures()
+        deltas, failures, tombstones = MemoryDeltas(), MemoryFailures(), MemoryTombstones()
         snapshots = FileSnapshots(kept / "keywords")
         self.board = MemoryStatus()
         writer = Writer(
@@ -72,7 +72,7 @@ class Watching:
             engine=lambda: WordsEngine("a test"),
             cache=lambda _model: self._cache,
             snapshots=snapshots,
-            tombstones=MemoryTombstones(),
+            tombstones=tombstones,
             claims=MemoryClaims(),
             deltas=deltas,
             status=self.board,
@@ -84,6 +84,7 @@ class Watching:
             deltas=deltas,
             snapshots=snapshots,
             failures=failures,
+            tombstones=tombstones,
             in_force=IN_FORCE,
         )
         workspace = Workspace(settings, directory)

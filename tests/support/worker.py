@@ -17,12 +17,12 @@ PATIENCE = 60.0  # seconds; only a hanging worker takes as long
 _RUN = """
 import sys
 from pathlib import Path
-from repertory import json_logs
+from repertory import logs
 from repertory.live import celery_queue
 from repertory.settings import load
 from repertory_worker.app import run
 celery_queue.VISIBILITY = float(sys.argv[1])
-json_logs.begin()
+logs.begin()
 run(load({}, Path.cwd()))
 """
 

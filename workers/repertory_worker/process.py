@@ -15,6 +15,7 @@ from typing import TypeVar
 from celery import Celery
 
 from repertory.coordination.failures import Failure
+from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import JobError, StoreError
 from repertory.live.attempts import attempt
 from repertory.live.celery_queue import queue_name
@@ -23,9 +24,8 @@ from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.gathering import waiting_beside
 
-# How many texts are done together. While a CPU is at them, its process takes no newer save.
+# How many texts a CPU does together. While it is at them, its process takes no newer save.
 TOGETHER = {Lane.SAVES: 256, Lane.BUILDS: 32}
-TOGETHER_ON_A_GPU = 1_024
 # Seconds between tries while a store is away; then the task goes back to its queue.
 PAUSES = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT = 2.0  # seconds
@@ -49,7 +49,7 @@ class Process:
         self._board = parts.adapters.status
         self._broker = app.connection_for_read()
         self._queues = list(queues)
-        self._model = self._device = ""  # until it is loaded
+        self._engine: EmbeddingEngine | None = None  # until it is loaded
         self._busy: dict[str, object] = {}
         self._jobs = self._items = 0
 
@@ -116,7 +116,8 @@ class Process:
     def _gathered(self, first: Job, others: Iterator[object], lane: Lane) -> list[Job]:
         """A job and those beside it, up to as many texts as should be done at once."""
         jobs = [first]
-        room = TOGETHER[lane] if self._device in ("", "cpu") else TOGETHER_ON_A_GPU
+        engine = self._engine
+        room = TOGETHER[lane] if engine is None or engine.device == "cpu" else engine.batch
         room -= _texts(first)
         while room > 0 and (text := next(others, None)) is not None:
             if job := self._read(text):
@@ -147,30 +148,32 @@ class Process:
         while True:
             with suppress(StoreError):  # it is said again in a moment
                 self._board.say(name, self._status())
-            if not self._device:
-                self._load()
-            else:
+            if not self._is_another_model():
                 time.sleep(HEARTBEAT)
 
     def _status(self) -> dict[str, object]:
+        engine = self._engine
         return {
-            "model": self._model,
-            "device": self._device,
+            "model": engine.model.id if engine else "",
+            "device": engine.device if engine else "",
             "queues": self._queues,
             "busy": self._busy,
             "jobs": self._jobs,
             "items": self._items,
         }
 
-    def _load(self) -> None:
+    def _is_another_model(self) -> bool:
+        """See which engine the writer has, which it loads if it has none; whether it is new."""
         try:
             engine = self._writer.engine
         except StoreError as error:
             _log.warning("model_away", extra={"error": str(error)})
-            time.sleep(HEARTBEAT)
-        else:
-            self._model, self._device = engine.model.id, engine.device
-            _log.info("model_loaded", extra={"model": self._model, "device": self._device})
+            return False
+        if engine is self._engine:
+            return False
+        self._engine = engine
+        _log.info("model_loaded", extra={"model": engine.model.id, "device": engine.device})
+        return True
 
 
 def _texts(job: Job) -> int:

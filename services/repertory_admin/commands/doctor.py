@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from repertory.errors import ConfigurationError
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -44,8 +45,11 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         if findings[0].state is checks.State.GOOD:
             with Repertory(settings, directory, download=bars.download) as repertory:
                 findings += checks.model(repertory, bars)
-                client = running.client(settings, directory)
-                findings += checks.server(client) if client else checks.index(repertory)
+                try:
+                    client = running.client(settings, directory)
+                    findings += checks.server(client) if client else checks.index(repertory)
+                except ConfigurationError as error:
+                    findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
                 read, problems = checks.sources(repertory, bars.step)
                 findings += read
     if output is Output.JSON:

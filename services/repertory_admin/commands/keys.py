@@ -60,7 +60,8 @@ def create(
 @command(keys, "list", settings=("keys",), examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """List the keys by name; what they are is known to nobody but their owners."""
-    found = _keys(flags).list()
+    keys = _keys(flags)
+    found = keys.list()
     if output is Output.JSON:
         terminal.show_json(
             [{"name": key.name, "scope": key.scope, "made": key.made} for key in found]
@@ -71,6 +72,8 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             [(key.name, key.scope, terminal.ago(time.time() - key.made)) for key in found],
             styles={"Key": lambda _: "bold cyan"},
         )
+    elif keys.required:
+        terminal.say("There are no keys any more, and none but a key is let in: make one.")
     else:
         terminal.say("There are no keys.")
 
@@ -83,8 +86,6 @@ def revoke(flags: Flags, name: NameArgument) -> None:
 
 
 def _keys(flags: Flags) -> "Keys":
-    from repertory.keys import Keys  # noqa: PLC0415 - --help must be instant
+    from repertory.keys import keys_of  # noqa: PLC0415 - --help must be instant
 
-    settings = load(flags, Path.cwd())
-    given = settings.values.keys
-    return Keys(Path(given).expanduser() if given else settings.data_dir / "keys.json")
+    return keys_of(load(flags, Path.cwd()))

@@ -71,7 +71,7 @@ def _client(flags: Flags) -> "Client":
     if client is None:
         raise StoreError(
             "No server runs for this directory, so there is no queue; start `repertory serve`, or "
-            "name a server with --server-url."
+            "name a server as REPERTORY_SERVER_URL."
         )
     return client
 

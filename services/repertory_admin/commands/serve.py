@@ -36,4 +36,5 @@ def serve(flags: Flags) -> None:
 
 
 def _ready(url: str) -> None:
-    terminal.say(f"Serving {terminal.short_path(str(Path.cwd()))} at {url}; {url}/docs says what.")
+    where = terminal.short_path(str(Path.cwd()))
+    terminal.say(f"Serving {where} at {url}; {url}/openapi.json says what.")

@@ -46,6 +46,11 @@ class BatchingEngine:
         """The device it runs on."""
         return self._engine.device
 
+    @property
+    def batch(self) -> int:
+        """How many texts to give it at once."""
+        return self._engine.batch
+
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:

@@ -10,6 +10,9 @@ from repertory.embedding.models import Model
 
 Vectors = NDArray[np.float32]
 
+CPU_BATCH = 128  # texts: a few seconds' work when they are long
+GPU_BATCH = 1_024
+
 
 def unit(vectors: Vectors) -> Vectors:
     """Rows scaled to unit length; a row of zeros stays one."""
@@ -31,6 +34,11 @@ class EmbeddingEngine(Protocol):
     @property
     def device(self) -> str:
         """The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """How many texts to give it at once: more are no faster, and are held up by a failure."""
         ...
 
     def embed_texts(

@@ -13,6 +13,8 @@ RETRY_AFTER = 5.0  # seconds
 class LazyEngine:
     """The promise of an engine. Safe to call from several threads.
 
+    Only the first loading is waited for: while a later one goes on, the last failure still holds.
+
     Args:
         load: Loads it, or raises ModelError.
         clock: A clock in seconds.
@@ -25,6 +27,7 @@ class LazyEngine:
         self._clock = clock
         self._lock = threading.Lock()
         self._loaded: Future[EmbeddingEngine] | None = None
+        self._failed: Future[EmbeddingEngine] | None = None
         self._again_at = 0.0
 
     def begin(self) -> "Future[EmbeddingEngine]":
@@ -33,6 +36,7 @@ class LazyEngine:
             loaded = self._loaded
             failed = loaded is not None and loaded.done() and loaded.exception() is not None
             if loaded is None or (failed and self._clock() >= self._again_at):
+                self._failed = loaded
                 pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
                 self._loaded = loaded = pool.submit(self._load)
                 self._again_at = self._clock() + RETRY_AFTER
@@ -40,9 +44,12 @@ class LazyEngine:
             return loaded
 
     def get(self) -> EmbeddingEngine:
-        """The engine, waiting for it if it is still loading.
+        """The engine, waiting for it if it is loading for the first time.
 
         Raises:
             ModelError: It cannot be loaded now.
         """
-        return self.begin().result()
+        loaded = self.begin()
+        if self._failed is not None and not loaded.done():
+            loaded = self._failed
+        return loaded.result()

@@ -10,7 +10,7 @@ import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
 
 from repertory.embedding.device import cores
-from repertory.embedding.engine import Vectors, unit
+from repertory.embedding.engine import CPU_BATCH, GPU_BATCH, Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
 from repertory.embedding.weights import Weights
@@ -63,6 +63,11 @@ class OnnxEngine:
     def device(self) -> str:
         """The device it runs on."""
         return self._device
+
+    @property
+    def batch(self) -> int:
+        """How many texts to give it at once."""
+        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
 
     def embed_query(self, text: str) -> Vectors:
         """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""

@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
 
-from repertory.embedding.engine import Vectors, unit
+from repertory.embedding.engine import CPU_BATCH, GPU_BATCH, Vectors, unit
 from repertory.embedding.models import Model
 from repertory.embedding.weights import Weights
 from repertory.errors import ModelError
 
-CPU_BATCH = 8  # texts; measured: 31 texts/s, against 22 at 32 and 18 at 256
-GPU_BATCH = 1_024  # texts to begin with; halved whenever the memory does not suffice
+CPU_RUN = 8  # texts; measured: 31 texts/s, against 22 at 32 and 18 at 256
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +30,8 @@ class SentenceTransformerEngine:
     def __init__(self, weights: Weights, device: str = "cpu") -> None:
         self._model = weights.model
         self._device = device
-        self._batch = CPU_BATCH if device == "cpu" else GPU_BATCH
+        # Texts of one run; on a GPU it is halved whenever the memory does not suffice.
+        self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()
         try:
             self._encoder = SentenceTransformer(
@@ -60,6 +60,11 @@ class SentenceTransformerEngine:
         """The device it runs on."""
         return self._device
 
+    @property
+    def batch(self) -> int:
+        """How many texts to give it at once."""
+        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
+
     def embed_query(self, text: str) -> Vectors:
         """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
         vector: Vectors = self.embed_queries([text])[0]
@@ -78,7 +83,7 @@ class SentenceTransformerEngine:
         order = sorted(range(len(cut)), key=lambda i: len(cut[i]), reverse=True)
         with self._lock:
             while order:
-                batch = order[: self._batch]
+                batch = order[: self._run]
                 try:
                     vectors[batch] = self._encode([cut[i] for i in batch])
                 except (
@@ -110,7 +115,7 @@ class SentenceTransformerEngine:
             raise ModelError(
                 f"One text does not fit into the memory of {self._device}; use the CPU."
             ) from exc
-        self._batch = size // 2
+        self._run = size // 2
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        _log.debug("embedding_batch_halved", extra={"batch": self._batch})
+        _log.debug("embedding_batch_halved", extra={"batch": self._run})

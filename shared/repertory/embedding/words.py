@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from repertory.embedding.engine import Vectors
+from repertory.embedding.engine import CPU_BATCH, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError
 
@@ -20,6 +20,7 @@ class WordsEngine:
 
     model = WORDS
     device = "cpu"
+    batch = CPU_BATCH
 
     def __init__(self, reason: str) -> None:
         self.reason = reason

@@ -53,7 +53,9 @@ class EdgeStore:
         a collection; the next attempt clears it.
         """
         path = self._path(name)
-        taken = StoreError(f"There is a collection {name} already: open it, or drop it.")
+        taken = StoreError(
+            f"There is a collection {name} already: if another process has just made it, try again."
+        )
         with self._guard:
             if name in self._shards:
                 raise taken

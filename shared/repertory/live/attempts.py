@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 
+from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
 from repertory.errors import RepertoryError, StoreError
 from repertory.live.job import Job, JobQueue, Lane, job_of
@@ -21,26 +22,28 @@ def attempt(
     """Do jobs together. If that fails, do each alone, and each item of one that fails alone.
 
     An item that fails alone is tried again with back-off, and after ``MOST_ATTEMPTS`` is put on
-    the list of failures. So is one whose job ended its worker as often.
+    the list of failures. So is one that ended its worker as often: first the whole job is tried,
+    then each of its items.
 
     Raises:
         StoreError: A store is away. That is no job's fault: do the same jobs again later.
     """
-    alive = []
-    for job in jobs:
-        tried = failures.attempt(job.id)
-        if tried > MOST_ATTEMPTS:
-            _put_aside(job, tried - 1, "its worker ended each time", lane, failures, queue)
-        else:
-            alive.append(job)
-    if not alive:
-        return
+    tried = {job.id: failures.attempt(job.id) for job in jobs}
+    harmless = [job for job in jobs if tried[job.id] <= MOST_ATTEMPTS]
     try:
-        _attempt(alive, lane, writer, failures, queue)
+        if harmless:
+            _attempt(harmless, lane, writer, failures, queue)
     except StoreError:
-        with contextlib.suppress(StoreError):
-            failures.remove([job.id for job in alive])  # this attempt does not count
+        _forget(harmless, failures)  # this attempt does not count
         raise
+    for job in jobs:
+        if tried[job.id] <= MOST_ATTEMPTS:
+            continue
+        if len(pieces := job.split()) > 1:
+            for piece in pieces:  # most of its items are innocent
+                attempt([piece], lane, writer=writer, failures=failures, queue=queue)
+        else:
+            _give_up(job, tried[job.id] - 1, "Its worker ended each time.", failures)
 
 
 def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
@@ -70,6 +73,7 @@ def _attempt(
 ) -> None:
     try:
         writer.write(jobs)
+        _forget(jobs, failures)
     except StoreError:
         raise
     # A boundary: whatever an item makes the engine raise, the other items go on.
@@ -85,13 +89,12 @@ def _attempt(
 def _fail(job: Job, error: Exception, lane: Lane, failures: Failures, queue: JobQueue) -> None:
     """Try the job of one item again later, or give it up."""
     tried = failures.attempt(_failed(job.id))
-    extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
     if tried < MOST_ATTEMPTS:
+        extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
         _log.warning("job_failed", extra=extra)
         queue.submit(job, lane, delay=2.0**tried)
     else:
-        _log.error("job_given_up", extra=extra)
-        failures.add(_failure(job, tried, str(error)))
+        _give_up(job, tried, str(error), failures)
 
 
 def _failed(job: str) -> str:
@@ -99,28 +102,27 @@ def _failed(job: str) -> str:
     return f"{job}:failed"
 
 
-def _put_aside(
-    job: Job, tried: int, error: str, lane: Lane, failures: Failures, queue: JobQueue
-) -> None:
-    pieces = job.split()
-    if len(pieces) > 1:  # most of its items are innocent
-        for piece in pieces:
-            queue.submit(piece, lane)
-        return
-    _log.error("job_given_up", extra={"job": job.id, "items": _items(job), "error": error})
-    failures.add(_failure(job, tried, error))
+def _forget(jobs: Sequence[Job], failures: Failures) -> None:
+    """Forget how often jobs were tried; a job is done without that."""
+    with contextlib.suppress(StoreError):
+        failures.remove([job.id for job in jobs])
 
 
-def _failure(job: Job, tried: int, error: str) -> Failure:
-    return Failure(
-        id=job.id,
-        collection=job.collection,
-        items={item.id: item.metadata_hash() for item in job.items}
-        | dict.fromkeys(job.removed, ""),
-        error=error,
-        at=time.time(),
-        attempts=tried,
-        job=job.plain(),
+def _give_up(job: Job, tried: int, error: str, failures: Failures) -> None:
+    """Put the job of one item on the list of failures."""
+    extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
+    _log.error("job_given_up", extra=extra)
+    failures.add(
+        Failure(
+            id=job.id,
+            collection=job.collection,
+            items={item.id: item.metadata_hash() for item in job.items}
+            | dict.fromkeys(job.removed, REMOVED),
+            error=error,
+            at=time.time(),
+            attempts=tried,
+            job=job.plain(),
+        )
     )
 
 

@@ -11,6 +11,7 @@ from kombu.exceptions import OperationalError
 from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
 
 from repertory.coordination.redis_server import ANSWERING, CONNECTING, RedisServer
+from repertory.errors import StoreError
 from repertory.live.job import Job, Lane
 
 WRITE = "repertory.write"
@@ -21,6 +22,7 @@ UPKEEP = "upkeep"
 # In the order in which workers take from them. Upkeep is rare and short, and a build that a new
 # configuration has outdated should not hold up the beginning of the next.
 QUEUES = (Lane.SAVES.value, UPKEEP, Lane.BUILDS.value)
+MOST_UPKEEP = 100  # requests that wait: while no worker runs, the coordinator asks again and again
 
 LONGEST_TASK = 600.0  # seconds; a first task may have to download the model
 # Seconds after which a message that nobody acknowledged is delivered again. While a longer task
@@ -88,16 +90,26 @@ class CeleryQueue:
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
         """Ask for the collection that a configuration's items are to be written to."""
-        self._send(BEGIN, UPKEEP, configuration, generation)
+        self._ask(BEGIN, configuration, generation)
 
     def keep_keywords(self, collection: str) -> None:
         """Ask for a fresh keyword snapshot of a collection."""
-        self._send(KEEP_KEYWORDS, UPKEEP, collection)
+        self._ask(KEEP_KEYWORDS, collection)
 
     def waiting(self) -> dict[str, int]:
         """How many jobs wait in each lane; those that a worker has are not counted."""
         with self._redis.translated():
             return {lane.value: self._redis.client.llen(queue_name(lane)) for lane in Lane}
+
+    def _ask(self, task: str, *args: object) -> None:
+        with self._redis.translated():
+            waiting = self._redis.client.llen(queue_name(UPKEEP))
+        if waiting >= MOST_UPKEEP:
+            raise StoreError(
+                f"No worker takes what is asked of it, and {waiting} requests wait; start "
+                "`repertory worker`."
+            )
+        self._send(task, UPKEEP, *args)
 
     def _send(self, task: str, queue: str, *args: object, delay: float = 0.0) -> None:
         with self._redis.translated():

@@ -14,7 +14,8 @@ import msgspec
 
 from repertory.catalogue.item import Item, item_key
 from repertory.coordination.deltas import Deltas
-from repertory.coordination.failures import Failures
+from repertory.coordination.failures import Failure, Failures
+from repertory.coordination.tombstones import Tombstones
 from repertory.errors import StoreError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import VectorStore
@@ -49,7 +50,7 @@ class Coordinator:
         now: The time of day, in seconds; a jump of it does no harm.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the ports that it decides by, and two clocks
         self,
         *,
         store: VectorStore,
@@ -57,6 +58,7 @@ class Coordinator:
         deltas: Deltas,
         snapshots: SnapshotStore,
         failures: Failures,
+        tombstones: Tombstones,
         in_force: str,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
@@ -65,6 +67,7 @@ class Coordinator:
         self._queue = queue
         self._deltas = deltas
         self._failures = failures
+        self._tombstones = tombstones
         self._clock = clock
         self._now = now
         self._looks = Looks()
@@ -87,10 +90,12 @@ class Coordinator:
         """Take one look at a source over."""
         self._looks.add(scanned)
         self._changed = True
+        self._refused = ""
 
     def reconcile(self) -> None:
         """Read at the next tick what the store really holds, and send what differs."""
         self._due = True
+        self._refused = ""
         self._generations.ask()
 
     def tick(self) -> None:
@@ -108,7 +113,6 @@ class Coordinator:
             if self._trouble != str(error):
                 _log.warning("coordinator_waits", extra={"error": str(error)})
             self._trouble = str(error)
-            self._lost = True  # what was being sent may have been
 
     @property
     def is_busy(self) -> bool:
@@ -121,7 +125,8 @@ class Coordinator:
         target = self._ledgers.get(generations.target or "")
         searched = self._ledgers.get(generations.in_force or "") or target
         return {
-            "configuration": self._looks.catalogue.hash,
+            # Empty before there is one, and while it has no sources: nothing can be built of it.
+            "configuration": self._looks.catalogue.hash if self._looks.catalogue.sources else "",
             "collection": generations.in_force or "",
             "trouble": self._trouble or self._refused,
             "sources": self._looks.status(
@@ -168,28 +173,32 @@ class Coordinator:
     def _loaded(self, ledger: Ledger, *, is_lost: bool = True) -> Ledger:
         """Read what a collection holds; what is on its way to it is sent again if it is lost."""
         name = ledger.collection
-        if is_lost:
-            ledger.position = self._deltas.position(name)  # before reading: nothing falls between
+        position = self._deltas.position(name)  # before reading: nothing falls between
         failed: dict[str, str] = {}
         for failure in self._failures.list():
             if failure.collection == name:
                 failed |= failure.items
+        deleted = self._tombstones.newest(name)
         with self._store.open(name) as collection:
-            ledger.load(collection.states(), failed, is_lost=is_lost)
+            ledger.load(collection.states(), failed, deleted=deleted, is_lost=is_lost)
+        if is_lost:
+            ledger.position = position
         self._changed = True
         return ledger
 
     def _follow(self, ledger: Ledger, now: float) -> None:
         """Take over what was announced; when jobs were lost, begin again with what is there."""
         delta = self._deltas.since(ledger.collection, ledger.position)
-        ledger.position = delta.position
-        ledger.confirm(delta.hashes, now)
-        is_silent = ledger.pending and now - ledger.news > LOST
-        if delta.gap or (is_silent and not any(self._queue.waiting().values())):
-            extra = {"collection": ledger.collection, "items": len(ledger.pending)}
-            _log.info("jobs_lost", extra=extra)
-            ledger.news = now
-            self._loaded(ledger)
+        if not delta.gap:
+            ledger.position = delta.position
+            ledger.confirm(delta.hashes, now)
+            is_silent = ledger.pending and now - ledger.news > LOST
+            if not is_silent or self._queue.waiting()[self._lane(ledger)]:
+                return
+        extra = {"collection": ledger.collection, "items": len(ledger.pending)}
+        self._loaded(ledger)
+        ledger.news = now
+        _log.info("jobs_lost", extra=extra)
 
     def _forgive(self) -> None:
         """Wait no longer for what was given up; forget failures of what has changed since."""
@@ -199,13 +208,15 @@ class Coordinator:
         for name, ledger in self._ledgers.items():
             own = [one for one in listed if one.collection == name]
             ledger.give_up({item: found for one in own for item, found in one.items.items()})
-            outdated = [
-                one.id
-                for one in own
-                if one.items and not any(map(self._looks.offers, one.items, one.items.values()))
-            ]
-            if outdated and self._looks.is_complete:
-                self._failures.remove(outdated)
+        if self._looks.is_complete:
+            self._failures.remove([one.id for one in listed if self._is_outdated(one)])
+
+    def _is_outdated(self, failure: Failure) -> bool:
+        """Whether nobody wants any more what a job was to write, or where it was to."""
+        if not failure.items:  # it could not be read
+            return False
+        wanted = map(self._looks.offers, failure.items, failure.items.values())
+        return failure.collection not in self._ledgers or not any(wanted)
 
     def _compare(self, ledger: Ledger) -> None:
         changes = self._changes(ledger)
@@ -215,20 +226,27 @@ class Coordinator:
         self._send(ledger, [], changes.removed, self._clock())
 
     def _changes(self, ledger: Ledger) -> Changes:
-        building = ledger.collection != self._generations.in_force
-        return diff(self._looks.items, ledger.known(), self._looks.keeps, prune=building)
+        prune = self._lane(ledger) is Lane.BUILDS
+        return diff(self._looks.items, ledger.known(), self._looks.keeps, prune=prune)
+
+    def _lane(self, ledger: Ledger) -> Lane:
+        searched = ledger.collection == self._generations.in_force
+        return Lane.SAVES if searched else Lane.BUILDS
 
     def _send(
         self, ledger: Ledger, items: Sequence[Item], removed: Sequence[str], now: float
     ) -> None:
         if not items and not removed:
             return
-        building = ledger.collection != self._generations.in_force
-        lane = Lane.BUILDS if building else Lane.SAVES
+        lane = self._lane(ledger)
         # On the ledger first: what cannot be sent is read again by the next tick.
         revision = ledger.send(items, removed, milliseconds=int(self._now() * 1_000), now=now)
-        for job in jobs(ledger.collection, revision, items, removed):
-            self._queue.submit(job, lane)
+        try:
+            for job in jobs(ledger.collection, revision, items, removed):
+                self._queue.submit(job, lane)
+        except StoreError:
+            self._lost = True
+            raise
         counts = {"items": len(items), "removed": len(removed)}
         extra = {"collection": ledger.collection, "lane": lane.value, **counts}
         _log.info("jobs_sent", extra=extra)
@@ -236,7 +254,7 @@ class Coordinator:
     def _is_whole(self) -> bool:
         """Whether a build can be published; it is compared once more with what was written."""
         ledger = self._ledgers.get(self._generations.target or "")
-        if ledger is None or not self._generations.is_building:
+        if ledger is None or not self._generations.is_building or self._refused:
             return False
         if ledger.outstanding or not self._looks.is_complete:
             return False

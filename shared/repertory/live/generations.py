@@ -3,6 +3,7 @@
 import logging
 
 from repertory.coordination.deltas import Deltas
+from repertory.embedding.words import WORDS
 from repertory.errors import StoreBusyError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import VectorStore
@@ -98,12 +99,19 @@ class Generations:
         _log.info("collection_published", extra={"collection": self.target})
 
     def retire(self, now: float) -> None:
-        """Drop a generation that nothing points at, once searches have let go of it."""
+        """Drop a generation that nothing points at, once searches have let go of it.
+
+        Another model's stay, for going back to it, but not what was stored without a model.
+        """
         name = self.in_force
         if name is None or configuration_of(name) != self._configuration:
             return
-        there = generations(self._store, self._configuration, model_slug(name))
-        unneeded = set(there) - {self.in_force, self.target}
+        there = {
+            one
+            for slug in (model_slug(name), WORDS.slug)
+            for one in generations(self._store, self._configuration, slug)
+        }
+        unneeded = there - {self.in_force, self.target}
         self._unneeded = {one: self._unneeded.get(one, now) for one in unneeded}
         due = [one for one, since in self._unneeded.items() if now - since >= GRACE]
         for old in due[:1]:  # one at a time: dropping may take a while

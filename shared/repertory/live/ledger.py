@@ -38,23 +38,30 @@ class Ledger:
         self._per_source: Counter[str] | None = None
 
     def load(
-        self, states: Iterable[State], failed: Mapping[str, str], *, is_lost: bool = True
+        self,
+        states: Iterable[State],
+        failed: Mapping[str, str],
+        *,
+        deleted: int = 0,
+        is_lost: bool = True,
     ) -> None:
         """Begin again with what the collection holds now, and what was given up.
 
         Args:
             states: What it holds.
             failed: The hashes that were given up, by item.
+            deleted: The newest revision at which anything was deleted from it.
             is_lost: Whether what was on its way may never arrive.
         """
         there = {state.item: state for state in states}
-        self._latest = max([self._latest, *(state.revision for state in there.values())])
+        revisions = (state.revision for state in there.values())
+        self._latest = max([self._latest, deleted, *revisions])
         if is_lost:
             self.pending = {}
         for item, found in self.pending.items():
             if found == REMOVED:
                 there.pop(item, None)
-            else:
+            elif item in self.states:  # what is tried again may never have been sent from here
                 there[item] = self.states[item]
         self.states, self.failed = there, dict(failed)
         self._backlog.clear()

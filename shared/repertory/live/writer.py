@@ -9,7 +9,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from repertory.catalogue.item import Item
 from repertory.coordination.claims import Claims
@@ -37,7 +38,7 @@ from repertory.pipeline.collections import (
 from repertory.pipeline.embed import embed_missing
 from repertory.pipeline.write import write
 
-CLAIM = 15.0  # seconds that a text is left to whoever said to embed it
+CLAIM = 15.0  # seconds that a batch of texts is left to whoever said to embed it
 _LOOK_AGAIN = 0.05  # seconds, while another worker embeds it
 
 _log = logging.getLogger(__name__)
@@ -107,14 +108,11 @@ class Writer:
                 if (collection := self._opened(name))
                 for own in [[job for job in jobs if job.collection == name]]
             ]
-            wanted = [
-                (collection, own, self._newer(collection, own), _removed(own))
-                for collection, own in work
-            ]
-            self._embed([item for *_, items, _ in wanted for item, _ in items])
-            for collection, own, items, removed in wanted:
-                self._write(collection, items, removed)
-                self._announce(collection, own, items, removed)
+            wanted = [(collection, own, self._newer(collection, own)) for collection, own in work]
+            self._embed([item for *_, items in wanted for item, _ in items])
+            for collection, own, items in wanted:
+                self._write(collection, own, items)
+                self._deltas.announce(collection.name, self._settled(collection, own))
         self._count(jobs=len(jobs), batches=1)
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
@@ -123,9 +121,7 @@ class Writer:
         Raises:
             StoreError: A store or the model cannot be had now.
         """
-        with self._lock:
-            if self._engine is not None and self._engine.model == WORDS:
-                self._engine = self._cache = None  # there may be a model by now
+        self._reconsider()
         model = self.engine.model
         alias = next_alias(configuration)
         there = generations(self._store, configuration, model.slug)
@@ -163,11 +159,18 @@ class Writer:
             feed.advance()
             feed.save()
 
+    def _reconsider(self) -> None:
+        """Load the engine anew at its next use if there was no model: there may be one by now."""
+        with self._lock:
+            if self._engine is not None and self._engine.model == WORDS:
+                self._engine = self._cache = None
+
     def _opened(self, name: str) -> Collection | None:
         """A collection to write to; None when there is none any more, or it is another model's."""
         model = self.engine.model
         if model_slug(name) != model.slug:
             if model == WORDS:
+                self._reconsider()
                 raise StoreError(f"Nothing can be written to {name} now: there is no model.")
             _log.warning("job_of_another_model", extra={"collection": name})
             self.begin(configuration_of(name))
@@ -197,24 +200,28 @@ class Writer:
     def _embed(self, items: Sequence[Item]) -> None:
         """Put the vectors of items into the cache, each text embedded by one worker only."""
         engine = self.engine
-        missing = {
-            vector_key(engine.model, view.text): view.text
-            for item in items
-            for view in item.views()
-        }
+        texts = sorted(
+            {view.text for item in items for view in item.views()}, key=len, reverse=True
+        )
+        missing = {vector_key(engine.model, text): text for text in texts}
         cache = self._vectors(engine.model)
         done = 0
         while missing:
             known = cache.get(list(missing))
             missing = {key: text for key, text in missing.items() if key not in known}
-            mine = self._claims.take([key.hex() for key in missing], CLAIM)
-            texts = [text for key, text in missing.items() if key.hex() in mine]
-            try:
-                done += embed_missing(texts, engine, cache, lambda _done, _total: None)
-            finally:
-                self._claims.release(mine)
-            if missing and not mine:
+            others: dict[bytes, str] = {}
+            for start in range(0, len(missing), engine.batch):
+                batch = dict(islice(missing.items(), start, start + engine.batch))
+                mine = self._claims.take([key.hex() for key in batch], CLAIM)
+                texts = [text for key, text in batch.items() if key.hex() in mine]
+                try:
+                    done += embed_missing(texts, engine, cache, lambda _done, _total: None)
+                finally:
+                    self._claims.release(mine)
+                others |= {key: text for key, text in batch.items() if key.hex() not in mine}
+            if others and len(others) == len(missing):
                 time.sleep(_LOOK_AGAIN)
+            missing = others
         if done:
             _log.info("texts_embedded", extra={"texts": done})
             self._count(texts=done)
@@ -222,38 +229,41 @@ class Writer:
     def _write(
         self,
         collection: Collection,
+        jobs: Iterable[Job],
         items: Sequence[tuple[Item, int]],
-        removed: dict[str, int],
     ) -> None:
-        model = self.engine.model
+        """Write items with their revisions, and bury what jobs remove."""
+        model, removed = self.engine.model, _removed(jobs)
         for revision in sorted({revision for _, revision in items}):
             batch = [item for item, own in items if own == revision]
             for _ in write(collection, batch, revision, model, self._vectors(model)):
                 pass
-        # The tombstone comes first: a write that looks for it afterwards finds it.
+        # Before anything is deleted: a write that looks for the tombstone afterwards finds it.
         self._tombstones.bury(collection.name, removed)
-        _delete(collection, removed)
-        # What others wrote or deleted while this was written.
-        ids = [item.id for item, _ in items]
-        _delete(collection, self._tombstones.buried(collection.name, ids))
-        wrote = {item.id: revision for item, revision in items}
-        for state in collection.states(ids):
-            if state.revision > wrote[state.item]:
-                collection.delete_sections([state.item], before=state.revision)
         self._count(written=len(items), removed=len(removed))
 
-    def _announce(
-        self,
-        collection: Collection,
-        jobs: Iterable[Job],
-        items: Sequence[tuple[Item, int]],
-        removed: dict[str, int],
-    ) -> None:
-        """Tell what the jobs were about, also what had been done before: that may not be known."""
-        hashes = {item.id: item.metadata_hash() for job in jobs for item in job.items}
-        hashes |= dict.fromkeys(removed, REMOVED)
-        hashes |= {item.id: item.metadata_hash() for item, _ in items}
-        self._deltas.announce(collection.name, hashes)
+    def _settled(self, collection: Collection, jobs: Sequence[Job]) -> dict[str, str]:
+        """Delete what is buried, and what an older write left of an item that is newer.
+
+        Others may have written or deleted meanwhile, and whoever did a job before may have been
+        killed in the middle of it.
+
+        Returns:
+            What the collection holds then of all that the jobs were about, as it is announced; also
+            what had been done before, since that may not be known.
+        """
+        jobs = sorted(jobs, key=lambda job: job.revision)
+        newest = {item.id: job.revision for job in jobs for item in job.items}
+        about = list(newest | _removed(jobs))
+        _delete(collection.delete_items, self._tombstones.buried(collection.name, about))
+        there = {state.item: state for state in collection.states(about)}
+        outdated = {
+            item: there[item].revision
+            for item, revision in newest.items()
+            if item in there and there[item].revision > revision
+        }
+        _delete(collection.delete_sections, outdated)
+        return {item: there[item].metadata_hash if item in there else REMOVED for item in about}
 
     def _vectors(self, model: Model) -> VectorCache:
         with self._lock:
@@ -276,8 +286,7 @@ def _removed(jobs: Iterable[Job]) -> dict[str, int]:
     return removed
 
 
-def _delete(collection: Collection, removed: dict[str, int]) -> None:
-    """Delete items that are older than these revisions."""
-    for revision in sorted(set(removed.values())):
-        ids = [item for item, own in removed.items() if own == revision]
-        collection.delete_items(ids, before=revision)
+def _delete(delete: Callable[[Sequence[str], int], None], older: Mapping[str, int]) -> None:
+    """Delete what is older than these revisions, by item."""
+    for revision in sorted(set(older.values())):
+        delete([item for item, own in older.items() if own == revision], revision)

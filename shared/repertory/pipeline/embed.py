@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.index.cache import VectorCache, vector_key
+import numpy as np
 
-# Texts embedded between two writes to the cache: what a crash may cost.
-CHUNK = 256
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError
+from repertory.index.cache import VectorCache, vector_key
 
 
 def embed_missing(
@@ -18,7 +18,7 @@ def embed_missing(
     """Embed the texts whose vectors the cache lacks, and put them there.
 
     Texts of like length are embedded together, the longest first, so that the rest of the time
-    can only be overestimated.
+    can only be overestimated. A crash costs one batch.
 
     Args:
         texts: Repeats are embedded once.
@@ -28,6 +28,9 @@ def embed_missing(
 
     Returns:
         How many were embedded.
+
+    Raises:
+        ModelError: The engine failed, or gave what is no vector.
     """
     keys = {vector_key(engine.model, text): text for text in texts}
     known = cache.get(list(keys))
@@ -35,10 +38,15 @@ def embed_missing(
         ((key, text) for key, text in keys.items() if key not in known),
         key=lambda pair: (-len(pair[1]), pair[0]),
     )
-    for start in range(0, len(missing), CHUNK):
-        chunk = missing[start : start + CHUNK]
+    for start in range(0, len(missing), engine.batch):
+        chunk = missing[start : start + engine.batch]
         vectors = engine.embed_texts(
             [text for _, text in chunk], lambda done: progress(done, len(missing))
         )
+        if not np.isfinite(vectors).all():  # as half precision may when numbers grow too large
+            raise ModelError(
+                f"The model {engine.model.id} gave what is no number for one of {len(chunk)} "
+                "texts; shorten it, or use another model or the CPU."
+            )
         cache.put({key: vector for (key, _), vector in zip(chunk, vectors, strict=True)})
     return len(missing)

@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from repertory.json_logs import JsonLines
+from repertory.logs import JsonLines
 
 
 def test_a_line_is_an_event_and_its_fields() -> None:

@@ -1,0 +1,316 @@
+"""What the coordinator does when jobs, stores and clocks misbehave in ways that need a story."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.deltas import MemoryDeltas
+from repertory.coordination.failures import Failure, MemoryFailures
+from repertory.coordination.status import MemoryStatus
+from repertory.coordination.tombstones import MemoryTombstones
+from repertory.embedding.models import Model
+from repertory.embedding.words import WordsEngine
+from repertory.errors import SourceError, StoreError
+from repertory.index.cache import SqliteVectorCache
+from repertory.index.edge import EdgeStore
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.keywords.snapshot import FileSnapshots
+from repertory.live.attempts import retry
+from repertory.live.coordinator import LOST, Coordinator
+from repertory.live.generations import GRACE
+from repertory.live.job import Lane
+from repertory.live.writer import Writer
+from repertory.pipeline.collections import IN_FORCE, generation_of
+from repertory.pipeline.scan import look
+from repertory.sources.catalogue import Catalogue
+from repertory.sources.source import Scan
+from tests.support.lossy_queue import LossyQueue
+
+
+class Folder:
+    """A source whose items a test sets by hand."""
+
+    type = "skills"
+    location = "nowhere"
+
+    def __init__(self, name: str, *items: str) -> None:
+        self.name = name
+        self.items = set(items)
+        self.is_away = False
+
+    def identity(self) -> Mapping[str, Any]:
+        """There is one of each name."""
+        return {"name": self.name}
+
+    def scan(self) -> Scan:
+        """The items as they are now."""
+        if self.is_away:
+            raise SourceError("The folder is away.")
+        return Scan(items=[self.item(name) for name in sorted(self.items)])
+
+    def item(self, name: str) -> Item:
+        """One of its items."""
+        return Item(
+            id=f"{self.name}/{name}",
+            kind=Kind.SKILL,
+            name=name,
+            source=self.name,
+            description=f"Of {name}",
+        )
+
+
+class Modelled(WordsEngine):
+    """An engine of a model that is to be had."""
+
+    model = Model(id="test", slug="test", dimension=1, max_tokens=8)
+
+
+class CountingStore(EdgeStore):
+    """A store that counts how often a collection is opened, and may be away."""
+
+    opened = 0
+    is_away = False
+
+    def open(self, name: str) -> EdgeCollection:
+        """Open, and count."""
+        if self.is_away:
+            raise StoreError("The store is away.")
+        self.opened += 1
+        return super().open(name)
+
+
+class Team:
+    """A coordinator whose clocks, queue and worker a test drives."""
+
+    def __init__(self, root: Path, *folders: Folder) -> None:
+        self.time = 1_000.0
+        self.now = 1_000.0
+        self.folders = folders
+        self.store = CountingStore(root)
+        self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
+        self.deltas = MemoryDeltas()
+        self.failures = MemoryFailures()
+        self.snapshots = FileSnapshots(root / "keywords")
+        self.tombstones = MemoryTombstones()
+        self.engine = WordsEngine("a test")
+        self.queue = LossyQueue(
+            Writer(
+                store=self.store,
+                engine=lambda: self.engine,
+                cache=lambda _model: self.cache,
+                snapshots=self.snapshots,
+                tombstones=self.tombstones,
+                claims=MemoryClaims(),
+                deltas=self.deltas,
+                status=MemoryStatus(),
+            )
+        )
+        self.start()
+
+    def start(self) -> None:
+        """Start the watch service."""
+        self.coordinator = Coordinator(
+            store=self.store,
+            queue=self.queue,
+            deltas=self.deltas,
+            snapshots=self.snapshots,
+            failures=self.failures,
+            tombstones=self.tombstones,
+            in_force=IN_FORCE,
+            clock=lambda: self.time,
+            now=lambda: self.now,
+        )
+        self.adopt(*self.folders)
+
+    def adopt(self, *folders: Folder) -> None:
+        """Have these folders watched."""
+        self.folders = folders
+        self.coordinator.adopt(Catalogue(folders))
+        self.look()
+
+    def look(self) -> None:
+        """Look at all folders."""
+        for folder in self.folders:
+            self.coordinator.observe(look(folder))
+        self.tick()
+
+    def tick(self, seconds: float = 1.0) -> None:
+        """Some time passes."""
+        self.time += seconds
+        self.coordinator.tick()
+
+    def work(self) -> None:
+        """Do all jobs, and what follows from them."""
+        for _ in range(3):
+            while self.queue.jobs:
+                self.queue.deliver(0)
+            self.tick()
+
+    def lane(self) -> list[Lane]:
+        """The lanes of the jobs that wait."""
+        return [lane for _, lane in self.queue.jobs]
+
+    def indexed(self) -> set[str]:
+        """The ids of what is searched."""
+        with self.store.open(self.store.alias(IN_FORCE) or "") as collection:
+            return {state.item for state in collection.states()}
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[Team]:
+    """A team that has indexed one skill."""
+    made = Team(tmp_path, Folder("team", "a"))
+    made.work()
+    assert made.indexed() == {"team/a"}
+    yield made
+    made.cache.close()
+
+
+def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team: Team) -> None:
+    """What failed before the start, is tried again and still on its way, outlives a reconcile."""
+    (folder,) = team.folders
+    folder.items.add("bad")
+    team.look()
+    ((job, _),) = team.queue.jobs
+    team.queue.jobs.clear()
+    team.failures.add(
+        Failure(
+            id=job.id,
+            collection=job.collection,
+            items={item.id: item.metadata_hash() for item in job.items},
+            error="It broke.",
+            at=0.0,
+            attempts=3,
+            job=job.plain(),
+        )
+    )
+    team.start()
+    team.tick()
+    assert not team.queue.jobs  # it is not tried again by itself
+    retry(team.failures, team.queue)
+    team.tick()
+    team.coordinator.reconcile()
+    team.tick()
+    team.work()
+    assert team.indexed() == {"team/a", "team/bad"}
+    assert not team.coordinator.status()["pending"]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_an_empty_configuration_is_refused_without_haste(team: Team, is_away: bool) -> None:
+    """While a configuration that offers nothing is refused, the store is not read all the time."""
+    empty = Folder("other")
+    empty.is_away = is_away
+    team.adopt(empty)
+    team.work()
+    assert team.indexed() == {"team/a"}
+    assert "no items at all" in team.coordinator.status()["trouble"]
+    team.store.opened = 0
+    for _ in range(20):
+        team.tick(0.05)
+    assert not team.coordinator.is_busy
+    assert team.store.opened <= 2
+    empty.is_away = False
+    empty.items.add("b")
+    team.look()
+    team.work()
+    assert team.indexed() == {"other/b"}
+    assert team.coordinator.status()["trouble"] == ""
+
+
+def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: Team) -> None:
+    """Jobs of a build that wait do not hide that a save was lost."""
+    (folder,) = team.folders
+    collection = team.store.alias(IN_FORCE) or ""
+    team.queue.begin(team.coordinator.status()["configuration"], generation_of(collection) + 1)
+    team.tick()
+    assert team.lane() == [Lane.BUILDS]
+    folder.items.add("b")
+    team.look()
+    team.queue.jobs = [one for one in team.queue.jobs if one[1] is Lane.BUILDS]
+    team.tick(LOST + 1)
+    assert Lane.SAVES in team.lane()
+
+
+def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:
+    """An outage of Qdrant loses no job, so the queue does not grow with every one."""
+    (folder,) = team.folders
+    folder.items.add("b")
+    team.look()
+    for is_away in (True, False) * 3:
+        team.store.is_away = is_away
+        team.coordinator.reconcile()
+        team.tick()
+    assert len(team.queue.jobs) == 1
+    team.work()
+    assert team.indexed() == {"team/a", "team/b"}
+
+
+def test_an_item_comes_back_though_the_clock_went_back(team: Team) -> None:
+    """What was deleted, and made again after a start at an earlier hour, is written at once."""
+    (folder,) = team.folders
+    folder.items.add("b")
+    team.look()
+    team.work()
+    team.now += 3_600
+    folder.items.discard("b")
+    team.look()
+    team.work()
+    assert team.indexed() == {"team/a"}
+    team.now -= 3_600
+    team.start()
+    folder.items.add("b")
+    team.look()
+    team.work()
+    assert team.indexed() == {"team/a", "team/b"}
+
+
+def test_a_gap_is_met_again_when_the_store_is_back(team: Team) -> None:
+    """Deltas that were lost while the store was away are not taken for read."""
+    (folder,) = team.folders
+    folder.items.add("b")
+    team.look()
+    team.queue.jobs.clear()
+    team.deltas.drop(team.store.alias(IN_FORCE) or "")
+    team.store.is_away = True
+    team.tick()
+    team.store.is_away = False
+    team.tick()
+    team.work()
+    assert team.indexed() == {"team/a", "team/b"}
+
+
+def test_what_was_stored_without_a_model_goes_when_there_is_one(team: Team) -> None:
+    """Nobody goes back to it; what another model made stays."""
+    team.engine = Modelled("a test")
+    team.coordinator.reconcile()
+    team.tick()
+    team.work()
+    assert "_test-" in (team.store.alias(IN_FORCE) or "")
+    team.tick(GRACE + 1)
+    team.tick(GRACE + 1)
+    assert team.store.collections() == [team.store.alias(IN_FORCE)]
+
+
+def test_failures_go_with_what_they_were_to_be_written_to(team: Team) -> None:
+    """They are no news of a collection that is not filled any more."""
+    (folder,) = team.folders
+    item = folder.item("a")
+    failure = Failure(
+        id="1",
+        collection="repertory_0123456789abcdef_keywords-r1_g1",
+        items={item.id: item.metadata_hash()},
+        error="It broke.",
+        at=0.0,
+        attempts=3,
+        job={},
+    )
+    team.failures.add(failure)
+    folder.items.add("b")
+    team.look()
+    team.tick()
+    assert team.failures.list() == []

@@ -1,0 +1,35 @@
+"""The promise of an engine."""
+
+import threading
+
+import pytest
+
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
+from repertory.embedding.words import WordsEngine
+from repertory.errors import ModelError
+
+
+def test_only_the_first_loading_is_waited_for() -> None:
+    """While loading is tried again, which may take long, searches go on without the model."""
+    now = 0.0
+    gate = threading.Event()
+    loaded = WordsEngine("a test")
+    failures = [ModelError("There is no model.")]
+
+    def load() -> EmbeddingEngine:
+        if failures:
+            raise failures.pop()
+        gate.wait()
+        return loaded
+
+    lazy = LazyEngine(load, clock=lambda: now)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="no model"):
+            lazy.get()
+    now += RETRY_AFTER
+    with pytest.raises(ModelError, match="no model"):
+        lazy.get()
+    gate.set()
+    assert lazy.begin().result() is loaded
+    assert lazy.get() is loaded

@@ -1,0 +1,32 @@
+"""What a server says of itself."""
+
+import msgspec
+
+from repertory.server_state import Lengths, Stats
+from repertory.sources.source import Problem, Severity
+
+
+def test_what_is_wrong_with_the_server_is_told_apart() -> None:
+    """From what is wrong with a file or an item, and from what is only a warning."""
+    own = Problem(severity=Severity.ERROR, message="Nothing is heard of a worker.")
+    file = Problem(severity=Severity.ERROR, message="It is no YAML.", path="a.md")
+    item = Problem(severity=Severity.ERROR, message="It was given up.", item="a")
+    warning = Problem(severity=Severity.WARNING, message="A source is empty.")
+    stats = Stats(
+        index_version=1,
+        configuration="",
+        collection="",
+        model="",
+        items=0,
+        missing={},
+        sources=[],
+        building=None,
+        queue=Lengths(saves=0, builds=0, failed=0),
+        workers=[],
+        problems=[own, file, item, warning],
+        watch=None,
+        counters={},
+    )
+    assert stats.troubles == [own.message]
+    assert stats.faults == [file, item, warning]
+    assert "troubles" not in msgspec.to_builtins(stats)
