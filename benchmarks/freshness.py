@@ -131,7 +131,7 @@ def _until_found(project: Path, port: int, number: int, chosen: random.Random) -
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     """Gives what takes in, embeds and writes one save, and returns the seconds that it took."""
     watched = folder / "watched"
-    watched.mkdir()
+    _save(watched, "saved", "")  # its folder must be there: the observer learns of new ones late
     engine = load_engine(MODEL, "cpu", folder / "data")
     told = threading.Event()
     observer = Observer()

@@ -64,7 +64,6 @@ class LiveSearch:
         self._feed: KeywordFeed | None = None
         self._sources: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self._old: list[tuple[float, Collection]] = []
-        self._count = 0
         self._polled = self._compared = float("-inf")
         self._stop = threading.Event()
         self._ready = threading.Event()
@@ -102,11 +101,6 @@ class LiveSearch:
     def missing(self) -> dict[str, str]:
         """What is missing, by part (``index``, ``vectors``, ``model``, ``deltas``), and why."""
         return dict(self._missing)
-
-    @property
-    def version(self) -> str:
-        """Another one whenever the answer to any query may be another."""
-        return f"{self._feed.collection.name if self._feed else ''}:{self._count}"
 
     def wait(self, seconds: float) -> bool:
         """Wait until there is something to search.
@@ -224,7 +218,6 @@ class LiveSearch:
             return
         away = self._missing.get("vectors")
         precedence, stale = self._sources
-        self._count += 1
         self._engine = SearchEngine(
             keywords=self._feed.index,
             collection=None if away else self._feed.collection,

@@ -119,7 +119,7 @@ class KeywordIndex:
         rank = np.full(len(numbers), -1, np.int64)
         rank[[numbers[term] for term in vocabulary]] = np.arange(len(vocabulary))
         all_terms = rank[all_terms]
-        # What was kept is in order already: a stable sort makes use of that, and is 20 times faster.
+        # What was kept is in order already; a stable sort makes use of that, 20 times faster.
         sorting = np.argsort(all_terms * len(entries) + all_rows, kind="stable")
         offsets = np.zeros(len(vocabulary) + 1, np.int64)
         np.cumsum(np.bincount(all_terms, minlength=len(vocabulary)), out=offsets[1:])
