@@ -87,8 +87,14 @@ class _ServerCollector(Collector):
         if queue["failed"] is not None:
             yield _gauge("failed_jobs", "Jobs that were given up.", queue["failed"])
         if stats["watch"]:
-            age = now - stats["watch"]["at"]
+            watch = stats["watch"]
+            age = now - watch["at"]
             yield _gauge("watch_age_seconds", "Since the watch service was heard of.", age)
+            yield _gauge("pending_items", "Items on their way to the index.", watch.get("pending", 0))
+            broken = int(bool(watch.get("configuration_error")))
+            yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
+            counts = {one: watch.get(f"{one}s", 0) for one in ("error", "warning")}
+            yield _gauges("problems", "Wrong with what is indexed.", "severity", counts)
         yield _gauges(
             "worker_age_seconds",
             "Since a worker was heard of.",

@@ -80,6 +80,8 @@ class Service:
         watch = said.pop("watch", None)
         if watch and (trouble := watch.get("trouble")):
             troubles.append(trouble)
+        if watch and (error := watch.get("configuration_error")):
+            troubles.append(f"{error} The last good configuration stays in force.")
         of_watch = dict(watch or {})
         problems = of_watch.pop("problems", [])
         engine = self._live.engine if self.is_ready else None

@@ -327,7 +327,8 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
 
         config.write_text(two + "[[sources]\n")
         team.wait(lambda: team.get("/stats")["watch"].get("configuration_error"))
-        assert "repertory.toml" in team.get("/stats")["watch"]["configuration_error"]
+        assert any("repertory.toml" in one["message"] for one in team.get("/stats")["problems"])
+        assert "repertory_configuration_broken 1.0" in team.metrics()
         assert (in_force(team), team.first("guide")) == (second, "docs/guide.md")
 
         config.write_text(one)

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
+from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
 from tests.support.ports import free_port
@@ -180,6 +181,12 @@ class Team:
         status, answer = self.request("GET", path)
         assert status == 200, answer
         return answer
+
+    def metrics(self) -> str:
+        """What Prometheus is told."""
+        with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
+            text: str = response.read().decode()
+        return text
 
     def search(self, text: str, **more: object) -> Any:  # noqa: ANN401 - JSON
         """Search."""
