@@ -100,7 +100,7 @@ def test_a_save_is_found_by_everybody_without_a_command(qdrant_url: str) -> None
         team.wait(lambda: team.first("plants need watering") == "project/keys")
         (team.project / "skills" / "keys").rename(team.project / "skills" / "garden")
         team.wait(lambda: team.item("project/garden") and not team.item("project/keys"))
-        assert team.first("plants need watering") == "project/garden"
+        team.wait(lambda: team.first("plants need watering") == "project/garden")
         shutil.rmtree(team.project / "skills" / "garden")
         team.wait(lambda: team.item("project/garden") is None)
         assert team.texts_embedded() == 4
