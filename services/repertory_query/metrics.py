@@ -90,7 +90,8 @@ class _ServerCollector(Collector):
             watch = stats["watch"]
             age = now - watch["at"]
             yield _gauge("watch_age_seconds", "Since the watch service was heard of.", age)
-            yield _gauge("pending_items", "Items on their way to the index.", watch.get("pending", 0))
+            pending = watch.get("pending", 0)
+            yield _gauge("pending_items", "Items on their way to the index.", pending)
             broken = int(bool(watch.get("configuration_error")))
             yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
             counts = {one: watch.get(f"{one}s", 0) for one in ("error", "warning")}
