@@ -52,7 +52,7 @@ def run(folder: Path) -> list[Figure]:
             other=float(np.percentile(alone, share)) * 1e3,
             against=against,
             unit="ms",
-            target=2.0,
+            target=2.5,
         )
         for share in (50, 95, 99)
     ]
