@@ -13,7 +13,7 @@ MOUNTINFO = r"""
 32 22 0:42 / /mnt/with\040space rw - fuse.sshfs somebody@host rw
 33 22 0:43 / /data rw - 9p share rw
 34 22 254:1 / /data rw - xfs /dev/vdb rw
-35 22 0:44 / /work/deep/share rw - virtiofs host rw
+35 22 0:44 / /project/deep/share rw - virtiofs host rw
 a line that is none
 36 22 0:45 / /cut
 """
@@ -28,8 +28,8 @@ a line that is none
         ("/srv/team/local/skills", ""),
         ("/mnt/with space/skills", "fuse.sshfs"),
         ("/data/skills", ""),  # the later mount hides the earlier
-        ("/work", "virtiofs"),  # a part of it
-        ("/work/deep/share", "virtiofs"),
+        ("/project", "virtiofs"),  # a part of it
+        ("/project/deep/share", "virtiofs"),
         ("/cut", ""),
     ],
 )
