@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -106,12 +105,7 @@ class Folders:
             _log.warning("watching_impossible", extra={"error": str(error)})
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._observer is not None:
             self._observer.stop()
             self._observer.join()

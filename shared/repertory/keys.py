@@ -89,11 +89,6 @@ class Keys:
                 found = key
         return found
 
-    def scopes(self, token: str) -> frozenset[Scope]:
-        """What a token allows; nothing if it is of no key."""
-        key = self.find(token)
-        return key.scopes if key else frozenset()
-
     def list(self) -> list[Key]:
         """All keys, the oldest first.
 

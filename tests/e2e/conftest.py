@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Cli, add_skill, make_project
+from tests.support.server_process import Serve
 
 SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
 
@@ -30,6 +31,22 @@ def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = cli.run(folder, "index")
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
+    """The command line of somebody whose data directory nobody else uses."""
+    root = tmp_path_factory.mktemp("user")
+    (root / "home").mkdir()
+    return Cli(root / "home", root / "data")
+
+
+@pytest.fixture(scope="module")
+def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A project that is served."""
+    folder = make_project(tmp_path_factory.mktemp("served") / "project")
+    with Serve(user, folder, folder.parent / "log"):
+        yield folder
 
 
 @pytest.fixture

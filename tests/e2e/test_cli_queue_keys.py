@@ -1,28 +1,10 @@
 """``repertory queue`` and ``repertory keys``, and a server that asks for a key."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import Serve
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """The command line of somebody whose data directory nobody else uses."""
-    root = tmp_path_factory.mktemp("user")
-    (root / "home").mkdir()
-    return Cli(root / "home", root / "data")
-
-
-@pytest.fixture(scope="module")
-def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project that is served."""
-    folder = make_project(tmp_path_factory.mktemp("served") / "project")
-    with Serve(user, folder, folder.parent / "log"):
-        yield folder
 
 
 @pytest.fixture

@@ -9,12 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import COMMAND, Cli, add_skill, make_project
+from tests.support.command_line import COMMAND, Cli, add_skill
 from tests.support.server_process import PATIENCE, Serve, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -27,22 +26,6 @@ try:
 finally:
     print("loaded", sorted({"numpy", "onnxruntime", "qdrant_edge"} & sys.modules.keys()))
 """
-
-
-@pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """The command line of somebody whose data directory nobody else uses."""
-    root = tmp_path_factory.mktemp("user")
-    (root / "home").mkdir()
-    return Cli(root / "home", root / "data")
-
-
-@pytest.fixture(scope="module")
-def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project that is served."""
-    folder = make_project(tmp_path_factory.mktemp("served") / "project")
-    with Serve(user, folder, folder.parent / "log"):
-        yield folder
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import tempfile
 import time
 from importlib import resources
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import redis
@@ -47,12 +46,7 @@ class RedisProcess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def flush(self) -> None:

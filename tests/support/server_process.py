@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.request import urlopen
 
@@ -47,12 +46,7 @@ class Serve:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._kill()
 
     def get(self, target: str) -> Any:  # noqa: ANN401 - whatever it is

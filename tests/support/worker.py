@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 PATIENCE = 60.0  # seconds; only a hanging worker takes as long
@@ -60,12 +59,7 @@ class WorkerProcess:
         self.wait_for("model_loaded")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     def kill(self) -> None:

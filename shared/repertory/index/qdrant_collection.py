@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -140,12 +139,7 @@ class QdrantCollection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @contextlib.contextmanager

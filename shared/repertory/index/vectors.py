@@ -5,7 +5,6 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 """
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
@@ -154,12 +153,7 @@ class Collection(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class VectorStore(Protocol):

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from types import TracebackType
 from typing import Any, Self
 
 from repertory.coordination.claims import Claims
@@ -73,15 +72,10 @@ class LiveSearch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        for _, collection in self._old:
+        for _since, collection in self._old:
             collection.close()
         if self._feed is not None:
             self._feed.collection.close()
