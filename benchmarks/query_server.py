@@ -36,7 +36,7 @@ def main() -> None:
         listening(settings) as listener,
         parts.in_process_queue() as queue,
         ThreadPoolExecutor(READERS) as reader,
-        parts.live_search(None, reader) as live,
+        parts.live_search(reader) as live,
     ):
         assert live.wait(PATIENCE), live.missing
         app = create_app(Service(parts, live, queue), settings)

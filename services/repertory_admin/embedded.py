@@ -58,7 +58,7 @@ def run(settings: Settings, directory: Path, ready: Callable[[str], None]) -> No
             parts.in_process_queue() as queue,
             _watching(parts, queue),
             ThreadPoolExecutor(READERS, "keywords") as reader,
-            parts.live_search(None, reader) as live,
+            parts.live_search(reader) as live,
         ):
             app = create_app(Service(parts, live, queue), settings)
             ready(url)

@@ -38,7 +38,7 @@ def run(settings: Settings) -> None:
         told_to_end() as told,
         listening(settings) as listener,
         ThreadPoolExecutor(READERS, "keywords") as reader,
-        parts.live_search(None, reader) as live,
+        parts.live_search(reader) as live,
     ):
         serve(create_app(Service(parts, live, queue), settings), listener, told)
 

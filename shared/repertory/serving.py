@@ -56,8 +56,8 @@ class Parts:
         """The embedding engine for queries, those that wait at the same time together."""
         return LazyEngine(lambda: BatchingEngine(self._load(queries_only=True), cores()))
 
-    def live_search(self, embedding: EmbeddingEngine | None, reader: Executor) -> LiveSearch:
-        """The search; its engine is ``queries``, unless one is given that stands before it."""
+    def live_search(self, reader: Executor) -> LiveSearch:
+        """The search; the keyword arm runs on a reader's threads."""
         adapters = self.adapters
         return LiveSearch(
             store=self.store,
@@ -66,7 +66,7 @@ class Parts:
             claims=adapters.claims,
             status=adapters.status,
             in_force=self.in_force,
-            embedding=self.queries.get if embedding is None else lambda: embedding,
+            embedding=self.queries.get,
             reader=reader,
         )
 

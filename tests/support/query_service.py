@@ -48,7 +48,7 @@ class RunningService:
     def __enter__(self) -> Self:
         queue = self._stack.enter_context(self.parts.in_process_queue())
         reader = self._stack.enter_context(ThreadPoolExecutor(2))
-        self.live = self._stack.enter_context(self.parts.live_search(None, reader))
+        self.live = self._stack.enter_context(self.parts.live_search(reader))
         self.service = Service(self.parts, self.live, queue)
         self._coordinator = self.parts.coordinator(queue)
         return self
