@@ -9,7 +9,15 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import engines, freshness, indexing, searching, serving, starting
+from benchmarks import (
+    engines,
+    freshness,
+    indexing,
+    project_search,
+    searching,
+    serving,
+    starting,
+)
 from benchmarks.measure import Figure
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -20,7 +28,7 @@ def main() -> int:
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         folder = Path(name)
-        for benchmark in (indexing, searching, starting, serving, freshness):
+        for benchmark in (indexing, searching, starting, serving, freshness, project_search):
             print(f"running {benchmark.__name__} …", file=sys.stderr)
             figures += benchmark.run(folder)
         print("running benchmarks.engines …", file=sys.stderr)

@@ -27,7 +27,7 @@ def run(folder: Path) -> list[Figure]:
     """Ask a server of the index that the indexing benchmark left."""
     asked = {route: cycle(dict.fromkeys(questions(QUESTIONS))) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
-    with _server(folder) as port:
+    with server(folder) as port:
         for route, texts in asked.items():  # not measured: the first of everything
             _ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
@@ -59,7 +59,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[int]:
+def server(folder: Path) -> Iterator[int]:
     """The server as a process of its own, so that asking does not slow it down; its port."""
     command = [sys.executable, "-m", "benchmarks.query_server"]
     with subprocess.Popen(

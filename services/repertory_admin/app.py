@@ -10,7 +10,7 @@ from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
 _ORDER = (
-    *("init", "index", "search", "items", "stats", "rebuild", "serve", "queue", "keys"),
+    *("init", "index", "search", "items", "stats", "rebuild", "mcp", "serve", "queue", "keys"),
     *("watch", "worker", "api", "config", "doctor", "eval"),
     *("create", "list", "show", "check", "trust", "untrust", "retry", "revoke"),
 )

@@ -18,6 +18,7 @@ from repertory_admin.commands import (  # noqa: F401 - each adds its commands to
     init,
     items,
     keys,
+    mcp,
     queue,
     search,
     serve,
@@ -30,9 +31,9 @@ from repertory_admin.exits import ExitCode, code_of
 
 def _version(asked: bool) -> None:
     if asked:
-        from repertory import __version__  # noqa: PLC0415 - only if asked
+        import importlib.metadata  # noqa: PLC0415 - only if asked
 
-        terminal.say(f"repertory {__version__}")
+        terminal.say(f"repertory {importlib.metadata.version('repertory')}")
         raise typer.Exit
 
 

@@ -2,19 +2,19 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from repertory.compose import make_directory
 from repertory.errors import UsageError
 from repertory.live.job import JobQueue
+from repertory.running import announce, the_only_server
 from repertory.serving import Parts
 from repertory.settings import Settings
-from repertory_admin.running import announce, the_only_server
 from repertory_query.app import create_app
-from repertory_query.run import READERS, listening, serve, told_to_end
+from repertory_query.run import READERS, listening, serve
 from repertory_query.service import Service
 from repertory_watch.service import WatchService
 
@@ -23,17 +23,23 @@ PAUSE = 5.0  # seconds after which a watch that failed is begun again
 _log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, directory: Path, ready: Callable[[str], None]) -> None:
+def run(
+    settings: Settings,
+    directory: Path,
+    told: Sequence[int],
+    ready: Callable[[str, Service], None],
+) -> None:
     """Watch, index and answer until the process is told to end.
 
     Args:
         settings: What is in force.
         directory: Whose catalogue is served.
-        ready: Told the URL, once requests are taken.
+        told: The signals that tell it; see ``told_to_end``.
+        ready: Told the URL, and what is asked in this process, once requests are taken.
 
     Raises:
         UsageError: The settings ask for something else, or the address cannot be served on.
-        StoreError: Another server has the data directory, or it cannot be written.
+        StoreError: The directory has another server, or the data directory cannot be written.
     """
     values = settings.values
     if values.redis_url:
@@ -47,11 +53,7 @@ def run(settings: Settings, directory: Path, ready: Callable[[str], None]) -> No
         )
     make_directory(settings.data_dir)
     parts = Parts(settings, directory)
-    with (
-        told_to_end() as told,
-        the_only_server(settings),
-        listening(settings) as listener,
-    ):
+    with the_only_server(settings, directory), listening(settings) as listener:
         # Whoever asks from now on waits for the first answer, and does not index beside us.
         url = announce(settings, directory, *listener.getsockname()[:2])
         with (
@@ -59,10 +61,10 @@ def run(settings: Settings, directory: Path, ready: Callable[[str], None]) -> No
             _watching(parts, queue),
             ThreadPoolExecutor(READERS, "keywords") as reader,
             parts.live_search(reader) as live,
+            closing(Service(parts, live, queue)) as service,
         ):
-            app = create_app(Service(parts, live, queue), settings)
-            ready(url)
-            serve(app, listener, told)
+            ready(url, service)
+            serve(create_app(service, settings), listener, told)
 
 
 @contextmanager

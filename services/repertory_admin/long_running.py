@@ -1,5 +1,6 @@
 """What the commands have in common that run until they are told to end."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +10,16 @@ from repertory.errors import RepertoryError
 
 
 @contextmanager
-def service() -> Iterator[None]:
+def service(usual: int = logging.INFO) -> Iterator[None]:
     """Log as a service does, and say in words what is not installed.
 
     Until the service handles them itself, signals end the process at once: an exception out of a
     handler may be swallowed while modules are imported.
+
+    Args:
+        usual: The least level of what is logged, where none was asked for.
     """
-    logs.begin()
+    logs.begin(usual)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -20,7 +20,8 @@ STORE = ("model", "qdrant_url", "qdrant_api_key")
 INDEXING = ("device", "mcp_timeout", "no_cache")
 RANKING = ("limit", "threshold", "alpha")
 ASKING = ("server_url", "server_api_key")
-SERVING = ("host", "port", "keys", "requests_per_minute")
+CALLING = ("allow_calls", "call_timeout", "sandbox")
+SERVING = ("host", "port", "keys", "requests_per_minute", *CALLING)
 WATCHING = ("quiet", "poll", "reconcile")
 TEAM = ("redis_url",)
 
@@ -32,7 +33,20 @@ class Output(StrEnum):
     JSON = "json"
 
 
+class SearchOutput(StrEnum):
+    """How ``search`` shows what it found: a table, or a form of ``repertory.formats``."""
+
+    TABLE = "table"
+    JSON = "json"
+    TYPES = "types"
+    MARKDOWN = "markdown"
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+    MCP = "mcp"
+
+
 OutputOption = Annotated[Output, typer.Option(help="How to show the result.")]
+SearchOutputOption = Annotated[SearchOutput, typer.Option(help="How to show the result.")]
 
 
 @functools.cache

@@ -11,6 +11,9 @@ from starlette.requests import HTTPConnection
 from repertory.keys import Keys, Scope
 
 OPEN = frozenset({"/healthz", "/readyz"})  # asked by what has no key, and tells nothing
+STATIC = "/static/"  # what pages are made with: the same files for everybody
+LOGIN = "/login"
+COOKIE = "repertory_key"
 _CHALLENGE = 'Bearer realm="repertory"'
 
 
@@ -28,6 +31,10 @@ class Access:
     everything. A web page in somebody's browser is on this machine too, so what such a page sends
     is refused: calls under a name that it could own, and calls from another origin.
 
+    With keys, a browser sends its key in a cookie, which goes along with whatever another page of
+    this machine or domain sends, too. So with a cookie nothing is changed but from an origin that
+    is this server's own; what is only read, no other page gets to see.
+
     Args:
         keys: The keys.
         host: The name that is served on.
@@ -37,6 +44,15 @@ class Access:
         self._keys = keys
         self._host = host.lower()
 
+    @property
+    def takes_keys(self) -> bool:
+        """Whether a key is needed."""
+        return self._keys.required
+
+    def knows(self, token: str) -> bool:
+        """Whether a key is valid."""
+        return self._keys.find(token) is not None
+
     def caller(self, request: HTTPConnection) -> Caller:
         """Who calls.
 
@@ -44,6 +60,10 @@ class Access:
             HTTPException: 401 where a key is needed and none that is valid was given; 403 for a
                 call that a web page may have sent.
         """
+        address = request.client.host if request.client else ""
+        if self._keys.required and request.scope["path"] == LOGIN:
+            _check_origin(request)
+            return Caller(f"address:{address}", frozenset())
         if self._keys.required:
             return self._by_key(request)
         if not self._is_own(request.headers.get("host", "")):
@@ -51,22 +71,19 @@ class Access:
                 "The Host header names no server like this; use its address, or make keys with "
                 "`repertory keys create`."
             )
-        origin = request.headers.get("origin")
-        if origin and origin.partition("://")[2] != request.headers.get("host"):
-            raise _forbidden("A page of another site may not call this server.")
-        address = request.client.host if request.client else ""
+        _check_origin(request)
         scopes = frozenset(Scope) if _is_loopback(address) else frozenset({Scope.READ})
         return Caller(f"address:{address}", scopes)
 
     def _by_key(self, request: HTTPConnection) -> Caller:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        token = _token(request)
+        if not token:
             raise HTTPException(
                 401,
                 "This server asks for a key; send it as `Authorization: Bearer KEY`.",
                 {"WWW-Authenticate": _CHALLENGE},
             )
-        key = self._keys.find(token.strip())
+        key = self._keys.find(token)
         if key is None:
             raise HTTPException(
                 401,
@@ -90,28 +107,62 @@ class Access:
         return local or _address(name) is not None
 
 
-async def admin(request: Request) -> None:
-    """Let only those through that may do everything.
+def is_open(path: str) -> bool:
+    """Whether anybody may ask for a path, as often as they like."""
+    return path in OPEN or path.startswith(STATIC)
+
+
+def require(caller: Caller, scope: Scope) -> None:
+    """Let only those through that have a scope.
 
     Raises:
         HTTPException: 403 for anybody else.
     """
-    caller: Caller = request.state.caller
-    if Scope.ADMIN not in caller.scopes:
+    if scope not in caller.scopes:
         if caller.who.startswith("key:"):
-            raise _forbidden("This takes a key of the scope admin.")
+            raise _forbidden(f"This takes a key of the scope {scope}.", scope)
         raise _forbidden(
             "Without keys this is only for the machine that the server runs on; make one with "
-            "`repertory keys create`."
+            "`repertory keys create`.",
+            scope,
         )
 
 
-Admin = Annotated[None, Depends(admin)]
+async def _admin(request: Request) -> None:
+    require(request.state.caller, Scope.ADMIN)
 
 
-def _forbidden(detail: str) -> HTTPException:
-    challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{Scope.ADMIN}"'
+async def _call(request: Request) -> None:
+    require(request.state.caller, Scope.CALL)
+
+
+Admin = Annotated[None, Depends(_admin)]
+Calling = Annotated[None, Depends(_call)]
+
+
+def _forbidden(detail: str, scope: Scope = Scope.ADMIN) -> HTTPException:
+    challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
+
+
+def _token(request: HTTPConnection) -> str:
+    """The key that was sent, as programs do or as browsers do; empty if there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    token = request.cookies.get(COOKIE, "")
+    if token and request.scope["method"] not in ("GET", "HEAD"):
+        _check_origin(request, needed=True)
+    return token
+
+
+def _check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
+    """See that no page of another site sent a request; browsers name the origin of all forms."""
+    origin = request.headers.get("origin")
+    if origin is None and not needed:
+        return
+    if (origin or "").partition("://")[2] != request.headers.get("host"):
+        raise _forbidden("A page of another site may not call this server.")
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -9,11 +9,14 @@ from fastapi.openapi.utils import get_openapi
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
-from repertory_query import items, jobs, problems, searching, state
+from repertory_query import calling, functions, items, jobs, problems, runtime, searching, state
 from repertory_query.access import OPEN, Access
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
+from repertory_query.mcp.http import Mcp
+from repertory_query.mcp.tool import Work
 from repertory_query.metrics import Metrics
+from repertory_query.pages import routes
 from repertory_query.pool import Pool
 from repertory_query.schemas import Refusal
 from repertory_query.searching import Searches
@@ -23,6 +26,7 @@ from repertory_query.service import Service
 THREADS_PER_CORE = 4
 MOST_SEARCHES_WAITING = 128
 MOST_OTHERS_WAITING = 32
+MOST_CALLS = 32  # of tools at the same time
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
@@ -33,9 +37,11 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         settings: What is in force: keys, limits, and the defaults of a search.
     """
     values = settings.values
-    metrics = Metrics(service.stats)
+    metrics = Metrics(service.stats, lambda: service.call_outcomes)
     searches = Pool("search", THREADS_PER_CORE * cores(), MOST_SEARCHES_WAITING)
     others = Pool("other", 4, MOST_OTHERS_WAITING)  # what waits for a store holds up no search
+    calls = Pool("calls", MOST_CALLS, MOST_OTHERS_WAITING)
+    mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     app = FastAPI(
         title="Repertory",
         summary="A team's searchable repertory of everything its AI agents can use.",
@@ -43,15 +49,21 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         redirect_slashes=False,
         docs_url=None,  # its scripts come from elsewhere, and would run where all is allowed
         redoc_url=None,
+        lifespan=mcp.lifespan,
     )
-    app.include_router(searching.router(Searches(service, searches, metrics), values))
+    answers = Searches(service, searches, metrics)
+    access = Access(keys_of(settings), values.host)
+    app.include_router(searching.router(answers, values))
+    app.include_router(functions.router(service, others))
+    app.include_router(runtime.router(service, others))
+    app.include_router(calling.router(service, calls))
+    app.include_router(routes.router(service, answers, others, access, values))
     app.include_router(items.router(service, others))
     app.include_router(state.router(service, others, metrics))
     app.include_router(jobs.router(service, others))
+    app.routes.extend(mcp.routes)
     problems.install(app)
-    app.add_middleware(
-        Guard, Access(keys_of(settings), values.host), Rates(values.requests_per_minute)
-    )
+    app.add_middleware(Guard, access, Rates(values.requests_per_minute))
     app.add_middleware(Record, metrics)  # the outermost: what was added last
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way
     return app

@@ -3,11 +3,13 @@
 import logging
 import time
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from repertory_query.access import OPEN, Access
+from repertory.logs import CALLER
+from repertory_query.access import Access, is_open
 from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
 from repertory_query.problems import failure, refusal
@@ -30,9 +32,10 @@ class Guard:
             return
         try:
             check_address(scope)
-            if scope["path"] not in OPEN:
+            if not is_open(scope["path"]):
                 caller = self._access.caller(HTTPConnection(scope))
                 scope.setdefault("state", {})["caller"] = caller
+                CALLER.set(caller.who)
                 self._rates.count(caller.who)
             receive = bounded(scope, receive)
         except HTTPException as error:
@@ -63,6 +66,8 @@ class Record:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                # Browsers see the API, too: nothing of it is to be taken for a page.
+                MutableHeaders(scope=message).setdefault("X-Content-Type-Options", "nosniff")
             await send(message)
 
         try:
@@ -77,7 +82,7 @@ class Record:
         self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         _log.log(
-            logging.DEBUG if scope["path"] in OPEN else logging.INFO,
+            logging.DEBUG if is_open(scope["path"]) else logging.INFO,
             "request",
             extra={
                 "method": method,

@@ -35,6 +35,14 @@ def router(service: Service, pool: Pool) -> APIRouter:
         found = await pool.run(lambda: _page(service, where, offset, limit))
         return Response(found, media_type="application/json")
 
+    @routes.post("/items", response_model=schemas.WholeItems, summary="Show several items")
+    async def some(body: schemas.Ids) -> Response:
+        """Show some items whole, in the order asked for; those that are not there are left out."""
+        found = await pool.run(partial(service.items, body.ids))
+        return Response(
+            msgspec.json.encode({"items": list(found.values())}), media_type="application/json"
+        )
+
     @routes.get("/items/{item_id:path}", response_model=schemas.Item, summary="Show an item")
     async def item(item_id: str) -> Response:
         """Show one item whole: everything that is known of it, its text and its schemas."""

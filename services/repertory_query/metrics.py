@@ -1,7 +1,7 @@
 """What Prometheus is told: what this process counts, and what the whole server is like now."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
@@ -19,9 +19,12 @@ class Metrics:
 
     Args:
         stats: Gives what ``GET /stats`` answers.
+        calls: Gives how many tools were called, by how that went.
     """
 
-    def __init__(self, stats: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, stats: Callable[[], dict[str, Any]], calls: Callable[[], Mapping[str, int]]
+    ) -> None:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
@@ -42,7 +45,7 @@ class Metrics:
             registry=self._registry,
         )
         ProcessCollector(registry=self._registry)
-        self._registry.register(_ServerCollector(stats))
+        self._registry.register(_ServerCollector(stats, calls))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
@@ -66,8 +69,11 @@ class Metrics:
 class _ServerCollector(Collector):
     """The state of the server, read when it is asked for."""
 
-    def __init__(self, stats: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self, stats: Callable[[], dict[str, Any]], calls: Callable[[], Mapping[str, int]]
+    ) -> None:
         self._stats = stats
+        self._calls = calls
 
     def describe(self) -> list[Metric]:
         """Nothing: else it would be read to find out the names."""
@@ -114,16 +120,20 @@ class _ServerCollector(Collector):
         if stats["building"]:
             yield _gauge("build_done", "Items of the build.", stats["building"]["done"])
             yield _gauge("build_total", "Items it will have.", stats["building"]["total"])
-        events = CounterMetricFamily(
-            "repertory_events", "What workers did, by event.", labels=("event",)
-        )
-        for event, count in stats["counters"].items():
-            events.add_metric((event,), count)
-        yield events
+        yield _counters("events", "What workers did, by event.", "event", stats["counters"])
+        text = "Tools that were called: ok, or the side that failed."
+        yield _counters("calls", text, "outcome", self._calls())
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"repertory_{name}", text, value=value)
+
+
+def _counters(name: str, text: str, label: str, counts: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily(f"repertory_{name}", text, labels=(label,))
+    for key, count in counts.items():
+        family.add_metric((key,), count)
+    return family
 
 
 def _gauges(name: str, text: str, label: str, values: dict[str, Any]) -> Metric:

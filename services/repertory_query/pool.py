@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from fastapi import HTTPException
@@ -36,7 +37,9 @@ class Pool:
                 {"Retry-After": "1"},
             )
         self._room -= 1
+        known = copy_context()  # who asks, for the log
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._threads, known.run, call)
         finally:
             self._room += 1

@@ -5,7 +5,7 @@ import signal
 import socket
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -39,8 +39,9 @@ def run(settings: Settings) -> None:
         listening(settings) as listener,
         ThreadPoolExecutor(READERS, "keywords") as reader,
         parts.live_search(reader) as live,
+        closing(Service(parts, live, queue)) as service,
     ):
-        serve(create_app(Service(parts, live, queue), settings), listener, told)
+        serve(create_app(service, settings), listener, told)
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def configuration(app: FastAPI) -> uvicorn.Config:
         http=Connection,
         h11_max_incomplete_event_size=2 * LONGEST_ADDRESS,
         ws="none",
-        lifespan="off",
+        lifespan="on",  # the MCP servers run as long as the application
         log_config=None,
         access_log=False,
         server_header=False,
@@ -108,7 +109,8 @@ def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> No
     Args:
         app: The application.
         listener: Where it is served.
-        told: The signals that came before; see ``told_to_end``.
+        told: What else ends it: signals that came before it handled them itself (see
+            ``told_to_end``), or whatever a thread adds.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
@@ -116,15 +118,14 @@ def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> No
 
 
 class _Server(uvicorn.Server):
-    """A server that ends at once when it was told to before it handled signals itself."""
+    """A server that ends when it was told to by anything but its own signals, too."""
 
     def __init__(self, config: uvicorn.Config, told: Sequence[int]) -> None:
         super().__init__(config)
         self._told = told
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.should_exit = self.should_exit or bool(self._told)
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or bool(self._told)
 
 
 def _reason(error: OSError) -> str:

@@ -4,17 +4,22 @@ Requests are read by these models. Answers are only described by them: they are 
 and a test holds that what is written fits the description.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from repertory.catalogue.item import Kind
 from repertory.search.answer import LONGEST_QUERY, Mode
 
 QUERY = "What is looked for: words, a task, or a name."
-# Only told: the search itself refuses what is beyond them, in words.
-QUERY_BOUNDS: dict[str, JsonValue] = {"pattern": r"\S", "maxLength": LONGEST_QUERY}
+ARGUMENTS = "The tool's arguments, as its input schema has them; none is the same as {}."
+# Only told: the search itself refuses what is beyond them, in words. Some characters that are space
+# to Python are none to the expressions of JSON Schema.
+QUERY_BOUNDS: dict[str, JsonValue] = {
+    "pattern": r"[^\s\x1c-\x1f\x85]",
+    "maxLength": LONGEST_QUERY,
+}
 MOST_QUERIES = 100  # of one request
 MOST_HITS = 100  # of one query
 MOST_VALUES = 100  # of one filter
@@ -37,7 +42,13 @@ def _whole(text: str) -> str:
     return text
 
 
+def _integral(value: object) -> object:
+    """JSON has one kind of number: 5.0 is 5."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Text = Annotated[str, AfterValidator(_whole)]
+Limit = Annotated[int, Field(strict=True, ge=1, le=MOST_HITS), BeforeValidator(_integral)]
 Values = Annotated[list[Text], Field(max_length=MOST_VALUES)]
 
 
@@ -45,9 +56,7 @@ class Query(_In):
     """One search."""
 
     q: Text = Field(description=QUERY, json_schema_extra=QUERY_BOUNDS)
-    limit: int | None = Field(
-        None, strict=True, ge=1, le=MOST_HITS, description="The most results."
-    )
+    limit: Limit | None = Field(None, description="The most results.")
     threshold: float | None = Field(
         None, strict=True, ge=0, le=1, description="The least confidence."
     )
@@ -224,6 +233,18 @@ class Item(BaseModel):
     extra: dict[str, Any] = {}
 
 
+class Ids(_In):
+    """Which items to show."""
+
+    ids: list[Text] = Field(max_length=100, examples=[["notes__add_note"]])
+
+
+class WholeItems(_Out):
+    """Some items, whole."""
+
+    items: list[Item]
+
+
 class Source(_Out):
     """A source as it was last read. Times are in seconds since the epoch."""
 
@@ -289,6 +310,7 @@ class Stats(_Out):
     model: str
     items: int
     missing: dict[str, str]
+    calls_allowed: bool = Field(description="Whether tools may be called through here.")
     sources: list[Source]
     building: Building | None
     queue: Lengths
@@ -351,3 +373,25 @@ class Refusal(_Out):
     title: str
     status: int
     detail: str = Field(description="What is wrong, in words.")
+    side: Literal["caller", "server", "tool", "us"] = Field(
+        description="Whose side it is on: `server` and `tool` are those of a tool that was called."
+    )
+    error: str = Field("", description="The class of the error, where it was raised on purpose.")
+
+
+class CallRefusal(Refusal):
+    """Why a tool could not be called, or, where the side is `tool`, what it says itself."""
+
+    content: list[dict[str, JsonValue]] = []
+    structured_content: JsonValue = None
+
+
+class CallResult(_Out):
+    """What a tool answered, as MCP has it."""
+
+    content: list[dict[str, JsonValue]] = Field(
+        description="The blocks of the answer: text, images, links.",
+        examples=[[{"type": "text", "text": "Berlin: sun for 3 days"}]],
+    )
+    structured_content: JsonValue = Field(None, description="The answer as data, if there is any.")
+    is_error: bool

@@ -1,29 +1,63 @@
 """``/search``: one query, or many at once."""
 
 import asyncio
+import time
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi import Query as Parameter
 
 from repertory.catalogue.item import Kind
+from repertory.formats.table import Format, Host, Rendered, rendered
 from repertory.index.vectors import Filter
-from repertory.search.answer import Query
+from repertory.search.answer import Answer, Mode, Query
 from repertory.search.engine import SearchEngine
 from repertory.search.render import as_json
 from repertory.settings import Values
-from repertory_query import schemas
+from repertory_query import host_schemas, schemas
 from repertory_query.cache import AnswerCache
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
+MODE = "Repertory-Mode"
 TOGETHER = 8  # queries of one request that are searched at once: others have a share, too
 
 Filters = Annotated[list[str], Parameter(max_length=schemas.MOST_VALUES)]
 Kinds = Annotated[list[Kind], Parameter(max_length=schemas.MOST_VALUES)]
+
+MOST_DECLARED = 1_000
+FORMAT = (
+    "Whom the answer is for: `json` as below; `markdown` to read; `types`, a TypeScript module of "
+    "the tools; `mcp`, the result of a tool; `anthropic`, the content of a `tool_result` and the "
+    "definitions of its tools; `openai`, a `tool_search_output`. There, skills and documents are "
+    "told of by a function `get_item`, whose `id` the client answers with `GET /items/{id}`; "
+    "`kind=tool` leaves them out."
+)
+DECLARED = (
+    "With `format=anthropic`: the names of the tools that the request declares. No other is "
+    "referred to, since an unknown one would fail the request. Without any, all that are found are."
+)
+CALL_ID = "With `format=openai`: the `call_id` of the model's tool search call."
+
+Found = (
+    schemas.Answer
+    | host_schemas.AnthropicAnswer
+    | host_schemas.OpenAIAnswer
+    | host_schemas.McpAnswer
+)
+_MARKDOWN: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}
+}
+
+
+class _Told(msgspec.Struct, rename="camel"):
+    """What is remembered of an answer."""
+
+    total_results: int
+    mode: Mode
 
 
 class Searches:
@@ -44,14 +78,39 @@ class Searches:
             StoreError: Nothing can answer.
         """
         engine = self._service.engine
+        began = time.perf_counter()
         if known := self._cache.get(engine, query):
             self._metrics.cached()
+            self._note(query, known, began)
             return known
         answer, mode, degraded = await self._pool.run(lambda: _search(engine, query))
         self._metrics.search(mode)
+        self._note(query, answer, began)
         if not degraded:  # what is missing may be back in a moment
             self._cache.put(engine, query, answer)
         return answer
+
+    def _note(self, query: Query, answer: bytes, began: float) -> None:
+        told = msgspec.json.decode(answer, type=_Told)
+        seconds = time.perf_counter() - began
+        self._service.recent.note(query.text, told.total_results, told.mode, seconds)
+
+    async def rendered(self, query: Query, form: Format, host: Host) -> Response:
+        """The answer to a query in a format, made anew; it raises what ``answer`` does."""
+
+        def search() -> tuple[Rendered, Answer]:
+            answer = self._service.search(query)
+            return rendered(form, answer, self._service.items, host), answer
+
+        began = time.perf_counter()
+        found, answer = await self._pool.run(search)
+        self._metrics.search(answer.mode.value)
+        seconds = time.perf_counter() - began
+        self._service.recent.note(query.text, len(answer.hits), answer.mode, seconds)
+        headers = {MODE: answer.mode.value}  # most hosts have no place for it
+        if isinstance(found, str):
+            return Response(found, headers=headers, media_type="text/markdown")
+        return Response(msgspec.json.encode(found), headers=headers, media_type="application/json")
 
     async def answers(self, queries: Sequence[Query]) -> list[bytes]:
         """The answers to several queries, in their order; see ``answer``."""
@@ -71,8 +130,9 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
     """
     routes = APIRouter(tags=["search"])
 
-    @routes.get("/search", response_model=schemas.Answer, summary="Search")
-    async def search(
+    @routes.get("/search", response_model=Found, responses=_MARKDOWN, summary="Search")
+    async def search(  # noqa: PLR0913, PLR0917 - one for each parameter of the address
+        request: Request,
         q: Annotated[
             str,
             Parameter(
@@ -91,6 +151,11 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
         source: Filters = [],  # noqa: B006 - likewise
         server: Filters = [],  # noqa: B006 - likewise
         tag: Filters = [],  # noqa: B006 - likewise
+        form: Annotated[Format, Parameter(alias="format", description=FORMAT)] = Format.JSON,
+        declared: Annotated[
+            list[str], Parameter(description=DECLARED, max_length=MOST_DECLARED)
+        ] = [],  # noqa: B006 - likewise
+        call_id: Annotated[str | None, Parameter(description=CALL_ID, max_length=200)] = None,
     ) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
         query = Query(
@@ -100,7 +165,14 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
             alpha=alpha,
             where=filtered(kind, source, server, tag),
         )
-        return Response(await searches.answer(query), media_type="application/json")
+        if form is Format.JSON:
+            return Response(await searches.answer(query), media_type="application/json")
+        host = Host(
+            gateway=str(request.base_url).rstrip("/"),
+            declared=frozenset(declared) if declared else None,
+            call_id=call_id,
+        )
+        return await searches.rendered(query, form, host)
 
     @routes.post("/search", response_model=schemas.Answers, summary="Search for many at once")
     async def search_many(body: schemas.Queries) -> Response:

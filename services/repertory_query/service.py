@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from repertory.catalogue.item import Item
+from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import StoreError
-from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import VectorStore
 from repertory.live import attempts
 from repertory.live.job import JobQueue, Lane
 from repertory.live.search import LiveSearch
+from repertory.local import Local
 from repertory.pipeline.collections import (
     configuration_of,
     generation_of,
@@ -18,28 +18,35 @@ from repertory.pipeline.collections import (
     model_slug,
     next_alias,
 )
-from repertory.search import lookup
+from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
 from repertory.serving import Parts
+from repertory_query.recent import Recent
 
 SILENCE = 60.0  # seconds; each process speaks every few seconds, also in the middle of a task
 
 T = TypeVar("T")
 
 
-class Service:
+class Service(Local):
     """The server as a caller sees it. Safe to call from several threads.
 
     Args:
         parts: Whose store, board and failures are looked at.
         live: The search.
         queue: Where a rebuild is asked for, and failed jobs go once more.
+
+    Attributes:
+        recent: What was searched for lately.
     """
 
     def __init__(self, parts: Parts, live: LiveSearch, queue: JobQueue) -> None:
+        self.settings = parts.settings
+        self.workspace = parts.workspace
         self._parts = parts
         self._live = live
         self._queue = queue
+        self.recent = Recent()
 
     @property
     def engine(self) -> SearchEngine:
@@ -59,13 +66,20 @@ class Service:
         except StoreError:
             return False
 
-    def entries(self, where: Filter) -> list[Entry]:
-        """What is indexed, by id."""
-        return lookup.entries(self.engine, where)
+    def embedding(self) -> EmbeddingEngine:
+        """The engine that embeds queries, waiting for it; ModelError when there is none."""
+        return self._parts.queries.get()
 
-    def item(self, item_id: str) -> Item:
-        """One item, whole."""
-        return lookup.item(self.engine, item_id)
+    def vector_store(self) -> VectorStore:
+        """The vector store."""
+        return self._parts.store
+
+    def search(self, query: Query) -> Answer:
+        """Search the index as it is, and remember that; see ``SearchEngine.search``."""
+        began = time.perf_counter()
+        answer = super().search(query)
+        self.recent.note(query.text, len(answer.hits), answer.mode, time.perf_counter() - began)
+        return answer
 
     def stats(self) -> dict[str, Any]:
         """What is indexed, how fresh it is and what is wrong; whatever of it can be had."""
@@ -94,6 +108,7 @@ class Service:
             "model": model_slug(collection),
             "items": len(engine.keywords) if engine and engine.keywords else 0,
             "missing": self.missing,
+            "callsAllowed": self.calls_allowed,
             "sources": of_watch.pop("sources", []),
             "building": of_watch.pop("building", None),
             "queue": {

@@ -12,12 +12,13 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
 
+from repertory import errors
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import (
     ConfigurationError,
+    NothingIndexedError,
     RepertoryError,
     StoreError,
-    UnknownItemError,
     UsageError,
 )
 from repertory.index.vectors import Filter
@@ -26,14 +27,17 @@ from repertory.search.render import answer_of
 from repertory.server_state import Jobs, Rebuild, Stats
 
 if TYPE_CHECKING:
+    from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
+    from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.skill_vectors.match import SkillMatch
 
 CONNECTING = 5.0  # seconds
 ANSWERING = 60.0  # seconds; the first search may wait for a model
+CALLING = 900.0  # seconds; the server has a limit of its own, which is to end a call before
 LARGEST_ANSWER = 100_000_000  # bytes
 PAGE = 5_000  # items of a list that are asked for at once
-
-_ITEM = "/items/"
+MOST_IDS = 100  # items that are asked for at once by their ids
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +60,10 @@ class _Page(msgspec.Struct):
     total: int
 
 
+class _Items(msgspec.Struct):
+    items: list[Item]
+
+
 class _Retried(msgspec.Struct):
     retried: int
 
@@ -63,6 +71,10 @@ class _Retried(msgspec.Struct):
 class _Problem(msgspec.Struct):
     title: str
     detail: str
+    error: str = ""
+    side: str = ""
+    content: list[dict[str, Any]] = []
+    structured_content: Any = msgspec.field(default=None, name="structuredContent")
 
 
 class Client:
@@ -132,7 +144,53 @@ class Client:
         Raises:
             UnknownItemError: There is none of that id.
         """
-        return self._ask("GET", _ITEM + quote(item_id, errors="replace"), {}, Item)
+        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Item)
+
+    def items(self, ids: Sequence[str]) -> dict[str, Item]:
+        """Some indexed items, whole, by id; what is not there is left out."""
+        found = [
+            self._ask("POST", "/items", {}, _Items, body={"ids": ids[start : start + MOST_IDS]})
+            for start in range(0, len(ids), MOST_IDS)
+        ]
+        return {item.id: item for page in found for item in page.items}
+
+    def similar_skills(self, query: str) -> "list[SkillMatch]":
+        """Skill files by their plain cosine with a query; see ``SkillVectors.search``."""
+        from repertory.skill_vectors.match import SkillMatch  # noqa: PLC0415 - as above
+
+        text = self._function("Vector.SearchSkills", {"query": query}, str)
+        return msgspec.json.decode(text, type=list[SkillMatch])
+
+    def update_vector(self, filepath: str) -> None:
+        """Store the vector of a file of the server's sandbox; see ``SkillVectors.update``."""
+        self._function("Vector.VectorUpdate", {"filepath": filepath}, str)
+
+    def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
+        """Search the files of the project; see ``ProjectSearch.search``."""
+        from repertory.project_search.query import ProjectAnswer  # noqa: PLC0415 - as above
+
+        return self._function("search", msgspec.to_builtins(query), ProjectAnswer)
+
+    @property
+    def calls_allowed(self) -> bool:
+        """Whether tools may be called through the server."""
+        return self.stats().calls_allowed
+
+    def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
+        """Call a tool of an MCP server; see ``Calls.call``."""
+        from repertory.calling.arguments import as_json  # noqa: PLC0415 - as above
+        from repertory.calling.result import CallResult  # noqa: PLC0415 - as above
+
+        target = f"/tools/{quote(tool_id, errors='replace')}"
+        status, data = self._exchange("POST", target, as_json(arguments), CALLING)
+        if status == http.HTTPStatus.BAD_GATEWAY and (failed := _problem(data)).side == "tool":
+            return CallResult(
+                content=failed.content, structured_content=failed.structured_content, is_error=True
+            )
+        return self._read(status, data, CallResult)
+
+    def _function(self, name: str, arguments: object, kind: type[T]) -> T:
+        return self._ask("POST", f"/functions/{name}", {}, kind, body=arguments)
 
     def stats(self) -> Stats:
         """What is indexed, how fresh it is, what is being done and what is wrong."""
@@ -171,15 +229,26 @@ class Client:
     ) -> T:
         """Send a request and read the answer."""
         query = urlencode(parameters, doseq=True, errors="replace")
+        target = f"{path}?{query}" if query else path
+        return self._read(*self._exchange(method, target, body, ANSWERING), kind)
+
+    def _exchange(
+        self, method: str, target: str, body: object, patience: float
+    ) -> tuple[int, bytes]:
+        """Send a request, and note that; return the status and what came with it."""
         began = time.monotonic()
-        status, data = self._send(method, f"{path}?{query}" if query else path, body, ANSWERING)
+        status, data = self._send(method, target, body, patience)
         milliseconds = round((time.monotonic() - began) * 1_000, 1)
+        path = target.partition("?")[0]
         _log.debug(
             "server_asked",
             extra={"server": self.url, "path": path, "status": status, "ms": milliseconds},
         )
+        return status, data
+
+    def _read(self, status: int, data: bytes, kind: type[T]) -> T:
         if not 200 <= status < 300:
-            raise self._refusal(path, status, data)
+            raise self._refusal(status, data)
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -194,7 +263,10 @@ class Client:
         headers = self._headers
         sent = None
         if body is not None:
-            sent = msgspec.json.encode(body)
+            try:
+                sent = msgspec.json.encode(body)
+            except UnicodeEncodeError as error:
+                raise UsageError("What is sent holds half a character; leave it out.") from error
             headers = {**headers, "Content-Type": "application/json"}
         try:
             connection.connect()
@@ -214,20 +286,19 @@ class Client:
             raise StoreError(f"The server at {self.url} answers with more than can be read.")
         return response.status, data
 
-    def _refusal(self, path: str, status: int, data: bytes) -> RepertoryError:
+    def _refusal(self, status: int, data: bytes) -> RepertoryError:
         """The error that a problem stands for."""
-        is_item = path.startswith(_ITEM)
-        try:
-            detail = msgspec.json.decode(data, type=_Problem).detail
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            detail = ""
-        if not detail or (status == http.HTTPStatus.NOT_FOUND and not is_item):
+        problem = _problem(data)
+        detail = problem.detail
+        raised = _class(problem.error)
+        # Whose store is away, is told below.
+        if raised and (raised is NothingIndexedError or not issubclass(raised, StoreError)):
+            return raised(detail)
+        if not detail or status == http.HTTPStatus.NOT_FOUND:
             return StoreError(
                 f"What answers at {self.url} is no Repertory server (status {status}); see that "
                 "its address is right."
             )
-        if status == http.HTTPStatus.NOT_FOUND:
-            return UnknownItemError(detail)
         if status in (401, 403):
             return UsageError(
                 f"The server at {self.url} refuses this: {detail} A key is given as "
@@ -242,6 +313,20 @@ class Client:
             f"The answer of {self.url} cannot be read: {error}; run the same release here and "
             "there."
         )
+
+
+def _class(name: str) -> type[RepertoryError] | None:
+    """The class of our errors of that name, if there is one."""
+    found = getattr(errors, name, None)
+    return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
+
+
+def _problem(data: bytes) -> _Problem:
+    """What the server says of a problem; nothing where it is not one of ours."""
+    try:
+        return msgspec.json.decode(data, type=_Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _Problem("", "")
 
 
 def _split(url: str) -> SplitResult:

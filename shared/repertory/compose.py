@@ -16,19 +16,17 @@ from typing import Self
 import msgspec
 
 from repertory.adapters import Adapters
-from repertory.catalogue.item import Item
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.embedding.words import WORDS, WordsEngine
-from repertory.errors import ModelError, StoreError, WeightsUnavailableError
-from repertory.index.keywords.document import Entry
+from repertory.errors import ModelError, NothingIndexedError, StoreError, WeightsUnavailableError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter
+from repertory.index.vectors import Collection, VectorStore
+from repertory.local import Local
 from repertory.pipeline import keywords
 from repertory.pipeline.collections import current, model_slug
 from repertory.pipeline.report import Progress, Report
-from repertory.search import lookup
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
 from repertory.settings import Settings
@@ -40,7 +38,7 @@ Download = Callable[[int, int], None]  # bytes there, bytes in all
 SEARCH_PATIENCE = 1.0  # seconds that a search waits for another process before it does without
 
 
-class Repertory:
+class Repertory(Local):
     """One directory's repertory: index it, search it, look at it. A context manager.
 
     Args:
@@ -68,9 +66,10 @@ class Repertory:
         self._download = download
         self._adapters = Adapters(settings, self._folder)
         self._search: SearchEngine | None = None
+        self._store: VectorStore | None = None
         self._queries = LazyEngine(lambda: self._load(queries_only=True))
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._retry_at = 0.0
 
     def __enter__(self) -> Self:
@@ -81,6 +80,7 @@ class Repertory:
 
     def close(self) -> None:
         """Let go of everything. Closing twice is allowed."""
+        super().close()
         self._reader.shutdown(cancel_futures=True)
         self._close_search()
         self._stack.close()
@@ -114,20 +114,29 @@ class Repertory:
             StoreError: Nothing is indexed here, or nothing can answer.
         """
         self._queries.begin()
-        return self._searching().search(query)
+        return super().search(query)
 
-    def entries(self, where: Filter | None = None) -> list[Entry]:
-        """What is indexed, by id, as far as a filter lets it through."""
-        return lookup.entries(self._searching(), where or Filter())
+    @property
+    def engine(self) -> SearchEngine:
+        """The search engine; one that had to do without the store is made anew after a while."""
+        with self._lock:
+            if self._search and self._search.is_waiting and time.monotonic() >= self._retry_at:
+                self._search = None
+            if self._search is None:
+                self._search = self._open_search()
+                self._retry_at = time.monotonic() + RETRY_AFTER
+            return self._search
 
-    def item(self, item_id: str) -> Item:
-        """One indexed item, whole.
+    def embedding(self) -> EmbeddingEngine:
+        """The engine that embeds queries, waiting for it; ModelError when there is none."""
+        return self._queries.get()
 
-        Raises:
-            UnknownItemError: There is none of that id.
-            StoreError: The store cannot be read now.
-        """
-        return lookup.item(self._searching(), item_id)
+    def vector_store(self) -> VectorStore:
+        """The vector store, which waits for another process as long as a search does."""
+        with self._lock:
+            if self._store is None:
+                self._store = self._adapters.store(SEARCH_PATIENCE)
+            return self._store
 
     def stats(self) -> Pointer | None:
         """What the last run here did; None before the first."""
@@ -179,16 +188,6 @@ class Repertory:
             self.workspace.remember(pointer)
         return report
 
-    def _searching(self) -> SearchEngine:
-        """The search engine; one that had to do without the store is made anew after a while."""
-        with self._lock:
-            if self._search and self._search.is_waiting and time.monotonic() >= self._retry_at:
-                self._search = None
-            if self._search is None:
-                self._search = self._open_search()
-                self._retry_at = time.monotonic() + RETRY_AFTER
-            return self._search
-
     def _close_search(self) -> None:
         if self._search is not None and self._search.collection is not None:
             self._search.collection.close()
@@ -197,13 +196,13 @@ class Repertory:
     def _open_search(self) -> SearchEngine:
         pointer = self.stats()
         if pointer is None:
-            raise StoreError("Nothing is indexed here yet; run `repertory index`.")
+            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
         slug = model_slug(pointer.collection)
         degraded: list[str] = []
         collection: Collection | None = None
         name = pointer.collection
         try:
-            store = self._adapters.store(SEARCH_PATIENCE)
+            store = self.vector_store()
             if name not in store.collections():  # another directory's run made a new generation
                 name = current(store, pointer.configuration, slug) or name
             collection = store.open(name)

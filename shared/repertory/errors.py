@@ -3,12 +3,17 @@
 RepertoryError
 ├── UsageError            the caller asked for something that cannot be
 │   ├── ConfigurationError    a setting, a configuration file or an MCP configuration
-│   └── UnknownItemError      no item of that id
+│   ├── UnknownItemError      no item of that id
+│   ├── CallsOffError         calling tools is not switched on, or not allowed to this caller
+│   └── ArgumentsError        arguments do not fit a tool's schema
+├── CallError             the server of a tool failed a call
+│   └── CallTimeoutError      it did not answer in time
 ├── SourceError           a source could not be read at all; its items are kept
 ├── JobError              a job cannot be read
 ├── ModelError            a model cannot be had, loaded or used
 │   └── WeightsUnavailableError   neither path, cache, hub nor package has the weights
 └── StoreError            the data directory or the vector store cannot be used
+    ├── NothingIndexedError   there is no index yet
     ├── StoreBusyError        another process holds it
     └── StoreCorruptError     what is stored cannot be read back
 
@@ -33,6 +38,22 @@ class UnknownItemError(UsageError):
     """There is no item of that id."""
 
 
+class CallsOffError(UsageError):
+    """Calling tools is not switched on here, or not allowed to whoever asked."""
+
+
+class ArgumentsError(UsageError):
+    """The arguments of a call do not fit the schema of the tool; nothing was sent to its server."""
+
+
+class CallError(RepertoryError):
+    """The server of a tool could not be reached, or failed, or answered what is no result."""
+
+
+class CallTimeoutError(CallError):
+    """The server of a tool did not answer a call in time."""
+
+
 class SourceError(RepertoryError):
     """A source could not be read at all; what it offered before is kept."""
 
@@ -51,6 +72,10 @@ class WeightsUnavailableError(ModelError):
 
 class StoreError(RepertoryError):
     """The data directory or the vector store cannot be used."""
+
+
+class NothingIndexedError(StoreError):
+    """There is no index yet: it has to be built first, or is being built."""
 
 
 class StoreBusyError(StoreError):

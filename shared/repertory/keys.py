@@ -35,7 +35,8 @@ class Scope(StrEnum):
     """What a key allows."""
 
     READ = "read"
-    ADMIN = "admin"  # everything that ``read`` allows, too
+    CALL = "call"  # also to call tools, and functions that change something
+    ADMIN = "admin"  # also to rebuild, to retry, and to see what others searched for
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def scopes(self) -> frozenset[Scope]:
         """All that it allows."""
-        return frozenset(Scope) if self.scope is Scope.ADMIN else frozenset({Scope.READ})
+        order = list(Scope)
+        return frozenset(order[: order.index(self.scope) + 1])
 
 
 class Keys:

@@ -3,21 +3,29 @@
 import json
 import logging
 import sys
+from contextvars import ContextVar
 from datetime import UTC, datetime
 
 from repertory.sources.reading.text import clean, one_line
 
+# Who asked for what is being done; set by whoever serves callers, for those who log it.
+CALLER: ContextVar[str] = ContextVar("caller", default="")
+
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 
-def begin() -> None:
-    """Log to stderr: what Repertory tells, and the warnings of everything else."""
+def begin(usual: int = logging.INFO) -> None:
+    """Log to stderr: what Repertory tells, and the warnings of everything else.
+
+    Args:
+        usual: The least level of what Repertory tells, where none was asked for.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(Lines() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("repertory", "repertory_query", "repertory_watch", "repertory_worker"):
         logger = logging.getLogger(package)
-        logger.setLevel(logger.level or logging.INFO)  # more may have been asked for
+        logger.setLevel(logger.level or usual)  # more may have been asked for
     logging.captureWarnings(True)
 
 

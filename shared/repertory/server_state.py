@@ -65,6 +65,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         missing: What is missing for a whole answer, by part, in words.
+        calls_allowed: Whether tools may be called through it.
         building: What is being built, if anything is.
         watch: What the watch service last said of itself; None when nothing was heard of it.
     """
@@ -75,6 +76,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     model: str
     items: int
     missing: dict[str, str]
+    calls_allowed: bool = False
     sources: list[SourceState]
     building: Building | None
     queue: Lengths

@@ -54,6 +54,23 @@ SETTINGS = (
     Setting(field="no_cache", key="search.no_cache", doc="Load nothing stored, store nothing."),
     Setting(field="mcp_timeout", key="mcp.timeout", doc="Seconds for an MCP server to answer."),
     Setting(
+        field="allow_calls",
+        key="mcp.allow_calls",
+        doc="Let tools be called through here.",
+        personal=True,
+    ),
+    Setting(
+        field="call_timeout",
+        key="mcp.call_timeout",
+        doc="Seconds for a tool that is called to answer.",
+    ),
+    Setting(
+        field="sandbox",
+        key="sandbox",
+        doc="The folder that Vector.VectorUpdate may read  [default: the directory itself]",
+        personal=True,
+    ),
+    Setting(
         field="qdrant_url",
         key="qdrant.url",
         doc="A Qdrant server, instead of the embedded.",
@@ -122,6 +139,7 @@ _RANGES = {
     "threshold": (0.0, 1.0),
     "limit": (1, math.inf),
     "mcp_timeout": (0.001, math.inf),
+    "call_timeout": (0.001, math.inf),
     "port": (0, 65_535),
     "requests_per_minute": (1, math.inf),
     "quiet": (0.0, 60.0),
@@ -141,6 +159,9 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     threshold: float = 0.35
     no_cache: bool = False
     mcp_timeout: float = 30.0
+    allow_calls: bool = False
+    call_timeout: float = 60.0
+    sandbox: str | None = None
     qdrant_url: str | None = None
     qdrant_api_key: str | None = None
     redis_url: str | None = None
@@ -299,7 +320,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
                     f"own config.toml, or name this file with --config."
                 )
-            if key == "data_dir" and isinstance(value, str):
+            if key in ("data_dir", "sandbox") and isinstance(value, str):
                 value = str(path.parent / Path(value).expanduser())  # noqa: PLW2901 - as sources
             found[known[key].field] = value
     return found

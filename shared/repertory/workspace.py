@@ -43,11 +43,15 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Workspace:
-    """A directory, the settings in force there, and the catalogue that follows from them."""
+    """A directory, the settings in force there, and the catalogue that follows from them.
+
+    Attributes:
+        directory: Where the user is.
+    """
 
     def __init__(self, settings: Settings, directory: Path) -> None:
+        self.directory = directory
         self._settings = settings
-        self._directory = directory
         self._data = settings.data_dir
 
     @property
@@ -103,7 +107,7 @@ class Workspace:
                 for entry in self._settings.sources
             ]
         else:
-            entries = discover(self._directory, Path.home())
+            entries = discover(self.directory, Path.home())
         if self._settings.mcp_configs:
             named = [str(path) for path in self._settings.mcp_configs]
             entries.append({"type": "mcp", "config": named, "trusted": True})
@@ -136,7 +140,7 @@ class Workspace:
         Raises:
             ConfigurationError: A configuration file is wrong.
         """
-        return Workspace(load(self._settings.flags, self._directory), self._directory)
+        return Workspace(load(self._settings.flags, self.directory), self.directory)
 
     def followed(self) -> list[Path]:
         """Every file and folder that the catalogue follows from, whether it is there or not.
@@ -146,7 +150,7 @@ class Workspace:
         from repertory.sources.discover import places  # noqa: PLC0415 - not to search
 
         settings = self._settings
-        paths = [*files(settings.flags, self._directory), self._data / "trusted.json"]
+        paths = [*files(settings.flags, self.directory), self._data / "trusted.json"]
         paths += [self._paths_file, *settings.mcp_configs]
         if given := self.paths():
             return [*paths, *given, *(place for path in given for place in places(path))]
@@ -154,12 +158,12 @@ class Workspace:
             if entry.get("type") == "mcp":
                 configs = _listed(entry.get("config"))
                 paths += [self.base / Path(path).expanduser() for path in configs]
-        return paths if settings.sources else paths + places(self._directory, Path.home())
+        return paths if settings.sources else paths + places(self.directory, Path.home())
 
     @property
     def key(self) -> str:
         """What tells this directory from others, in 16 hex digits."""
-        return _key(str(self._directory))
+        return _key(str(self.directory))
 
     @property
     def file(self) -> Path | None:
@@ -204,7 +208,7 @@ class Workspace:
         """One for each directory, model and configuration that was asked for."""
         settings = self._settings
         asked = [
-            str(self._directory),
+            str(self.directory),
             [str(path) for path in self.paths()],
             settings.values.model,
             settings.values.qdrant_url,

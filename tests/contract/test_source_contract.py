@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,11 +22,13 @@ class Case(msgspec.Struct, frozen=True):
         type: The type.
         good: The place and text of a file that offers one item; ``{n}`` becomes a number.
         broken: The place and text of one that should and cannot.
+        options: What its entry says besides type, name and path.
     """
 
     type: str
     good: tuple[str, str]
     broken: tuple[str, str]
+    options: dict[str, Any] = {}
 
     def fill(self, root: Path, numbers: range) -> None:
         """Write good files."""
@@ -35,7 +38,8 @@ class Case(msgspec.Struct, frozen=True):
 
     def source(self, root: Path, name: str = "team") -> Source:
         """A source of this type on a folder."""
-        [source] = build({"type": self.type, "path": str(root), "name": name}, Path("/"))
+        entry = {"type": self.type, "path": str(root), "name": name, **self.options}
+        [source] = build(entry, Path("/"))
         return source
 
 
@@ -57,6 +61,7 @@ CASES = [
         ("broken.ns.txt", "DEFINE PROCEDURE B()\nCOMMENT:\nPURPOSE: x"),
     ),
     Case("documents", ("d{n}.md", "# D{n}\n\nAbout {n}."), ("broken.md", "")),
+    Case("documents", ("src/d{n}.py", "n = {n}"), ("broken.md", ""), {"include": ["**/src/*.py"]}),
     Case(
         "tools",
         ("t{n}.json", '{"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}'),
@@ -71,7 +76,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.type)
+@pytest.fixture(params=CASES, ids=lambda case: " with ".join([case.type, *case.options]))
 def case(request: pytest.FixtureRequest) -> Case:
     """Each type of source in turn."""
     found: Case = request.param

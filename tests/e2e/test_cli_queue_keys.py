@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Cli, make_project
+from tests.support.server_process import note_of
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_a_server_that_is_configured_is_never_done_without(alone: tuple[Cli, Pat
 
 def test_a_server_is_asked_from_anywhere(user: Cli, served: Path, tmp_path: Path) -> None:
     """Its URL is enough; what it indexes is not told from here."""
-    note = Path(user.environment["REPERTORY_DATA_DIR"]) / "server.json"
+    note = note_of(user, served)
     url = user.json(served, "index")["server"]
     asked = {"REPERTORY_SERVER_URL": url, "REPERTORY_DATA_DIR": str(tmp_path / "data")}
     done = user.run(tmp_path, "search", "bake bread", **asked)

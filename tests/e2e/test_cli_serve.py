@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import COMMAND, Cli, add_skill
-from tests.support.server_process import PATIENCE, Serve, until
+from tests.support.server_process import PATIENCE, Serve, note_of, until
 
 ALL = ("--threshold", "0", "--limit", "9")
 # Runs the command line, and then says whether numpy or a model was loaded for it.
@@ -35,10 +35,9 @@ def own(tmp_path: Path) -> Cli:
     return Cli(tmp_path / "home", tmp_path / "data")
 
 
-def url(user: Cli) -> str:
-    """Where a user's server answers."""
-    note = Path(user.environment["REPERTORY_DATA_DIR"]) / "server.json"
-    return str(json.loads(note.read_bytes())["url"])
+def url(user: Cli, folder: Path) -> str:
+    """Where the server of a folder answers."""
+    return str(json.loads(note_of(user, folder).read_bytes())["url"])
 
 
 def found(user: Cli, folder: Path, *query: str) -> list[str]:
@@ -106,7 +105,14 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
     done = user.run(served, "stats")
     facts = user.json(served, "stats")
 
-    for part in ("project", "ago", url(user), "0 saves, 0 builds", "all-minilm-l6-v2", "no source"):
+    for part in (
+        "project",
+        "ago",
+        url(user, served),
+        "0 saves, 0 builds",
+        "all-minilm-l6-v2",
+        "no source",
+    ):
         assert part in done.stdout
     assert {source["name"]: source["items"] for source in facts["sources"]}["tools"] == 3
     assert facts["queue"] == {"saves": 0, "builds": 0, "failed": 0}
@@ -141,26 +147,37 @@ def test_index_leaves_it_to_the_server(user: Cli, served: Path) -> None:
     until(lambda: len(user.json(served, "items", "list")) >= 7)
 
     assert done.returncode == 0
-    assert done.stdout.startswith(f"The server at {url(user)} watches the sources")
+    assert done.stdout.startswith(f"The server at {url(user, served)} watches the sources")
 
 
 def test_doctor_looks_at_the_server(user: Cli, served: Path) -> None:
     """That it holds the index is no fault."""
     done = user.run(served, "doctor")
 
-    assert f"answers at {url(user)}" in done.stdout
+    assert f"answers at {url(user, served)}" in done.stdout
     assert "in use by process" not in done.stdout
 
 
-def test_a_second_server_is_refused(user: Cli, served: Path, tmp_path: Path) -> None:
-    """One data directory has one server; the answer names it and what to do."""
-    done = user.run(tmp_path, "serve", "--port", "0")
+def test_a_second_server_of_a_directory_is_refused(user: Cli, served: Path) -> None:
+    """A directory has one server; the answer names it and what to do."""
+    done = user.run(served, "serve", "--port", "0")
 
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
-    assert f"at {url(user)}, for {served}" in done.stderr
+    assert f"at {url(user, served)}" in done.stderr
     assert "--data-dir" in done.stderr
     assert user.run(served, "search", "read_file").returncode == 0
+
+
+def test_another_directory_has_a_server_of_its_own(
+    user: Cli, served: Path, project: Path, tmp_path: Path
+) -> None:
+    """In the same data directory; commands ask the one of theirs."""
+    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+    with Serve(user, project, tmp_path / "log"):
+        assert "project/knots" in found(user, project, "bowline")
+        assert "project/knots" not in found(user, served, "bowline")
+        assert url(user, project) != url(user, served)
 
 
 @pytest.mark.usefixtures("served")
@@ -188,11 +205,9 @@ def test_it_ends_in_order(own: Cli, project: Path, tmp_path: Path) -> None:
         assert server.get("/search?q=bake+bread")["results"][0]["id"] == "project/bread-baking"
         code = server.end(signal.SIGTERM)
     events = [json.loads(line)["event"] for line in server.log.read_text("utf-8").splitlines()]
-    data = Path(own.environment["REPERTORY_DATA_DIR"])
-
     assert code == 0
     assert {"serving", "configuration_adopted", "collection_published", "request"} <= set(events)
-    assert not (data / "server.json").exists()
+    assert not note_of(own, project).exists()
     assert own.run(project, "search", "bake bread").returncode == 0
 
 
@@ -214,7 +229,7 @@ def test_a_note_left_behind_is_passed_over(own: Cli, project: Path, tmp_path: Pa
     """After kill -9 commands do without the server, and another can be started."""
     with Serve(own, project, tmp_path / "log") as server:
         server.end(signal.SIGKILL)
-    note = Path(own.environment["REPERTORY_DATA_DIR"]) / "server.json"
+    note = note_of(own, project)
     assert note.exists()
     assert own.run(project, "search", "bake bread").returncode == 0
     note.write_text(json.dumps(json.loads(note.read_bytes()) | {"pid": os.getpid()}))
@@ -253,7 +268,7 @@ def test_it_can_be_ended_while_it_starts(
 
 def test_who_asks_while_it_starts_waits_for_it(own: Cli, project: Path) -> None:
     """As soon as there is a note, nobody indexes beside the server."""
-    note = Path(own.environment["REPERTORY_DATA_DIR"]) / "server.json"
+    note = note_of(own, project)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
         cwd=project,

@@ -1,5 +1,6 @@
 """The client, against a real server, and against answers that no good server gives."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -7,13 +8,16 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-import uvicorn
 
 from repertory import client as module
 from repertory.catalogue.item import Kind
 from repertory.client import Client
 from repertory.coordination.failures import Failure
 from repertory.errors import (
+    ArgumentsError,
+    CallError,
+    CallsOffError,
+    CallTimeoutError,
     ConfigurationError,
     RepertoryError,
     StoreError,
@@ -22,10 +26,9 @@ from repertory.errors import (
 )
 from repertory.index.vectors import Filter
 from repertory.search.answer import Query
-from repertory_query.app import create_app
-from repertory_query.run import configuration, listening
+from tests.support.listening import served
 from tests.support.ports import free_port
-from tests.support.query_service import RunningService, settings_of, skill
+from tests.support.query_service import RunningService, skill
 
 FILTERED = Filter(kinds=("skill",), sources=("project",))
 
@@ -48,15 +51,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 @pytest.fixture(scope="module")
 def client(running: RunningService) -> Iterator[Client]:
     """A client of that server."""
-    settings = settings_of(running.project, port=0)
-    listener = listening(settings)
-    server = uvicorn.Server(configuration(create_app(running.service, settings)))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    yield Client(f"http://127.0.0.1:{listener.getsockname()[1]}/")
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    with served(running) as url:
+        yield Client(f"{url}/")
 
 
 @pytest.mark.parametrize(
@@ -159,9 +155,10 @@ def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[C
             thread.join()
 
 
-def problem(status: int) -> bytes:
+def problem(status: int, error: object = "") -> bytes:
     """A problem as the server tells it."""
-    return b'{"type":"about:blank","title":"No","status":%d,"detail":"It is so."}' % status
+    told = {"type": "about:blank", "title": "No", "status": status, "detail": "It is so."}
+    return json.dumps({**told, "error": error}).encode()
 
 
 @pytest.mark.parametrize(
@@ -185,10 +182,34 @@ def test_a_problem_is_the_error_it_stands_for(
     assert type(raised.value) is error
 
 
-def test_an_item_that_is_not_there_is_unknown() -> None:
-    """Only where an item was asked for: elsewhere the address is wrong."""
-    with answering(404, problem(404)) as client, pytest.raises(UnknownItemError, match="It is so"):
-        client.item("x")
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, UnknownItemError),
+        (403, CallsOffError),
+        (422, ArgumentsError),
+        (502, CallError),
+        (504, CallTimeoutError),
+    ],
+)
+def test_an_error_that_was_raised_there_is_raised_here(
+    status: int, error: type[RepertoryError]
+) -> None:
+    """The problem names its class; the words are the same."""
+    told = answering(status, problem(status, error.__name__))
+    with told as client, pytest.raises(error, match=r"^It is so\.$") as raised:
+        client.stats()
+    assert type(raised.value) is error
+
+
+@pytest.mark.parametrize(
+    "error", ["", "Nobody", "__doc__", "__builtins__", "Exception", "x" * 9_999, "é\0", 5, None, {}]
+)
+def test_a_class_that_is_none_of_ours_is_passed_over(error: object) -> None:
+    """Whatever a server says: only our own errors are raised, by what the status stands for."""
+    with answering(422, problem(422, error)) as client, pytest.raises(RepertoryError) as raised:
+        client.stats()
+    assert type(raised.value) in (UsageError, StoreError)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture
 
 def test_nobody_there() -> None:
     """An address where nobody listens is a failure."""
-    assert "could not be asked for its tools" in failure(source("http://127.0.0.1:9/mcp"))
+    assert "could not be asked" in failure(source("http://127.0.0.1:9/mcp"))
 
 
 def test_not_found(serve: Callable[[Answer], str]) -> None:
@@ -145,7 +145,7 @@ def test_not_mcp(serve: Callable[[Answer], str]) -> None:
         request.end_headers()
         request.wfile.write(b"<html>hello</html>")
 
-    assert "could not be asked for its tools" in failure(source(serve(page)))
+    assert "could not be asked" in failure(source(serve(page)))
 
 
 def test_silent(serve: Callable[[Answer], str]) -> None:
@@ -155,7 +155,7 @@ def test_silent(serve: Callable[[Answer], str]) -> None:
     def wait(_: BaseHTTPRequestHandler) -> None:
         over.wait(60)
 
-    assert "did not list its tools within 0.5 s" in failure(source(serve(wait), timeout=0.5))
+    assert "did not answer within 0.5 s" in failure(source(serve(wait), timeout=0.5))
     over.set()
 
 

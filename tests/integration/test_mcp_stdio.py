@@ -201,13 +201,13 @@ def test_error() -> None:
 
 def test_silent() -> None:
     """A server that never says a word is left after its time limit."""
-    assert "did not list its tools within 0.5 s" in failure(server("silent", timeout=0.5))
+    assert "did not answer within 0.5 s" in failure(server("silent", timeout=0.5))
 
 
 def test_stuck() -> None:
     """A server that hangs in the listing is left after its time limit, and its words are told."""
     message = failure(server("stuck", timeout=2))
-    assert "did not list its tools within 2 s; it wrote: warming up" in message
+    assert "did not answer within 2 s; it wrote: warming up" in message
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "endless_line"])

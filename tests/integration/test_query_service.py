@@ -326,6 +326,17 @@ def test_with_keys_every_call_takes_one(server: RunningService, tmp_path: Path) 
     assert client.post("/queue/retry", json={"ids": []}, headers=boss).status_code == 200
 
 
+def test_calling_a_tool_takes_the_scope_for_it(server: RunningService, tmp_path: Path) -> None:
+    """To read is not enough; who may call is told what else is in the way."""
+    response = server.client(address="192.0.2.7").post("/tools/any__tool", json={})
+    assert "repertory keys create" in problem(response, 403)
+    keys = Keys(tmp_path / "keys.json")
+    client = server.client(keys=str(tmp_path / "keys.json"))
+    for scope, words in ((Scope.READ, "scope call"), (Scope.CALL, "Calling tools is off here")):
+        headers = {"Authorization": f"Bearer {keys.create(scope, scope)}"}
+        assert words in problem(client.post("/tools/any__tool", headers=headers), 403)
+
+
 def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: Path) -> None:
     """Both are valid for a while; the one that was revoked is not from then on."""
     file = tmp_path / "keys.json"

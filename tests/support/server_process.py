@@ -1,5 +1,6 @@
 """``repertory serve`` as a process of its own."""
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -24,7 +25,7 @@ class Serve:
 
     def __init__(self, cli: Cli, folder: Path, log: Path, *arguments: str) -> None:
         self.log = log
-        self._note = Path(cli.environment["REPERTORY_DATA_DIR"]) / "server.json"
+        self._cli = cli
         self._command = [*COMMAND, "serve", "--port", "0", *arguments]
         self._folder = folder
         self._environment = cli.environment
@@ -61,7 +62,7 @@ class Serve:
 
     def _is_ready(self) -> bool:
         try:
-            note = json.loads(self._note.read_bytes())
+            note = json.loads(note_of(self._cli, self._folder).read_bytes())
             self.url = note["url"]
             # The note may be one that another server left behind.
             return bool(note["pid"] == self.process.pid and self.get("/readyz")["ready"])
@@ -71,6 +72,13 @@ class Serve:
     def _kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def note_of(cli: Cli, folder: Path) -> Path:
+    """Where the server of a folder leaves its note."""
+    data = Path(cli.environment["REPERTORY_DATA_DIR"])
+    key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]
+    return data / "servers" / f"{key}.json"
 
 
 def until(is_so: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:

@@ -40,6 +40,18 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
     assert len(set(names)) == len(names)
 
 
+def test_a_home_and_what_is_above_it_are_no_project(tmp_path: Path) -> None:
+    """Agent hosts start servers there; nobody's whole disk is indexed for it."""
+    home = tmp_path / "home"
+    skills = home / ".claude" / "skills"
+    write(skills / "a" / "SKILL.md")
+    write(home / "diary.md")
+
+    for root in (home, tmp_path, Path(tmp_path.anchor)):
+        assert [entry["path"] for entry in discover(root, home)] == [str(skills)]
+    assert {entry["type"] for entry in discover(home)} == {"skills", "documents"}
+
+
 @pytest.mark.parametrize("place", ["deep/er/thing/SKILL.md", ".claude-plugin/../skills/a/SKILL.md"])
 def test_skills_elsewhere_are_found_from_the_root(tmp_path: Path, place: str) -> None:
     """A folder of skills without a known root, and a plugin, are one source."""

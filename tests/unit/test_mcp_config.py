@@ -112,7 +112,7 @@ tool_timeout_sec = 60.0
     )["gh"]
     assert (server.transport, server.command, server.args) == (Transport.STDIO, "npx", ("-y", "…"))
     assert server.env_names == ("GITHUB_TOKEN",)
-    assert (server.include, server.timeout) == ((), 10.0)
+    assert (server.include, server.timeout, server.call_timeout) == ((), 10.0, 60.0)
 
 
 def test_codex_address(tmp_path: Path) -> None:

@@ -70,6 +70,47 @@ def test_only_documents_are_found(tmp_path: Path) -> None:
     assert places(tmp_path) == ["a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"]
 
 
+def test_files_that_are_included_are_documents_too(tmp_path: Path) -> None:
+    """By their place; a title from the file's name, no synopsis, and front matter is plain text."""
+    write(tmp_path / ".gitignore", "gen/\n")
+    for place in ("src/a/b.py", "src/gen/c.py", "top.py", "src/.h.py", "src/a/b.txt", "x/Makefile"):
+        write(tmp_path / place, "---\ntitle: no\n---\nBody.\n")
+    source = Documents(name="docs", path=tmp_path, include=["src/**/*.py", "Makefile"])
+    found = {item.path.removeprefix(f"{tmp_path}/"): item for item in source.scan().items}
+    assert list(found) == ["src/a/b.py", "src/a/b.txt", "x/Makefile"]
+    code = found["src/a/b.py"]
+    assert (code.name, code.description) == ("b.py", "")
+    assert code.body.startswith("---\ntitle: no")
+    assert found["src/a/b.txt"].name == "no"
+
+
+def test_what_is_included_may_be_a_folder_but_for_some(tmp_path: Path) -> None:
+    """Patterns are read as in a ``.gitignore``."""
+    for place in ("src/a.c", "src/b/c.h", "src/b/test.h", "other/d.c"):
+        write(tmp_path / place)
+    source = Documents(name="docs", path=tmp_path, include=["src/", "!test.*"])
+    assert [item.name for item in source.scan().items] == ["a.c", "c.h"]
+
+
+def test_nobody_is_told_of_included_files_without_text(tmp_path: Path) -> None:
+    """Empty files and images are no mistakes; what cannot be read is."""
+    write(tmp_path / "__init__.py", "")
+    (tmp_path / "logo.png").write_bytes(b"\0png")
+    write(tmp_path / "large.py", "x" * (1 << 21))
+    found = Documents(name="docs", path=tmp_path, include=["*"]).scan()
+    assert [problem.path for problem in found.problems] == [str(tmp_path / "large.py")]
+    assert found.items == []
+
+
+def test_without_inclusions_a_source_is_the_one_that_it_was(tmp_path: Path) -> None:
+    """The configuration hash stays, and an inclusion makes another source."""
+    plain = Documents(name="docs", path=tmp_path)
+    assert set(plain.identity()) == {"type", "name", "path"}
+    including = Documents(name="docs", path=tmp_path, include=["*.py"])
+    assert including != plain
+    assert including.identity()["include"] == ["*.py"]
+
+
 def test_gitignore_files_are_honoured(tmp_path: Path) -> None:
     """Nested ones for what is below them, the nearest verdict last, broken patterns for nothing."""
     write(tmp_path / ".gitignore", "build/\n*.log.md\n/top.md\n[z-a]\n!\ndocs/**/draft.md\n")

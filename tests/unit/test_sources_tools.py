@@ -100,7 +100,7 @@ def test_control_characters_are_stripped_with_a_warning() -> None:
     [item], [problem] = items(raw)
     assert (item.name, item.description) == ("re[0mad", "ab\nc")
     assert item.input_schema == {"description": "xy"}
-    assert item.extra == {"t": ["1m"]}
+    assert item.extra == {"t": ["1m"], "nameAsGiven": r'"re\u001b[0mad\n"'}
     assert "control characters" in problem.message
     item.metadata_hash()
 

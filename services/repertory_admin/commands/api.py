@@ -10,7 +10,7 @@ from repertory_admin.options import RANKING, SERVING, STORE, TEAM, Flags
 @command(
     app,
     "api",
-    settings=(*STORE, "device", *RANKING, *SERVING, *TEAM),
+    settings=(*STORE, "device", "mcp_timeout", *RANKING, *SERVING, *TEAM),
     examples=("repertory api", "repertory api --host 0.0.0.0 --requests-per-minute 600"),
 )
 def api(flags: Flags) -> None:

@@ -35,7 +35,7 @@ def index(
     `repertory index`; without any, it is what repertory.toml lists, or else what is found here and
     in the home directory. A server does all this by itself.
     """
-    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+    from repertory import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -70,7 +70,7 @@ def rebuild(
     The new one is taken when it is whole. A source that is suddenly empty is believed; no text is
     embedded whose vector is known.
     """
-    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+    from repertory import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     settings = load(flags, directory)

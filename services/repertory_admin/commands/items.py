@@ -102,7 +102,7 @@ def show(
 @contextmanager
 def _repertory(flags: Flags) -> Iterator["Repertory | Client"]:
     """The server that is to be asked, or the index here."""
-    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+    from repertory import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     settings = load(flags, directory)

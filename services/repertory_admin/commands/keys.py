@@ -33,7 +33,11 @@ def create(
     flags: Flags,
     name: NameArgument,
     scope: Annotated[
-        str, typer.Option(metavar="SCOPE", help="read: search and look; admin: also rebuild.")
+        str,
+        typer.Option(
+            metavar="SCOPE",
+            help="read: search and look; call: also call tools; admin: also rebuild.",
+        ),
     ] = "read",
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -45,7 +49,7 @@ def create(
     from repertory.keys import Scope  # noqa: PLC0415 - --help must be instant
 
     if scope not in [one.value for one in Scope]:
-        raise UsageError(f"--scope is {scope!r}; use read or admin.")
+        raise UsageError(f"--scope is {scope!r}; use read, call or admin.")
     token = _keys(flags).create(name, Scope(scope))
     if output is Output.JSON:
         terminal.show_json({"name": name, "scope": scope, "key": token})

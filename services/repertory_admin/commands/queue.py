@@ -64,7 +64,7 @@ def retry(
 
 
 def _client(flags: Flags) -> "Client":
-    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+    from repertory import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     client = running.client(load(flags, directory), directory)

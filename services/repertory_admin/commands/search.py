@@ -1,5 +1,7 @@
 """``repertory search``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +12,20 @@ from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import ASKING, INDEXING, RANKING, STORE, Flags, Output, OutputOption
+from repertory_admin.options import (
+    ASKING,
+    INDEXING,
+    RANKING,
+    STORE,
+    Flags,
+    SearchOutput,
+    SearchOutputOption,
+)
 
 if TYPE_CHECKING:
+    from repertory.backend import Backend
     from repertory.compose import Repertory
-    from repertory.search.answer import Answer, Query
+    from repertory.formats.table import Rendered
     from repertory_admin.progress import Bars
 
 KindOption = Annotated[
@@ -51,17 +62,17 @@ def search(
     server: ServerOption = None,
     tag: TagOption = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show why, hit by hit.")] = False,
-    output: OutputOption = Output.TABLE,
+    output: SearchOutputOption = SearchOutput.TABLE,
 ) -> None:
     """Find what fits a task, some words or a name.
 
     A server that is configured, or runs for this directory, is asked. Without one, and where
     nothing is indexed yet, it indexes first.
     """
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
+    from repertory.formats.table import Format, Host, rendered  # noqa: PLC0415 - instant --help
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
     from repertory.search.answer import Query  # noqa: PLC0415 - likewise
-    from repertory.search.render import as_json  # noqa: PLC0415 - likewise
-    from repertory_admin import results, running  # noqa: PLC0415 - likewise
+    from repertory_admin import results  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -77,12 +88,17 @@ def search(
             tags=tuple(tag or ()),
         ),
     )
-    client = running.client(settings, directory)
-    answer = client.search(asked) if client else _search_here(settings, directory, asked)
+    found: Rendered | None = None
+    with _backend(settings, directory) as (backend, url):
+        answer = backend.search(asked)
+        if output is not SearchOutput.TABLE:
+            found = rendered(Format(output), answer, backend.items, Host(gateway=url))
     if answer.degraded:
         terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
-    if output is Output.JSON:
-        terminal.show_json(as_json(answer))
+    if isinstance(found, str):
+        terminal.say(found.rstrip())
+    elif found is not None:
+        terminal.show_json(found)
     elif answer.hits:
         results.show(answer)
         if explain:
@@ -93,14 +109,21 @@ def search(
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _search_here(settings: Settings, directory: Path, query: "Query") -> "Answer":
+@contextmanager
+def _backend(settings: Settings, directory: Path) -> Iterator[tuple["Backend", str]]:
+    """What answers, and the URL of the server that calls tools, which may have to be started."""
+    from repertory import running  # noqa: PLC0415 - --help must be instant
+
+    if client := running.client(settings, directory):
+        yield client, client.url
+        return
     from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
     with Bars() as bars, Repertory(settings, directory, download=bars.download) as repertory:
         if not repertory.is_indexed:
             _index_first(repertory, bars)
-        return repertory.search(query)
+        yield repertory, running.url_of(settings.values.host, settings.values.port)
 
 
 def _index_first(repertory: "Repertory", bars: "Bars") -> None:

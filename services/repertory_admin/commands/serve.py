@@ -1,11 +1,15 @@
 """``repertory serve``."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+
+if TYPE_CHECKING:
+    from repertory_query.service import Service
 
 
 @command(
@@ -31,10 +35,12 @@ def serve(flags: Flags) -> None:
     settings = load(flags, directory)
     with service():
         from repertory_admin import embedded  # noqa: PLC0415 - it may not be installed
+        from repertory_query.run import told_to_end  # noqa: PLC0415 - likewise
 
-        embedded.run(settings, directory, _ready)
+        with told_to_end() as told:
+            embedded.run(settings, directory, told, _ready)
 
 
-def _ready(url: str) -> None:
+def _ready(url: str, _: "Service") -> None:
     where = terminal.short_path(str(Path.cwd()))
     terminal.say(f"Serving {where} at {url}; {url}/openapi.json says what.")

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repertory.errors import StoreError
+from repertory.errors import NothingIndexedError
 from repertory.plain import plain
 from repertory.settings import Settings, load
 from repertory.sources.source import Severity
@@ -28,7 +28,7 @@ def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
     A server that is configured, or runs for this directory, says it of itself.
     """
-    from repertory_admin import running  # noqa: PLC0415 - --help must be instant
+    from repertory import running  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -50,7 +50,7 @@ def _stats_here(settings: Settings, directory: Path, output: Output) -> None:
     with Repertory(settings, directory) as repertory:
         pointer = repertory.stats()
         if pointer is None:
-            raise StoreError("Nothing is indexed here yet; run `repertory index`.")
+            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
         kinds = Counter(entry.kind.value for entry in repertory.entries())
         size = _size(repertory.settings.data_dir)
     facts = _facts(pointer, dict(sorted(kinds.items())), size)

@@ -12,7 +12,7 @@ from repertory.coordination.claims import Claims
 from repertory.coordination.deltas import Deltas
 from repertory.coordination.status import StatusBoard
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError, StoreError
+from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection, VectorStore
 from repertory.live.keyword_feed import KeywordFeed
@@ -21,6 +21,10 @@ from repertory.search.engine import SearchEngine
 
 POLL = 1.0  # seconds between two looks at the alias, and at most for a delta
 COMPARE = 5.0  # seconds between two comparisons with the collection while deltas cannot be had
+NOTHING_YET = (
+    "Nothing is indexed yet: the first index is still being built, or no worker and no watch "
+    "service run."
+)
 LET_GO = 10.0  # seconds after which no search can be using a collection that was replaced
 
 _log = logging.getLogger(__name__)
@@ -88,6 +92,8 @@ class LiveSearch:
             StoreError: There is nothing to search now; the message says why.
         """
         if self._engine is None:
+            if self._missing.get("index") == NOTHING_YET:
+                raise NothingIndexedError(NOTHING_YET)
             raise StoreError(" ".join(self._missing.values()) or "The index is being opened.")
         return self._engine
 
@@ -130,10 +136,7 @@ class LiveSearch:
         try:
             name = self._store.alias(self._alias)
             if name is None and self._feed is None:
-                self._missing["index"] = (
-                    "Nothing is indexed yet: the first index is still being built, or no worker "
-                    "and no watch service run."
-                )
+                self._missing["index"] = NOTHING_YET
             elif name is not None and (self._feed is None or self._feed.collection.name != name):
                 self._open(name, now)
             back = self._missing.pop("vectors", None)

@@ -15,6 +15,7 @@ from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode, Query
 
 POOL = 20  # candidates of each arm; 50 are no better on any labelled set
+LARGEST_POOL = 100_000  # whatever the limit
 NAME_WORDS = 4  # a longer query is a sentence, not a name
 SHORTEST_NAME = 4  # characters of an identifier that is looked for within a sentence
 SECTION = 0.95  # what a section's cosine counts of its item's own
@@ -24,7 +25,7 @@ Values = NDArray[np.float32]
 
 def pool(query: Query) -> int:
     """How many candidates each arm gives for a query."""
-    return max(POOL, 2 * query.limit)
+    return min(max(POOL, 2 * query.limit), LARGEST_POOL)
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.keywords.names import ONE_EDIT
-from repertory.index.vectors import Collection, Match
+from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
 from repertory.search.candidates import Candidates, gather, pool
 from repertory.search.confidence import confidences
@@ -70,6 +70,7 @@ class SearchEngine:
             StoreError: Neither arm can answer.
         """
         _validate(query)
+        query = _as_text(query)
         problems = list(self.degraded)
         # The keyword arm reads on another thread: embedding leaves Python's lock free.
         reading = self._reader.submit(_read, self.keywords or KeywordIndex.empty(), query)
@@ -177,6 +178,18 @@ def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:
     return KeywordIndex.empty().updated(
         (), (msgspec.convert(record, Item) for record in records.values())
     )
+
+
+def _as_text(query: Query) -> Query:
+    """The query without what is no text, as a shell may hand over, and nobody can write."""
+
+    def whole(text: str) -> str:
+        return text.encode("utf-8", "replace").decode()
+
+    where = {
+        name: tuple(map(whole, getattr(query.where, name))) for name in Filter.__struct_fields__
+    }
+    return msgspec.structs.replace(query, text=whole(query.text), where=Filter(**where))
 
 
 def _validate(query: Query) -> None:

@@ -1,6 +1,7 @@
 """What is indexed, in a list and one by one, out of a search engine."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -29,6 +30,20 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.id)
 
 
+def items(engine: SearchEngine, ids: Sequence[str]) -> dict[str, Item]:
+    """Some indexed items, whole, by id; what is not there is left out.
+
+    Raises:
+        StoreError: The store cannot be read now.
+    """
+    if engine.collection is None:
+        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
+    records = engine.collection.records([item_key(item_id) for item_id in ids])
+    return {
+        item_id: msgspec.convert(records[item_id], Item) for item_id in ids if item_id in records
+    }
+
+
 def item(engine: SearchEngine, item_id: str) -> Item:
     """One indexed item, whole.
 
@@ -36,15 +51,17 @@ def item(engine: SearchEngine, item_id: str) -> Item:
         UnknownItemError: There is none of that id.
         StoreError: The store cannot be read now.
     """
-    if engine.collection is None:
-        raise StoreError("The item cannot be read now: " + " ".join(engine.degraded))
-    records = engine.collection.records([item_key(item_id)])
-    if item_id in records:
-        return msgspec.convert(records[item_id], Item)
+    if found := items(engine, [item_id]):
+        return found[item_id]
+    close = " or ".join(close_to(engine, item_id))
+    hint = f"; did you mean {close}?" if close else "."
+    raise UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
+
+
+def close_to(engine: SearchEngine, item_id: str) -> list[str]:
+    """The ids of the items whose names are most like that of an id which nobody has."""
     index = engine.keywords or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
     rows = index.names.close(item_id) or index.names.close(name)
     best = sorted(rows, key=lambda row: -rows[row])[:MOST_SUGGESTED]
-    close = " or ".join(index.entries[row].id for row in best)
-    hint = f"; did you mean {close}?" if close else "."
-    raise UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
+    return [index.entries[row].id for row in best]

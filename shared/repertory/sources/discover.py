@@ -42,11 +42,13 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
     An MCP configuration is an entry too, but nobody has said yet that it may be run.
 
     Args:
-        root: A project, or any folder with skills, tool files or documents.
+        root: A project, or any folder with skills, tool files or documents. The home and what is
+            above it, where agent hosts may start us, are no project: all that lies below them is
+            nobody's catalogue.
         home: The user's home directory; None leaves it out.
     """
-    entries = list(_in_project(root))
-    if home and home != root:
+    entries = [] if home and home.is_relative_to(root) else list(_in_project(root))
+    if home:
         entries += _in_home(home)
     return entries
 
@@ -55,8 +57,8 @@ def places(root: Path, home: Path | None = None) -> list[Path]:
     """Every file and folder that ``discover`` looks for by name, whether it is there or not."""
     folders = (*PYTHON_SKILL_FOLDERS, *MARKDOWN_SKILL_FOLDERS, *TOOL_FOLDERS)
     names = (*PROJECT_ROOTS, PLUGIN, *folders, *PROJECT_CONFIGURATIONS)
-    found = [root / name for name in names]
-    if home and home != root:
+    found = [] if home and home.is_relative_to(root) else [root / name for name in names]
+    if home:
         found += [home / name for name in (*HOME_ROOTS, *HOME_CONFIGURATIONS)]
     return found
 

@@ -1,17 +1,23 @@
-"""The documents of a project: Markdown and other prose that is neither a skill nor ignored."""
+"""The documents of a project: prose, and what else is included, that is no skill nor ignored."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
+
+import msgspec
+from pathspec import GitIgnoreSpec
 
 from repertory.catalogue.item import Item, Kind
+from repertory.errors import ConfigurationError
+from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, tags, text_field
-from repertory.sources.reading.files import Found
-from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
+from repertory.sources.reading.files import NO_TEXT, Found
+from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usable
 from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
 from repertory.sources.reading.problems import warning
 from repertory.sources.reading.text import cut
@@ -20,6 +26,7 @@ from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
+_MOST_PATTERNS = 100
 
 
 class Documents(FolderSource):
@@ -27,9 +34,38 @@ class Documents(FolderSource):
 
     Left out are hidden files and folders, what ``.gitignore`` files below the root name, skills
     with all that lies beside them, and NeuroScript files.
+
+    Args:
+        name: The source's name.
+        path: The folder.
+        include: Patterns, as in a ``.gitignore``, of the places of text files that are documents
+            besides prose; the last part of a pattern is that of files, as in ``src/**/*.py``.
     """
 
     type = "documents"
+
+    def __init__(self, *, name: str, path: Path | str, include: Sequence[str] = ()) -> None:
+        super().__init__(name=name, path=path)
+        self._include = tuple(include)
+        self._names = [pattern.rpartition("/")[2] or "*" for pattern in include]
+        self._included = GitIgnoreSpec.from_lines(include)
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
+        """The source of an entry with a ``path`` and, if it likes, a ``name`` and ``include``.
+
+        Raises:
+            ConfigurationError: The entry is wrong.
+        """
+        check_options(entry, "name", "path", "include")
+        path = source_path(entry, base)
+        name = entry.get("name") or path.resolve().name or cls.type
+        return cls(name=name, path=path, include=_patterns(entry.get("include", [])))
+
+    def identity(self) -> Mapping[str, Any]:
+        """Type, name and folder, and what is included besides prose."""
+        included = {"include": list(self._include)} if self._include else {}
+        return {**super().identity(), **included}
 
     def scan(self) -> Scan:
         """Read every document that changed, with the ``.gitignore`` files as they are now."""
@@ -37,14 +73,12 @@ class Documents(FolderSource):
         return super().scan()
 
     def wants(self, filename: str) -> bool:
-        """Whether the name is that of a document."""
-        low = filename.lower()
-        return (
-            low.endswith(_SUFFIXES)
-            and not low.endswith(NEUROSCRIPT)
-            and not low.startswith(".")
-            and filename != SKILL_FILE
-        )
+        """Whether the name is that of a document, or may be that of an included file."""
+        return not (
+            filename.startswith(".")
+            or filename.lower().endswith(NEUROSCRIPT)
+            or filename == SKILL_FILE
+        ) and (_is_prose(filename) or any(fnmatchcase(filename, name) for name in self._names))
 
     def concerns(self, filename: str) -> bool:
         """Documents, and what decides which of them are left out."""
@@ -57,11 +91,21 @@ class Documents(FolderSource):
         return not os.path.lexists(self.path / place / SKILL_FILE)
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """The files that are not ignored."""
-        return [file for file in files if not self._ignored.ignores(file.place)]
+        """The files that are prose or included, and not ignored."""
+        return [
+            file
+            for file in files
+            if (_is_prose(file.place) or self._included.match_file(file.place))
+            and not self._ignored.ignores(file.place)
+        ]
 
     def read(self, file: Found, text: str) -> Reading:
-        """The document of a file; broken front matter is taken as part of its text."""
+        """The document of a file; broken front matter is taken as part of its text.
+
+        What is no prose has its file's name for a title, and no synopsis.
+        """
+        if not _is_prose(file.place):
+            return Reading(items=[self._plain(file, text)])
         parsed = frontmatter.parse(text, file.path)
         item_id = self.file_id(file.place)
         fields, problems = parsed.fields or {}, list(parsed.problems)
@@ -85,7 +129,49 @@ class Documents(FolderSource):
         )
         return Reading(items=[item], problems=problems)
 
+    def _plain(self, file: Found, text: str) -> Item:
+        return Item(
+            id=self.file_id(file.place),
+            kind=Kind.DOCUMENT,
+            name=PurePosixPath(file.place).name,
+            source=self.name,
+            body=text.strip(),
+            path=file.path,
+        )
+
+    def _read_file(self, file: Found) -> Reading:
+        reading = super()._read_file(file)
+        if _is_prose(file.place):
+            return reading
+        # A pattern takes in images and empty files as well: nobody is to be told of them.
+        problems = [one for one in reading.problems if one.message not in NO_TEXT]
+        return msgspec.structs.replace(reading, problems=problems)
+
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """The one source of a configuration entry."""
     return [Documents.from_entry(entry, base)]
+
+
+def _is_prose(place: str) -> bool:
+    return place.lower().endswith(_SUFFIXES)
+
+
+def _patterns(given: object) -> list[str]:
+    """The patterns of an ``include``.
+
+    Raises:
+        ConfigurationError: It is no list of patterns.
+    """
+    if not isinstance(given, list) or len(given) > _MOST_PATTERNS:
+        raise ConfigurationError(
+            f"`include` of a source of documents is a list of at most {_MOST_PATTERNS} patterns "
+            'like "src/**/*.py".'
+        )
+    for pattern in given:
+        if not (isinstance(pattern, str) and pattern.strip() and is_usable(pattern)):
+            raise ConfigurationError(
+                f"`include` of a source of documents has {pattern!r}, which is no pattern; write "
+                'one like "src/**/*.py".'
+            )
+    return given

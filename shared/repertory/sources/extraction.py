@@ -14,15 +14,17 @@ def extract_python_skill_text(skills_dir: Path, skill_id: str) -> tuple[str, str
     Returns:
         None where there is no such folder below it, or no manifest with a description.
     """
-    root = skills_dir.resolve()
-    folder = (root / skill_id).resolve() if "\0" not in skill_id else root
-    if folder == root or not folder.is_relative_to(root):
+    try:
+        root = skills_dir.resolve()
+        folder = (root / skill_id).resolve()
+        manifests = [path for name in MANIFESTS if (path := folder / name).exists()]
+        inside = [path.resolve().is_relative_to(root) for path in (folder, *manifests)]
+    except (OSError, RuntimeError, ValueError):  # too long, a circle of links, no name of a file
         return None
-    source = PythonSkills(name="python", path=root)
-    for manifest in (folder / name for name in MANIFESTS):
-        if manifest.exists():
-            return _extract(source, manifest)
-    return None
+    if folder == root or not manifests or not all(inside):
+        return None
+    place = manifests[0].relative_to(root).as_posix()
+    return _extract(PythonSkills(name="python", path=root), Found(place, str(manifests[0])))
 
 
 def extract_markdown_skill_text(path: Path) -> tuple[str, str] | None:
@@ -33,7 +35,8 @@ def extract_markdown_skill_text(path: Path) -> tuple[str, str] | None:
     Returns:
         None where the file cannot be read.
     """
-    return _extract(MarkdownSkills(name="markdown", path=path.parent), path)
+    source = MarkdownSkills(name="markdown", path=path.parent)
+    return _extract(source, Found(path.name, str(path)))
 
 
 def extract_builtin_skill_text(name: str, content: str) -> tuple[str, str]:
@@ -41,10 +44,10 @@ def extract_builtin_skill_text(name: str, content: str) -> tuple[str, str]:
     return name, description(content)
 
 
-def _extract(source: PythonSkills | MarkdownSkills, path: Path) -> tuple[str, str] | None:
-    text, _ = read_text(str(path))
-    if text is None:
-        return None
-    place = path.relative_to(source.path).as_posix()
-    items = source.read(Found(place, str(path)), text).items
+def _extract(source: PythonSkills | MarkdownSkills, file: Found) -> tuple[str, str] | None:
+    try:
+        text, _ = read_text(file.path)
+    except ValueError:  # what no file can be called
+        text = None
+    items = source.read(file, text).items if text is not None else []
     return (items[0].name, items[0].description) if items else None

@@ -1,5 +1,6 @@
 """Tools as a server lists them, made into items one by one: a bad one never spoils the rest."""
 
+import json
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -20,11 +21,18 @@ LARGEST_SCHEMA = 1 << 19  # bytes of JSON
 LARGEST_EXTRA = 1 << 16  # bytes of JSON
 
 _NAMED = frozenset({"name", "description", "inputSchema", "outputSchema"})
+_GIVEN_NAME = "nameAsGiven"
 
 
 def tool_id(server: str, tool: str) -> str:
     """The id of a server's tool."""
     return f"{server}__{tool}"
+
+
+def given_name(tool: Item) -> str:
+    """The name that a tool's server gave it, by which it is called; the item's may be cleaned."""
+    given = tool.extra.get(_GIVEN_NAME)
+    return json.loads(given) if isinstance(given, str) else tool.name
 
 
 def tool_items(
@@ -93,6 +101,9 @@ def _tool_item(
     extra, defect = _extra({key: value for key, value in raw.items() if key not in _NAMED})
     if defect:
         messages.append(f"has further fields that were left out: {defect}.")
+    extra.pop(_GIVEN_NAME, None)
+    if name != given:
+        extra[_GIVEN_NAME] = json.dumps(given)  # escaped, so that it can be shown
     item = Item(
         id=item_id,
         kind=Kind.TOOL,

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -170,6 +171,93 @@ def slow() -> None:
     while len(list(folder.iterdir())) < int(os.environ["OTHERS"]):
         time.sleep(0.02)
     serve_page(tool("good"))
+
+
+def callee() -> None:
+    """Answers calls, or does not, as the tool's name says; what it did goes to the file NOTES."""
+    note(f"started {os.getpid()}")
+    for line in sys.stdin:
+        request = json.loads(line)
+        match request.get("method"):
+            case "initialize":
+                about = {
+                    "capabilities": {"tools": {}},
+                    "serverInfo": {"name": "raw", "version": "1"},
+                }
+                reply(request, {"protocolVersion": "2025-06-18", **about})
+            case "tools/list":
+                names = ("good", "colour", "refuse", "die")
+                reply(request, {"tools": [tool(name) for name in names]})
+            case "tools/call":
+                answer(request, request["params"]["name"], request["params"].get("arguments", {}))
+            case "notifications/cancelled":
+                note("cancelled")
+            case "ping":
+                reply(request, {})
+
+
+def answer(request: Request, name: str, arguments: dict[str, Any]) -> None:
+    """Answer a call."""
+    results: dict[str, dict[str, object]] = {
+        "good": {"content": [], "structuredContent": {"days": 3}, "unknown": [1]},
+        "lie": {"content": [], "structuredContent": {"days": "three"}},
+        "forget": {"content": []},
+        "nonsense": {"content": "no list"},
+        "process": text(str(os.getpid())),
+        "colour": text(os.environ.get("COLOUR", "none")),
+        "odd\tname": text("by its own name"),
+        "fail": {**text(f"no {arguments}"), "isError": True},
+    }
+    if name in results:
+        reply(request, results[name])
+    else:
+        {"wait": wait, "refuse": refuse_with_token, "talk": talk}.get(name, misbehave)(request)
+
+
+def text(words: str) -> dict[str, object]:
+    """A result of one text."""
+    return {"content": [{"type": "text", "text": words}]}
+
+
+def wait(request: Request) -> None:
+    """Answer after a while, and others meanwhile."""
+    seconds = request["params"]["arguments"]["seconds"]
+    timer = threading.Timer(seconds, reply, (request, text("done")))
+    timer.daemon = True
+    timer.start()
+
+
+def refuse_with_token(request: Request) -> None:
+    """Refuse a call with an error that repeats the token."""
+    refuse(request, -32000, f"no {os.environ['TOKEN']}\x1b[2J")
+
+
+def talk(request: Request) -> None:
+    """Tell of progress that nobody asked for, then answer."""
+    for number in range(300):
+        progress = {"progressToken": "none", "progress": number}
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress})
+    reply(request, text("done"))
+
+
+def misbehave(request: Request) -> None:
+    """Do not answer."""
+    match request["params"]["name"]:
+        case "flood":
+            garbage()
+        case "die":
+            print("fatal: out of luck,", os.environ.get("TOKEN"), file=sys.stderr, flush=True)
+            os._exit(3)
+        case "close":
+            os.close(1)
+    time.sleep(LONG)
+
+
+def note(line: str) -> None:
+    """Add a line to the notes, where there are some."""
+    if path := os.environ.get("NOTES"):
+        with Path(path).open("a") as file:
+            file.write(f"{line}\n")
 
 
 def modern() -> None:

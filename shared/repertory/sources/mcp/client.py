@@ -1,37 +1,24 @@
-"""Asking a server for its tools through the official SDK, within bounds of time and size.
+"""Talking to a server through the official SDK, within bounds of time and size.
 
 Imported only when a server is asked: the SDK takes long to import.
 """
 
-import contextlib
 import logging
-import math
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import Self
+from importlib.metadata import version
 
 import anyio
-import msgspec
 from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
-from mcp_types import (
-    CONNECTION_CLOSED,
-    METHOD_NOT_FOUND,
-    Implementation,
-    ToolListChangedNotification,
-)
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types import CONNECTION_CLOSED, Implementation, ToolListChangedNotification
 
-from repertory import __version__
 from repertory.errors import SourceError
+from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig, Transport
-from repertory.sources.mcp.traffic import MOST_BYTES, MOST_LINES, Listing, Traffic, quote, quote_end
+from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams
 from repertory.sources.mcp.variables import Launch, fill_in
-from repertory.sources.tools import MOST_TOOLS
-
-MOST_PAGES = 1_000
 
 
 def list_tools(server: ServerConfig, environment: Mapping[str, str] = os.environ) -> Listing:
@@ -53,89 +40,32 @@ def list_tools(server: ServerConfig, environment: Mapping[str, str] = os.environ
     return listings[0]
 
 
-class Conversation:
-    """What can be said to a server while the line is open."""
-
-    def __init__(
-        self, client: Client, traffic: Traffic, limit: anyio.CancelScope, seconds: float
-    ) -> None:
-        self._client = client
-        self._traffic = traffic
-        self._limit = limit
-        self._seconds = seconds
-        self._subscription = contextlib.AsyncExitStack()
-        self._subscribed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._subscription.aclose()
-
-    @property
-    def tells_of_changes(self) -> bool:
-        """Whether the server says when its tools have changed."""
-        tools = self._client.server_capabilities.tools
-        return bool(tools and tools.list_changed)
-
-    async def list_tools(self) -> Listing:
-        """All its tools, for which it has as long as it was given to begin with."""
-        traffic = self._traffic
-        if traffic.complete:
-            traffic.begin()
-            self._limit.deadline = anyio.current_time() + self._seconds
-        await _read_pages(self._client, traffic)
-        traffic.complete = True
-        return Listing(traffic.tools, traffic.complaints)
-
-    async def wait_for_change(self, seconds: float) -> None:
-        """Wait until the server says that its tools changed, or the connection ends.
-
-        It returns at once where the newer protocol makes us ask first to be told of changes: there
-        may have been some before.
-
-        Args:
-            seconds: The longest to wait.
-        """
-        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
-            changes = self._client.listen(tools_list_changed=True)  # they come as any message does
-            await self._subscription.enter_async_context(changes)
-            self._subscribed = True
-            self._limit.deadline = math.inf
-            return
-        self._limit.deadline = math.inf
-        with anyio.move_on_after(seconds):
-            await self._traffic.stirred.wait()
-
-
 Talk = Callable[[Conversation], Awaitable[None]]
 
 
 async def converse(
     server: ServerConfig, talk: Talk, environment: Mapping[str, str] = os.environ
-) -> None:
+) -> str:
     """Start or call a server and talk to it, in the first of the ways in which it answers.
-
-    A conversation that breaks off after its tools were listed ends in good order.
 
     Args:
         server: The server.
-        talk: Lists its tools first; leaving it hangs up.
+        talk: Lists its tools first, or stays; leaving it hangs up.
         environment: What variables are filled in from.
 
+    Returns:
+        Why the conversation broke off, after its tools were listed or it was stayed with; empty
+        where it ended in good order.
+
     Raises:
-        SourceError: It did not list its tools; see ``list_tools``.
+        SourceError: It broke off before that; see ``list_tools``.
     """
     launch = fill_in(server, environment)
     # They log whole addresses, with the keys that some servers take in them.
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     failure = ""
+    is_cut_off = False
     traffic = Traffic()
     with anyio.move_on_after(server.timeout) as limit:
         for transport, mode in _ways(server):
@@ -143,10 +73,11 @@ async def converse(
             try:
                 async with (
                     _connect(transport, mode, launch, traffic) as client,
-                    Conversation(client, traffic, limit, server.timeout) as conversation,
+                    Conversation(server, launch, client, traffic, limit) as conversation,
                 ):
                     traffic.greeted = True
                     await talk(conversation)
+                    is_cut_off = traffic.ended.is_set()
                     limit.deadline = anyio.current_time() + server.timeout  # to say goodbye
             # A boundary: what the SDK, its transports and their task groups raise is an open set.
             except Exception as exc:
@@ -155,11 +86,17 @@ async def converse(
                 if _is_refusal(error, traffic):
                     continue
             break
-    if not traffic.complete:  # else it failed only to say goodbye
-        failure = failure or f"did not list its tools within {server.timeout:g} s"
-        last_words = _last_words(launch, traffic)
+    if is_cut_off and not failure:
+        failure = _explain(None, launch, traffic)
+    if not failure and traffic.complete:
+        return ""
+    failure = failure or f"did not answer within {server.timeout:g} s"
+    words = f"{failure}{_last_words(launch, traffic)}".rstrip(".")
+    message = f"The MCP server {server.name} {words}."
+    if not traffic.complete:
         # Out here it is not chained: what it failed on may quote addresses with their secrets.
-        raise SourceError(f"The MCP server {server.name} {failure}{last_words}.")
+        raise SourceError(message)
+    return message
 
 
 def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
@@ -193,49 +130,26 @@ def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) 
         open_streams(transport, launch, traffic),
         mode=mode,
         cache=None,
-        client_info=Implementation(name="repertory", version=__version__),
+        client_info=Implementation(name="repertory", version=version("repertory")),
         message_handler=hear,
     )
 
 
-async def _read_pages(client: Client, traffic: Traffic) -> None:
-    """Ask for page after page; each one's tools end up in ``traffic``."""
-    cursor: str | None = None
-    seen: set[str] = set()
-    while True:
-        try:
-            page = await client.list_tools(cursor=cursor)
-        except MCPError as exc:
-            if exc.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
-                return  # it has prompts or resources only
-            raise
-        cursor = page.next_cursor
-        if not cursor or len(traffic.tools) > MOST_TOOLS:
-            return
-        if cursor in seen:
-            traffic.complaints.append("gives a page of its tools again and again")
-            traffic.tools = list({msgspec.json.encode(t): t for t in traffic.tools}.values())
-            return
-        if len(seen) == MOST_PAGES:
-            traffic.complaints.append(f"has more than {MOST_PAGES:,} pages; the rest is left out")
-            return
-        seen.add(cursor)
-
-
-def _explain(error: BaseException, launch: Launch, traffic: Traffic) -> str:
+def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> str:
     """What went wrong, to follow after the name of the server."""
     if traffic.flooded:
-        return f"sent more than {MOST_BYTES // 2**20} MB or {MOST_LINES:,} lines"
+        return TOO_MUCH
     if traffic.exit_code is not None:
-        return f"ended with exit code {traffic.exit_code} before it had listed its tools"
-    if traffic.status in (401, 403):
-        return f"answered with HTTP status {traffic.status}: its headers must permit the call"
+        return f"ended with exit code {traffic.exit_code} before it had answered"
     if traffic.status >= 400:
-        return f"answered with HTTP status {traffic.status}"
+        hint = ": its headers must permit the call" if traffic.status in (401, 403) else ""
+        return f"answered with HTTP status {traffic.status}{hint}"
     if isinstance(error, OSError):
         missing = str(error.filename or launch.command)  # the command, or the folder to start in
         return f"could not be started: {error.strerror}: {quote(launch.redact(missing))}"
-    return f"could not be asked for its tools: {quote(launch.redact(str(error)))}"
+    if error is None:
+        return "closed the connection"
+    return f"could not be asked: {quote(launch.redact(str(error)))}"
 
 
 def _last_words(launch: Launch, traffic: Traffic) -> str:

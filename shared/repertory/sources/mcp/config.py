@@ -81,6 +81,7 @@ class _SnakeEntry(msgspec.Struct, frozen=True):
     disabled_tools: Names = []
     startup_timeout_sec: float | None = None
     startup_timeout_ms: float | None = None
+    tool_timeout_sec: float | None = None
 
 
 class _Rules(msgspec.Struct, frozen=True):
@@ -210,6 +211,7 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
         include=(*entry.include_tools, *codex.enabled_tools),
         exclude=(*entry.exclude_tools, *codex.disabled_tools),
         timeout=_timeout(entry, codex),
+        call_timeout=_seconds(codex.tool_timeout_sec),
         workspace=str(_workspace(path)),
     )
 
@@ -229,9 +231,13 @@ def _transport(path: Path, entry: _Entry) -> Transport:
 def _timeout(entry: _Entry, codex: _SnakeEntry) -> float:
     milliseconds = codex.startup_timeout_ms or entry.timeout
     seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else None)
+    return _seconds(seconds) or DEFAULT_TIMEOUT
+
+
+def _seconds(seconds: float | None) -> float | None:
     if seconds is not None and not 0 < seconds < float("inf"):
         raise ValueError("a timeout must be greater than 0")
-    return seconds or DEFAULT_TIMEOUT
+    return seconds
 
 
 def _workspace(path: Path) -> Path:

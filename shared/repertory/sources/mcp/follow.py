@@ -15,7 +15,8 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.client import Conversation, converse
+from repertory.sources.mcp.client import converse
+from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import Listing
 

@@ -31,6 +31,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         url, headers: What to call; http and sse only.
         include, exclude: Globs of the names of the tools to take; nothing included is everything.
         timeout: Seconds to start it and to list all its tools.
+        call_timeout: Seconds for a tool that is called; None where the configuration does not say.
         workspace: The folder that the configuration belongs to.
         origins: Every file that names the server, the one in force last.
         fault: Why the entry cannot be used; empty for a good one.
@@ -49,6 +50,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT
+    call_timeout: float | None = None
     workspace: str = ""
     origins: tuple[str, ...] = ()
     fault: str = ""

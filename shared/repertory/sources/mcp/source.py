@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from repertory.errors import SourceError
+from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
 from repertory.sources.reading.problems import warning
+from repertory.sources.reading.text import one_line
 from repertory.sources.source import Scan
 from repertory.sources.tools import tool_items
 
@@ -133,13 +134,9 @@ class McpServer:
         if server.fault:
             raise SourceError(server.fault)
         if launches_repertory(server):
-            message = f"The MCP server {self.name} is Repertory itself and was left out."
-            return Scan(items=[], problems=[warning(origin, message)])
+            return Scan(items=[], problems=[warning(origin, self._is_ourselves)])
         if not self._trusted:
-            raise SourceError(
-                f"{origin} was found but not run; "
-                f"run 'repertory config trust {origin}' to allow it."
-            )
+            raise SourceError(self._is_not_trusted)
         listing = self._list()
         tools = [tool for tool in listing.tools if self._takes(tool)]
         items, problems = tool_items(self.name, self.name, tools, origin)
@@ -148,6 +145,39 @@ class McpServer:
             for complaint in listing.complaints
         ]
         return Scan(items=items, problems=problems)
+
+    def to_call(self, tool: str) -> ServerConfig:
+        """The configuration with which a tool of the server is called.
+
+        Args:
+            tool: The tool's own name.
+
+        Raises:
+            CallsOffError: The server may not be run, or the tool is one of those left out.
+            CallError: The server's entry is wrong.
+        """
+        server = self._server
+        if server.fault:
+            raise CallError(server.fault)
+        if launches_repertory(server):
+            raise CallsOffError(self._is_ourselves)
+        if not self._trusted:
+            raise CallsOffError(self._is_not_trusted)
+        if not self._takes({"name": tool}):
+            raise CallsOffError(
+                f"The tool {one_line(tool)} of the MCP server {self.name} is left out by its "
+                "configuration; include it there to call it."
+            )
+        return server
+
+    @property
+    def _is_ourselves(self) -> str:
+        return f"The MCP server {self.name} is Repertory itself and was left out."
+
+    @property
+    def _is_not_trusted(self) -> str:
+        origin = self._server.origins[-1] if self._server.origins else ""
+        return f"{origin} was found but not run; run 'repertory config trust {origin}' to allow it."
 
     def _list(self) -> "Listing":
         if self._follower is not None:

@@ -7,10 +7,12 @@ import msgspec
 
 from repertory.sources.reading.text import cut, one_line
 
-MOST_BYTES = 32 * 2**20  # of all that a server sends up to the next listing
+MOST_BYTES = 32 * 2**20  # of all that a server sends up to the next listing, or end of a call
 MOST_LINES = 50_000  # on stdout
 STDERR_KEPT = 4_096  # bytes, the last ones
 LONGEST_QUOTE = 300  # characters
+
+TOO_MUCH = f"sent more than {MOST_BYTES // 2**20} MB or {MOST_LINES:,} lines"
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -32,16 +34,20 @@ class Traffic:
         tools: The tools as the server wrote them, page after page.
         complaints: What is wrong with the listing, to follow after the name of the server.
         greeted: Whether the two have agreed on how to speak.
-        complete: Whether the listing came to its end.
+        complete: Whether the listing came to its end; for calls none is needed.
         stirred: Set when the server says that its tools changed, and when a connection ends.
+        ended: Set when nothing more can be heard of the server.
         status: The last HTTP status; 0 where there was none.
+        forgotten: Whether the server said, over HTTP, that it does not know the session any more.
         exit_code: How its process ended, where it ended by itself.
         flooded: Whether it sent more than it may; the conversation is over then.
     """
 
     def __init__(self) -> None:
         self.greeted = False
+        self.ended = anyio.Event()
         self.status = 0
+        self.forgotten = False
         self.exit_code: int | None = None
         self._stderr = b""
         self._stray = b""
@@ -57,11 +63,20 @@ class Traffic:
         self._bytes = 0
         self._lines = 0
 
+    def begin_anew(self) -> None:
+        """Count from here on: a call came to its end, and the next may bring as much."""
+        self._bytes = self._lines = 0
+
+    def end(self) -> None:
+        """Note that nothing more can be heard of the server."""
+        self.ended.set()
+        self.stirred.set()
+
     def add_received(self, size: int, lines: int = 0) -> bool:
         """Count what came in; False when that was too much."""
         self._bytes += size
         self._lines += lines
-        self.flooded = self._bytes > MOST_BYTES or self._lines > MOST_LINES
+        self.flooded |= self._bytes > MOST_BYTES or self._lines > MOST_LINES
         return not self.flooded
 
     def add_stderr(self, data: bytes) -> None:

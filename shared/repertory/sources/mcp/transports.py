@@ -3,9 +3,11 @@
 Imported only by ``client``.
 """
 
+import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -56,7 +58,7 @@ class _Words(Protocol):
 
 
 class _Intake:
-    """What a server says, with the tools taken out of it and kept in ``traffic`` as they came.
+    """What a server says, a listing's tools taken out of it and kept in ``traffic`` as they came.
 
     The SDK refuses a whole page for one tool that is not as it should be; kept here, each can be
     checked by itself.
@@ -69,12 +71,12 @@ class _Intake:
     async def receive(self) -> SessionMessage | Exception:
         try:
             item = await self._inner.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._traffic.stirred.set()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, asyncio.CancelledError):
+            self._traffic.end()
             raise
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
             result = item.message.result
-            if isinstance(result.get("tools"), list):
+            if not self._traffic.complete and isinstance(result.get("tools"), list):
                 self._traffic.tools += result["tools"]
                 result["tools"] = []
         return item
@@ -115,6 +117,7 @@ def _http_client(
         # Our messages count, and what comes first; a server may well refuse the rest.
         if response.request.method == "POST" or not traffic.status:
             traffic.status = response.status_code
+            traffic.forgotten |= traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, whose size has no bounds then")
         assert isinstance(response.stream, httpx2.AsyncByteStream)

@@ -26,6 +26,10 @@ SKIPPED = frozenset(
 # How names begin of what editors and systems lay beside a file while it is open, or for themselves.
 TEMPORARY = (".#", "._", ".~")
 
+_BINARY = "The file is binary (it holds a zero byte); if it is text, save it as UTF-8."
+_EMPTY = "The file is empty; write what it is for, or delete it."
+NO_TEXT = frozenset({_BINARY, _EMPTY})  # what is said of files that hold no text at all
+
 # A FIFO without a writer would hold a plain open for ever.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -245,7 +249,7 @@ def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each
     finally:
         os.close(descriptor)
     if b"\0" in data:
-        return "The file is binary (it holds a zero byte); if it is text, save it as UTF-8."
+        return _BINARY
     if not data.strip():
-        return "The file is empty; write what it is for, or delete it."
+        return _EMPTY
     return data

@@ -49,10 +49,10 @@ class GitIgnore:
         if text is None:
             return None
         lines = text.split("\n")[:_MOST_PATTERNS]
-        return GitIgnoreSpec.from_lines(filter(_is_usable, lines))
+        return GitIgnoreSpec.from_lines(filter(is_usable, lines))
 
 
-def _is_usable(pattern: str) -> bool:
+def is_usable(pattern: str) -> bool:
     """Whether a pattern is one, as git passes over others, and can be matched in short time."""
     if any(part.count("*") > _MOST_STARS for part in pattern.split("/")):
         return False

@@ -1,4 +1,4 @@
-"""The server of a data directory: there is one at most, and commands find it by its note."""
+"""The server of a directory: there is one at most, and commands find it by its note."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.settings import Settings
+from repertory.workspace import Workspace
 
 if TYPE_CHECKING:
     from repertory.client import Client
@@ -68,7 +69,7 @@ def client(settings: Settings, directory: Path) -> "Client | None":
             "REPERTORY_REDIS_URL says that there is a team's server: name it as "
             "REPERTORY_SERVER_URL, or unset the former to index here."
         )
-    note = _read(_place(settings))
+    note = _read(_place(settings, directory))
     if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
         return None
     from repertory.client import Client  # noqa: PLC0415 - likewise
@@ -78,24 +79,25 @@ def client(settings: Settings, directory: Path) -> "Client | None":
 
 
 @contextmanager
-def the_only_server(settings: Settings) -> Iterator[None]:
-    """Be the server of a data directory; it must be there.
+def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
+    """Be the server of a directory; the data directory must be there.
 
     Raises:
         StoreBusyError: Another process is.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
-    place = _place(settings)
+    place = _place(settings, directory)
     lock = FileLock(place.with_suffix(".lock"))
     try:
+        place.parent.mkdir(exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout as exc:
         note = _read(place)
-        who = f" (process {note.pid} at {note.url}, for {note.directory})" if note else ""
+        who = f" (process {note.pid} at {note.url})" if note else ""
         raise StoreBusyError(
-            f"A server runs already with the data directory {settings.data_dir}{who}; use it or "
-            "stop it, or give this one another --data-dir."
+            f"A server of {directory} runs already{who}; use it or stop it, or give this one "
+            "another --data-dir."
         ) from exc
     except OSError as exc:
         raise _unwritable(place, exc) from exc
@@ -106,24 +108,27 @@ def the_only_server(settings: Settings) -> Iterator[None]:
         lock.release()
 
 
+def url_of(host: str, port: int) -> str:
+    """Where a server answers; one that listens on all addresses is told by this machine's own."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+    return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"
+
+
 def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
     """Leave the note of the server that this process is now, and return its URL.
-
-    One that listens on all addresses is told by this machine's own.
 
     Raises:
         StoreError: The note cannot be written.
     """
-    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
     note = Note(
-        url=f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}",
+        url=url_of(host, port),
         pid=os.getpid(),
         directory=str(directory),
         file=str(settings.file) if settings.file else None,
         model=settings.values.model,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
-    place = _place(settings)
+    place = _place(settings, directory)
     half = place.with_suffix(".tmp")
     try:
         # Escapes, for the name of a directory need not be valid Unicode.
@@ -134,8 +139,8 @@ def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
     return note.url
 
 
-def _place(settings: Settings) -> Path:
-    return settings.data_dir / "server.json"
+def _place(settings: Settings, directory: Path) -> Path:
+    return settings.data_dir / "servers" / f"{Workspace(settings, directory).key}.json"
 
 
 def _read(place: Path) -> Note | None:

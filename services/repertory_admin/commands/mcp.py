@@ -1,0 +1,75 @@
+"""``repertory mcp``."""
+
+import logging
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from repertory.settings import load
+from repertory_admin.app import app, command
+from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
+from repertory_query.mcp.toolset import Toolset
+
+_log = logging.getLogger(__name__)
+
+
+@command(
+    app,
+    "mcp",
+    settings=(*STORE, "device", "mcp_timeout", *RANKING, *ASKING, *WATCHING, *CALLING),
+    examples=(
+        "repertory mcp",
+        "repertory mcp --toolset skills --toolset project",
+        "",
+        "In the configuration of an agent host:",
+        '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}',
+    ),
+)
+def mcp(
+    flags: Flags,
+    toolset: Annotated[
+        list[Toolset] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Offer catalogue (search, get, call), skills (Vector.SearchSkills, "
+            "Vector.VectorUpdate, skill.discovery.search) or project (search); repeatable.  "
+            "[default: catalogue]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Be an MCP server for an agent host, on standard input and output.
+
+    It asks the server that is configured or runs for this directory. Where there is none, it is
+    one itself: it indexes, watches, and answers the other commands as well, until its host ends
+    it. A server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
+    """
+    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    with service(logging.WARNING):
+        from repertory_admin.following import Following  # noqa: PLC0415 - it may not be installed
+        from repertory_query.mcp import stdio  # noqa: PLC0415 - likewise
+        from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - likewise
+        from repertory_query.run import told_to_end  # noqa: PLC0415 - likewise
+
+        tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
+        following = Following(settings, directory)
+        with told_to_end() as told:
+
+            def answer() -> None:
+                try:
+                    stdio.run(following, tools)
+                # A boundary: the host may close either stream at any moment.
+                except Exception:
+                    _log.warning("session_broken", exc_info=True)
+                finally:
+                    told.append(signal.SIGTERM)  # the process ends as if it had been told to
+
+            # Reading the standard input cannot be interrupted: nobody waits for this thread.
+            threading.Thread(target=answer, name="stdio", daemon=True).start()
+            following.run(told)

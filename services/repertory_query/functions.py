@@ -1,0 +1,88 @@
+"""``/functions``: what agents are handed, listed in function-calling form, and called by name."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Body, Request, Response
+from pydantic import BaseModel, JsonValue
+
+from repertory.errors import UnknownItemError, UsageError
+from repertory.functions.function import Function
+from repertory.functions.table import FUNCTIONS
+from repertory.keys import Scope
+from repertory_query.access import require
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+
+
+class Definition(BaseModel):
+    """What a function does and takes."""
+
+    name: str
+    description: str
+    parameters: dict[str, JsonValue]
+
+
+class Tool(BaseModel):
+    """A function as function-calling models take it."""
+
+    type: Literal["function"]
+    function: Definition
+
+
+Arguments = Annotated[dict[str, JsonValue], Body()]
+
+
+def router(service: Service, pool: Pool) -> APIRouter:
+    """The routes."""
+    routes = APIRouter(prefix="/functions", tags=["functions"])
+
+    @routes.get("", response_model=list[Tool], summary="List functions")
+    async def functions() -> list[dict[str, Any]]:
+        """List the functions for agents, each defined as function-calling models take it."""
+        return [function.definition() for function in FUNCTIONS.values()]
+
+    def calling(function: Function) -> Callable[..., Awaitable[Response]]:
+        async def call(request: Request, arguments: Arguments) -> Response:
+            _check(arguments)
+            if function.writes:
+                require(request.state.caller, Scope.CALL)
+            found = await pool.run(lambda: function.call(service, arguments))
+            return Response(msgspec.json.encode(found), media_type="application/json")
+
+        return call
+
+    for function in FUNCTIONS.values():
+        routes.add_api_route(
+            f"/{function.name}",
+            calling(function),
+            methods=["POST"],
+            summary=function.title,
+            description=function.description,
+            operation_id=function.name,
+            responses={200: _json(function.returns or {"type": "string"})},
+            openapi_extra={"requestBody": _json(function.parameters)},
+        )
+
+    @routes.post("/{name}", include_in_schema=False)
+    async def unknown(name: str) -> None:
+        known = ", ".join(FUNCTIONS)
+        raise UnknownItemError(f"There is no function {name[:200]!r}; there are {known}.")
+
+    return routes
+
+
+def _check(arguments: Mapping[str, JsonValue]) -> None:
+    """Refuse what Python reads out of a body though it is no JSON, and what cannot be written."""
+    try:
+        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise UsageError(
+            "The arguments hold NaN, Infinity or half a character; send what JSON can hold."
+        ) from error
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}

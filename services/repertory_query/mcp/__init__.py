@@ -1,0 +1,1 @@
+"""The MCP server: the same tools over stdio and over HTTP."""

@@ -1,0 +1,263 @@
+"""The MCP server of a backend: what it lists, reads and calls, and how failures are told."""
+
+import base64
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.metadata import version
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import msgspec
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListResourcesResult,
+    ListToolsResult,
+    NotificationParams,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    TextResourceContents,
+)
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Kind
+from repertory.errors import RepertoryError, UnknownItemError
+from repertory.formats.mcp import MEDIA_TYPES
+from repertory.formats.uris import id_of, uri_of
+from repertory.index.vectors import Filter
+from repertory.keys import Scope
+from repertory.sources.reading.text import cut, one_line
+from repertory_query.mcp.catalogue import CALL, text_of
+from repertory_query.mcp.contents import contents
+from repertory_query.mcp.tool import Tool, Work, in_words
+
+FRESH = 60.0  # seconds that a list may be told again without looking
+UNREAD = 1.0  # seconds until a catalogue that could not be read is looked at once more
+PAGE = 100  # resources of one answer
+SHOWN_DESCRIPTION = 400  # characters of a resource's description
+
+_INSTRUCTIONS = (
+    "Repertory knows the skills, tools and documents that are there for this work. Search it "
+    "before you start on a task, and read what fits."
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any, Any]
+
+
+class Threads(Protocol):
+    """Runs what may block on a thread."""
+
+    def __call__(self, work: Work, call: Callable[[], T], /) -> Awaitable[T]:
+        """Run it; StoreError if too much waits already."""
+        ...
+
+
+class Face:
+    """The MCP server of a backend, for any transport. For one event loop.
+
+    Over HTTP, callers are let do what the scopes of ``request.state.caller`` allow.
+
+    Args:
+        backend: What is asked.
+        tools: What is offered, in this order.
+        threads: Where the backend is asked.
+        announcing: Whether ``announce`` runs, so that clients may wait for changes.
+
+    Attributes:
+        server: The SDK's server.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        tools: Sequence[Tool],
+        threads: Threads,
+        *,
+        announcing: bool = False,
+    ) -> None:
+        self._backend = backend
+        self._tools = {tool.function.name: tool for tool in tools}
+        self._threads = threads
+        self._listed: tuple[float, str, bool] | None = None
+        self._told: tuple[str, bool] | None = None
+        self._session: ServerSession | None = None
+        self._bus = InMemorySubscriptionBus()
+        self.server: Server[Any] = Server(
+            "repertory",
+            version=version("repertory"),
+            title="Repertory",
+            instructions=_INSTRUCTIONS,
+            cache_hints={"resources/list": CacheHint(ttl_ms=int(FRESH * 1_000))},
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+            on_subscriptions_listen=ListenHandler(self._bus) if announcing else None,
+        )
+        if announcing:
+            self.server.add_notification_handler(
+                "notifications/initialized", NotificationParams, self._begun
+            )
+
+    async def announce(self) -> None:
+        """Tell clients when the tools are no longer those that were listed, until cancelled."""
+        while True:
+            self._listed = None
+            with contextlib.suppress(MCPError):  # whoever lists the tools is told
+                listing = await self._listing()
+                if self._told not in (None, listing):
+                    self._told = None
+                    await self._bus.publish(ToolsListChanged())
+                    if self._session:
+                        await self._session.send_tool_list_changed()
+            await anyio.sleep(FRESH if self._listed else UNREAD)
+
+    async def _begun(self, context: Context, _: NotificationParams) -> None:
+        """A client of the older protocol is told of changes through its one session."""
+        self._session = context.session
+
+    async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
+        said, calls_allowed = self._told = await self._listing()
+        scopes = _scopes(context)
+        return ListToolsResult(
+            tools=[
+                tool.definition(said)
+                for name, tool in self._tools.items()
+                if tool.scope in scopes and (calls_allowed or name != CALL)
+            ],
+            ttl_ms=int((FRESH if said else UNREAD) * 1_000),
+            cache_scope="private",
+        )
+
+    async def _listing(self) -> tuple[str, bool]:
+        """What the catalogue holds, in words, and whether tools may be called."""
+        now = time.monotonic()
+        if self._listed is not None and now - self._listed[0] <= FRESH:
+            return self._listed[1:]
+        said, calls_allowed = await self._asked(self._look)
+        if said:
+            self._listed = now, said, calls_allowed
+        return said, calls_allowed
+
+    def _look(self) -> tuple[str, bool]:
+        """As above; what cannot be read now is left out, for a search will say what is wrong."""
+        said, calls_allowed = "", False
+        with contextlib.suppress(RepertoryError):
+            calls_allowed = self._backend.calls_allowed
+        with contextlib.suppress(RepertoryError):
+            said = contents(self._backend.entries())
+        return said, calls_allowed
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        tool = self._tools.get(params.name)
+        if tool is None:
+            raise MCPError(
+                INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
+            )
+        if tool.scope not in _scopes(context):
+            return in_words(
+                f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server.",
+                is_error=True,
+            )
+        try:
+            return await self._threads(
+                tool.work, lambda: tool.answer(self._backend, params.arguments or {})
+            )
+        except RepertoryError as error:
+            return in_words(str(error), is_error=True)
+        # The boundary: whatever it is, the client gets an answer, and nothing of it.
+        except Exception as error:
+            return in_words(_unforeseen(error), is_error=True)
+
+    async def _list_resources(
+        self, _: Context, params: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        after = _after(params.cursor if params else None)
+        resources, cursor = await self._asked(lambda: self._skills(after))
+        return ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    def _skills(self, after: str) -> tuple[list[Resource], str | None]:
+        """The skills whose ids come after one, as resources, and where the next page begins."""
+        ids = [entry.id for entry in self._backend.entries(Filter(kinds=(Kind.SKILL,)))]
+        left = [item_id for item_id in ids if item_id > after]
+        page = left[:PAGE]
+        resources = [
+            Resource(
+                uri=uri_of(item),
+                name=one_line(item.name),
+                description=cut(one_line(item.description), SHOWN_DESCRIPTION),
+                mime_type=MEDIA_TYPES[item.kind],
+            )
+            for item in self._backend.items(page).values()
+        ]
+        return resources, _cursor(page[-1]) if len(left) > PAGE else None
+
+    async def _read_resource(
+        self, _: Context, params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
+        uri = str(params.uri)
+        item_id = id_of(uri)
+        if item_id is None:
+            raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")
+        item = await self._asked(lambda: self._backend.item(item_id))
+        if uri_of(item) != uri:
+            raise MCPError(INVALID_PARAMS, f"{item_id[:200]!r} is {uri_of(item)}.")
+        media_type = MEDIA_TYPES.get(item.kind, "application/json")
+        return ReadResourceResult(
+            contents=[TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))]
+        )
+
+    async def _asked(self, call: Callable[[], T]) -> T:
+        """What the backend answers; a failure as the error of a request that is no tool's."""
+        try:
+            return await self._threads(Work.READ, call)
+        except UnknownItemError as error:
+            raise MCPError(INVALID_PARAMS, str(error)) from error
+        except RepertoryError as error:
+            raise MCPError(INTERNAL_ERROR, str(error)) from error
+        # The boundary, as above.
+        except Exception as error:
+            raise MCPError(INTERNAL_ERROR, _unforeseen(error)) from error
+
+
+def _scopes(context: Context) -> frozenset[Scope]:
+    """What a caller may do; whoever started this process may do everything."""
+    return context.request.state.caller.scopes if context.request else frozenset(Scope)
+
+
+def _unforeseen(error: Exception) -> str:
+    incident = secrets.token_hex(4)
+    _log.error("mcp_request_failed", extra={"incident": incident}, exc_info=error)
+    return f"Something went wrong here; the server's log says what, at {incident}."
+
+
+def _cursor(last: str) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(last)).decode()
+
+
+def _after(cursor: str | None) -> str:
+    """The id that a page comes after."""
+    if cursor is None:
+        return ""
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=str)
+    except ValueError as error:
+        raise MCPError(
+            INVALID_PARAMS, "The cursor is none of this server's; list from the beginning."
+        ) from error

@@ -1,0 +1,42 @@
+"""MCP over the standard streams of this process, which belong to it from then on."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import anyio
+from anyio import CapacityLimiter, create_task_group, to_thread
+from mcp.server.lowlevel import NotificationOptions
+from mcp.server.stdio import stdio_server
+
+from repertory.backend import Backend
+from repertory_query.mcp.face import Face
+from repertory_query.mcp.tool import Tool, Work
+
+THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
+
+T = TypeVar("T")
+
+
+def run(backend: Backend, tools: Sequence[Tool]) -> None:
+    """Answer until the standard input ends.
+
+    Args:
+        backend: What is asked.
+        tools: What is offered.
+    """
+    anyio.run(_serve, backend, tools)
+
+
+async def _serve(backend: Backend, tools: Sequence[Tool]) -> None:
+    limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
+
+    async def threads(work: Work, call: Callable[[], T]) -> T:
+        # Whoever cancels a request waits for it no longer; what it asked for ends by itself.
+        return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
+
+    face = Face(backend, tools, threads, announcing=True)
+    options = face.server.create_initialization_options(NotificationOptions(tools_changed=True))
+    async with stdio_server() as (received, sent), create_task_group() as tasks:
+        tasks.start_soon(face.announce)
+        await face.server.run(received, sent, options)
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,85 @@
+"""A tool of the MCP server: a function for agents, and how MCP tells of it and of its results."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from mcp_types import Tool as Definition
+
+from repertory.backend import Backend
+from repertory.functions.function import Function
+from repertory.keys import Scope
+
+
+class Work(StrEnum):
+    """What a tool keeps busy, which decides on whose threads it runs."""
+
+    SEARCH = "search"
+    READ = "read"
+    CALL = "call"  # a server of somebody else's
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool.
+
+    Attributes:
+        function: What it does. Its result is a string, an object, or a ``CallToolResult``.
+        work: What it keeps busy.
+        open_world: Whether it reaches beyond the catalogue, where nobody knows what it does.
+        tells_contents: Whether its description ends with what the catalogue holds.
+    """
+
+    function: Function
+    work: Work = Work.READ
+    open_world: bool = False
+    tells_contents: bool = False
+
+    @property
+    def scope(self) -> Scope:
+        """What a caller must be allowed."""
+        return Scope.CALL if self.function.writes else Scope.READ
+
+    def definition(self, contents: str) -> Definition:
+        """What ``tools/list`` tells of it.
+
+        Args:
+            contents: What the catalogue holds, in words; empty where that is not known.
+        """
+        function = self.function
+        told = [function.description, contents if self.tells_contents else ""]
+        return Definition(
+            name=function.name,
+            title=function.title,
+            description="\n\n".join(filter(None, told)),
+            input_schema=function.parameters,
+            output_schema=function.returns,
+            annotations=ToolAnnotations(
+                read_only_hint=not function.writes,
+                destructive_hint=self.open_world,
+                idempotent_hint=not self.open_world,
+                open_world_hint=self.open_world,
+            ),
+        )
+
+    def answer(self, backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
+        """Do it.
+
+        Raises:
+            RepertoryError: The arguments do not fit, or it failed.
+        """
+        found = self.function.call(backend, arguments)
+        if isinstance(found, CallToolResult):
+            return found
+        if isinstance(found, str):
+            return in_words(found)
+        data = msgspec.to_builtins(found)
+        return CallToolResult(
+            content=[TextContent(text=msgspec.json.encode(data).decode())], structured_content=data
+        )
+
+
+def in_words(text: str, *, is_error: bool = False) -> CallToolResult:
+    """A result that is a text."""
+    return CallToolResult(content=[TextContent(text=text)], is_error=is_error)

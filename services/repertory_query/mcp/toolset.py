@@ -1,0 +1,11 @@
+"""The names of the toolsets, which the command line needs before anything of MCP."""
+
+from enum import StrEnum
+
+
+class Toolset(StrEnum):
+    """A set of tools by name."""
+
+    CATALOGUE = "catalogue"
+    SKILLS = "skills"
+    PROJECT = "project"

@@ -1,0 +1,46 @@
+"""The toolsets: which tools an agent is shown. No two in force have a tool of the same name."""
+
+from collections.abc import Sequence
+
+from repertory.errors import UsageError
+from repertory.functions.table import FUNCTIONS
+from repertory.settings import Values
+from repertory_query.mcp.catalogue import catalogue
+from repertory_query.mcp.tool import Tool, Work
+from repertory_query.mcp.toolset import Toolset
+
+_FUNCTIONS = {
+    Toolset.SKILLS: ("Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search"),
+    Toolset.PROJECT: ("search",),
+}
+
+
+def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
+    """The tools of some toolsets, in their order; a toolset that is named twice counts once.
+
+    Args:
+        toolsets: Which.
+        values: The settings that hold for what a search does not say.
+
+    Raises:
+        UsageError: Two of them have a tool of the same name.
+    """
+    whose: dict[str, Toolset] = {}
+    tools: list[Tool] = []
+    for toolset in dict.fromkeys(toolsets):
+        for tool in _tools(toolset, values):
+            name = tool.function.name
+            if name in whose:
+                raise UsageError(
+                    f"The toolsets {whose[name]} and {toolset} both have a tool {name!r}; "
+                    "start a server for each of them."
+                )
+            whose[name] = toolset
+            tools.append(tool)
+    return tools
+
+
+def _tools(toolset: Toolset, values: Values) -> Sequence[Tool]:
+    if toolset is Toolset.CATALOGUE:
+        return catalogue(values)
+    return [Tool(function=FUNCTIONS[name], work=Work.SEARCH) for name in _FUNCTIONS[toolset]]

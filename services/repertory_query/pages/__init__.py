@@ -1,0 +1,1 @@
+"""The pages for people: search, one item, and how the server is."""

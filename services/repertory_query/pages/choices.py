@@ -1,0 +1,55 @@
+"""What a search can be narrowed to: the values that are indexed, with how many items have each."""
+
+from collections import Counter
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from repertory.search.engine import SearchEngine
+
+FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
+MOST_VALUES = 200  # of a field that are offered, the most frequent first
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One field, and its values with the number of items of each."""
+
+    field: str
+    label: str
+    values: Sequence[tuple[str, int]]
+
+    def with_chosen(self, chosen: Sequence[str]) -> list[tuple[str, int]]:
+        """The values, first those that are chosen: also one that is not there any more."""
+        counts = dict(self.values)
+        rest = [pair for pair in self.values if pair[0] not in chosen]
+        return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
+
+
+class Choices:
+    """Counts once for each search engine, which never changes."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
+
+    def known(self, engine: SearchEngine) -> list[Choice] | None:
+        """What was counted before; None if it was not."""
+        return self._known.get(engine)
+
+    def of(self, engine: SearchEngine) -> list[Choice]:
+        """All fields; what cannot be read now has no values."""
+        entries = engine.keywords.entries if engine.keywords else ()
+        counts: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
+        for entry in entries:
+            counts["kind"][entry.kind.value] += 1
+            counts["source"][entry.source] += 1
+            if entry.server:
+                counts["server"][entry.server] += 1
+            counts["tag"].update(entry.tags)
+        found = [Choice(field, label, _most(counts[field])) for field, label in FIELDS.items()]
+        self._known[engine] = found
+        return found
+
+
+def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(counts.most_common(MOST_VALUES), key=lambda pair: (-pair[1], pair[0]))

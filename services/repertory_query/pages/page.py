@@ -1,0 +1,141 @@
+"""Pages out of templates: escaped, without what could mislead a reader, and confined."""
+
+import hashlib
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import msgspec
+from fastapi import Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.requests import HTTPConnection
+
+from repertory_query.access import Caller
+
+STATIC_FILES = {
+    "style.css": "text/css; charset=utf-8",
+    "script.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    # Not "no-referrer": with it browsers leave the origin out of forms, which is what they are
+    # known by.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_HERE = Path(__file__).parent
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+
+# What cannot be seen but changes what is: control characters that are no white space, and those
+# that turn the direction of a text.
+_UNSEEN = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    if chr(code) not in "\t\n\r"
+}
+
+
+def page(
+    request: HTTPConnection,
+    template: str,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    **values: object,
+) -> Response:
+    """A page, or a part of one, for whoever asks.
+
+    Args:
+        request: The request.
+        template: The file of the template.
+        status: Of the response.
+        headers: More of them than all pages have.
+        values: What the template is given.
+    """
+    caller: Caller | None = getattr(request.state, "caller", None)
+    text = _environment().get_template(template).render(caller=caller, **values)
+    content = text.encode("utf-8", "replace")
+    return Response(content, status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
+
+
+def wants_page(request: HTTPConnection) -> bool:
+    """Whether a person is asking: browsers name HTML where they go to an address, programs not."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def static_file(name: str) -> Response:
+    """One of the few files that pages are made with; each content has an address of its own."""
+    content, _ = _static()[name]
+    lasting = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(content, headers=HEADERS | lasting, media_type=STATIC_FILES[name])
+
+
+@cache
+def _static() -> dict[str, tuple[bytes, str]]:
+    """The content of each static file, and its digest."""
+    contents = {name: (_HERE / "static" / name).read_bytes() for name in STATIC_FILES}
+    return {
+        name: (content, hashlib.sha256(content).hexdigest()[:12])
+        for name, content in contents.items()
+    }
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        auto_reload=False,
+        undefined=StrictUndefined,
+        finalize=_seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"exact": escape, "ago": ago, "json": _json, "day": _day}
+    environment.globals |= {"static": _static_address, "view": view_address}
+    return environment
+
+
+def view_address(item_id: str, section: str = "") -> str:
+    """The address of an item's page, at one of its sections where that is named."""
+    # A browser takes out what looks like steps between folders, unless slashes are hidden from it.
+    steps = any(part in ("", ".", "..") for part in item_id.split("/"))
+    address = "/view/" + quote(item_id, safe="" if steps else "/", errors="replace")
+    if section:
+        address += f"?{urlencode({'section': section}, errors='replace')}#matched"
+    return address
+
+
+def ago(moment: float) -> str:
+    """How long ago a moment was, in its largest unit: coarse, so that what is shown stays still."""
+    seconds = time.time() - moment
+    for length, unit in _UNITS:
+        if seconds >= length:
+            number = int(seconds // length)
+            return f"{number} {unit}{'' if number == 1 else 's'} ago"
+    return "just now"
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def _static_address(name: str) -> str:
+    return f"/static/{name}?v={_static()[name][1]}"
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _seen(value: object) -> object:
+    """What is written of a value: what a reader could not see is replaced by what can be seen."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return value.translate(_UNSEEN)
+    return value

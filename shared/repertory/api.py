@@ -1,0 +1,308 @@
+"""``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
+
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
+
+from repertory import running
+from repertory.catalogue.item import Item
+from repertory.client import Client
+from repertory.errors import UsageError
+from repertory.index.vectors import Filter
+from repertory.search.answer import Answer, Query
+from repertory.settings import Values, load
+
+if TYPE_CHECKING:
+    from repertory.calling.result import CallResult
+    from repertory.compose import Repertory
+    from repertory.index.keywords.document import Entry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """The settings that can be given here; ``repertory config show`` says what each does."""
+
+    config: str | Path
+    mcp_config: Sequence[str | Path]
+    data_dir: str
+    model: str
+    device: str
+    alpha: float
+    limit: int
+    threshold: float
+    no_cache: bool
+    mcp_timeout: float
+    allow_calls: bool
+    call_timeout: float
+    sandbox: str
+    qdrant_url: str
+    qdrant_api_key: str
+
+
+def open_directory(directory: str | Path = ".", **options: Unpack[Options]) -> "Session":
+    """Open the repertory of a directory, as the command line does.
+
+    What is not given is read from the environment and the configuration files. A server that is
+    configured, or runs for this directory, is asked. Without one the index is opened in this
+    process, and the first search indexes what is there if nothing was indexed before.
+
+    Args:
+        directory: Whose skills, tools and documents are meant.
+        options: Settings by name, like ``model="Xenova/all-MiniLM-L6-v2"``.
+
+    Returns:
+        What ``with`` takes; ``async with`` gives the same methods to await.
+
+    Raises:
+        UsageError: There is no such directory or setting, or a setting is wrong.
+    """
+    from repertory.compose import Repertory  # noqa: PLC0415 - not to ask a server
+
+    where = Path(directory).expanduser().resolve()
+    if not where.is_dir():
+        raise UsageError(f"There is no directory {where}; name one that is there.")
+    for name in options:
+        if name not in Options.__annotations__:
+            known = ", ".join(Options.__annotations__)
+            raise UsageError(f"There is no setting {name!r}; there are {known}.")
+    settings = load(options, where)
+    client = running.client(settings, where)
+    return Session(client or Repertory(settings, where), settings.values)
+
+
+def connect(url: str, api_key: str | None = None) -> "Session":
+    """Use a running server, with the same methods; nothing is sent to it yet.
+
+    Args:
+        url: Where it is, like ``http://127.0.0.1:7700``.
+        api_key: The key to it, where it asks for one and REPERTORY_SERVER_API_KEY holds none.
+
+    Raises:
+        ConfigurationError: The URL is none, or a setting is wrong.
+    """
+    values = load({}, Path.cwd()).values
+    return Session(Client(url, api_key or values.server_api_key), values)
+
+
+class Session:
+    """One repertory to ask. A context manager; threads may share it.
+
+    Every method raises a ``RepertoryError`` whose message says what is wrong and what to do.
+    """
+
+    def __init__(self, backend: "Repertory | Client", defaults: Values) -> None:
+        self._backend = backend
+        self._defaults = defaults
+        self._indexing = threading.Lock()
+        self._is_indexed = isinstance(backend, Client)
+        own = running.url_of(defaults.host, defaults.port)
+        self._gateway = backend.url if isinstance(backend, Client) else own
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "AsyncSession":
+        return AsyncSession(self)
+
+    async def __aexit__(self, *_: object) -> None:
+        await _awaited(self.close)()
+
+    def close(self) -> None:
+        """Let go of everything. Closing twice is allowed."""
+        if not isinstance(self._backend, Client):
+            self._backend.close()
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        threshold: float | None = None,
+        alpha: float | None = None,
+        kinds: Iterable[str] = (),
+        sources: Iterable[str] = (),
+        servers: Iterable[str] = (),
+        tags: Iterable[str] = (),
+    ) -> Answer:
+        """Find what fits a task, some words or a name, each hit with a confidence and a reason.
+
+        Args:
+            query: What is looked for.
+            limit: The most hits.
+            threshold: The least confidence of a hit, 0…1.
+            alpha: The share of meaning against words, 0…1.
+            kinds: Which may be found: ``skill``, ``tool``, ``document``; none lets all through.
+            sources: Of which sources, likewise.
+            servers: Of which MCP servers, likewise.
+            tags: With which tags, any of them.
+        """
+        self._index_first()
+        values = self._defaults
+        return self._backend.search(
+            Query(
+                text=query,
+                limit=values.limit if limit is None else limit,
+                threshold=values.threshold if threshold is None else threshold,
+                alpha=values.alpha if alpha is None else alpha,
+                where=_filter(kinds, sources, servers, tags),
+            )
+        )
+
+    def items(
+        self,
+        *,
+        kinds: Iterable[str] = (),
+        sources: Iterable[str] = (),
+        servers: Iterable[str] = (),
+        tags: Iterable[str] = (),
+    ) -> "list[Entry]":
+        """What is indexed, by id, without texts and schemas."""
+        self._index_first()
+        return self._backend.entries(_filter(kinds, sources, servers, tags))
+
+    def item(self, item_id: str) -> Item:
+        """One item, whole: its text, its schemas; UnknownItemError if there is none of that id."""
+        self._index_first()
+        return self._backend.item(item_id)
+
+    def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> "CallResult":
+        """Call a tool of an MCP server, where calls are allowed (``allow_calls=True``).
+
+        Args:
+            tool_id: ``server__tool``.
+            arguments: What its schema asks for.
+        """
+        self._index_first()
+        return self._backend.call(tool_id, arguments or {})
+
+    def tools_module(self, *names: str) -> str:
+        """The TypeScript module of contract 3: types of tools, and methods that call them.
+
+        Args:
+            names: Servers whose tools are wanted, and ids of single tools; none takes all.
+        """
+        from repertory.typescript.module import module  # noqa: PLC0415 - one contract's
+        from repertory.typescript.selection import selected  # noqa: PLC0415 - likewise
+
+        ids = selected(self.items(kinds=["tool"]), names)
+        return module(list(self._backend.items(ids).values()), self._gateway).text
+
+    def search_skills(self, query: str) -> str:
+        """``Vector.SearchSkills`` of contract 1: a JSON string of paths and scores."""
+        from repertory.functions.vector import search_skills  # noqa: PLC0415 - one contract's
+
+        return search_skills(self._backend, query)
+
+    def vector_update(self, filepath: str) -> str:
+        """``Vector.VectorUpdate`` of contract 2: ``OK``, or what went wrong."""
+        from repertory.functions.vector import vector_update  # noqa: PLC0415 - one contract's
+
+        return vector_update(self._backend, filepath)
+
+    def discover_skills(self, query: str, limit: int = 5) -> dict[str, Any]:
+        """``skill.discovery.search`` of contract 4: ``{"results": [{"skill_id", …}]}``."""
+        self._index_first()
+        return self._function("skill.discovery.search", {"query": query, "limit": limit})
+
+    def search_project(  # the contract's own arguments, in Python's manner
+        self,
+        search_query: str,
+        *,
+        search_type: str = "all",
+        fuzzy_search: bool = False,
+        max_results: int = 20,
+        threshold: float = 0.3,
+    ) -> dict[str, Any]:
+        """``search`` of contract 5: ``{"success", "content", "totalResults"}``."""
+        self._index_first()
+        return self._function(
+            "search",
+            {
+                "searchQuery": search_query,
+                "searchType": search_type,
+                "fuzzySearch": fuzzy_search,
+                "maxResults": max_results,
+                "threshold": threshold,
+            },
+        )
+
+    def index(self) -> int:
+        """Make the index equal to the sources; a server does so by itself.
+
+        Returns:
+            How many items are indexed.
+        """
+        if isinstance(self._backend, Client):
+            return self._backend.stats().items
+        with self._indexing:
+            report = self._backend.index(_silent, words_suffice=True)
+            self._is_indexed = True
+            return report.items
+
+    def problems(self) -> list[str]:
+        """What is wrong with sources and items, each with its file and line."""
+        if isinstance(self._backend, Client):
+            return [str(problem) for problem in self._backend.stats().problems]
+        last = self._backend.stats()
+        return [str(problem) for problem in last.report.problems] if last else []
+
+    def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
+
+        found: dict[str, Any] = FUNCTIONS[name].call(self._backend, arguments)
+        return found
+
+    def _index_first(self) -> None:
+        """Index, if nothing was indexed before."""
+        if self._is_indexed or isinstance(self._backend, Client):
+            return
+        with self._indexing:
+            if not (self._is_indexed or self._backend.is_indexed):
+                self._backend.index(_silent, words_suffice=True)
+            self._is_indexed = True
+
+
+class AsyncSession:
+    """The methods of a session to be awaited; each runs on a thread, and may be cancelled."""
+
+    def __init__(self, session: Session) -> None:
+        self.search = _awaited(session.search)
+        self.items = _awaited(session.items)
+        self.item = _awaited(session.item)
+        self.call = _awaited(session.call)
+        self.tools_module = _awaited(session.tools_module)
+        self.search_skills = _awaited(session.search_skills)
+        self.vector_update = _awaited(session.vector_update)
+        self.discover_skills = _awaited(session.discover_skills)
+        self.search_project = _awaited(session.search_project)
+        self.index = _awaited(session.index)
+        self.problems = _awaited(session.problems)
+
+
+def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        from anyio import to_thread  # noqa: PLC0415 - only where it is awaited
+
+        return await to_thread.run_sync(partial(method, *args, **kwargs), abandon_on_cancel=True)
+
+    run.__doc__ = method.__doc__
+    return run
+
+
+def _filter(
+    kinds: Iterable[str], sources: Iterable[str], servers: Iterable[str], tags: Iterable[str]
+) -> Filter:
+    return Filter(
+        kinds=tuple(kinds), sources=tuple(sources), servers=tuple(servers), tags=tuple(tags)
+    )
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    """Tell nobody how far indexing is."""

@@ -1,0 +1,1 @@
+"""Calls of tools, passed on to the MCP servers that offer them."""

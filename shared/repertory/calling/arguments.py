@@ -1,0 +1,62 @@
+"""The arguments of a call, before they are sent."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.calling.faults import faults
+from repertory.catalogue.item import Item
+from repertory.errors import ArgumentsError
+
+LARGEST = 1_000_000  # bytes of JSON
+DEEPEST = 64  # levels of nesting; encoders fail on many more
+
+
+def checked(arguments: Mapping[str, Any], tool: Item) -> dict[str, Any]:
+    """The arguments as plain JSON, found to fit a tool's schema.
+
+    Raises:
+        ArgumentsError: They are no JSON, too large, or do not fit.
+    """
+    plain = as_json(arguments)
+    if wrong := faults(plain, tool.input_schema or {}):
+        raise ArgumentsError(
+            f"The arguments do not fit the tool {tool.id}, so nothing was sent to its server: "
+            f"{'; '.join(wrong)}."
+        )
+    return plain
+
+
+def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as plain JSON.
+
+    Raises:
+        ArgumentsError: They are none, too large or too deep.
+    """
+    try:
+        text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
+        plain: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise ArgumentsError(
+            "The arguments cannot be written as JSON; send finite numbers, whole characters, lists "
+            "and mappings only."
+        ) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    if len(text) > LARGEST:
+        raise ArgumentsError(f"The arguments have more than {LARGEST:,} bytes; send less.")
+    if _is_deep(plain, DEEPEST):
+        raise _too_deep()
+    return plain
+
+
+def _is_deep(value: object, levels: int) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, list):
+        return False
+    return levels == 0 or any(_is_deep(one, levels - 1) for one in value)
+
+
+def _too_deep() -> ArgumentsError:
+    return ArgumentsError(f"The arguments are nested more than {DEEPEST} levels deep; send others.")

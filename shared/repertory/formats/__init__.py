@@ -1,0 +1,1 @@
+"""An answer as each host takes it."""

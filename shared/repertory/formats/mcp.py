@@ -1,0 +1,36 @@
+"""An answer as the result of an MCP tool."""
+
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Kind
+from repertory.formats.uris import uri_of
+from repertory.formats.words import line
+from repertory.search.answer import Answer, Hit
+from repertory.search.render import as_json
+
+MEDIA_TYPES = {Kind.SKILL: "text/markdown", Kind.DOCUMENT: "text/plain"}
+
+
+def mcp(answer: Answer) -> dict[str, Any]:
+    """A ``CallToolResult``: the JSON answer, its text, and a link to each skill and document."""
+    structured = as_json(answer)
+    text = {"type": "text", "text": msgspec.json.encode(structured).decode()}
+    links = [_link(hit) for hit in answer.hits if hit.kind in MEDIA_TYPES]
+    return {
+        "resultType": "complete",
+        "content": [text, *links],
+        "structuredContent": structured,
+        "isError": False,
+    }
+
+
+def _link(hit: Hit) -> dict[str, str]:
+    return {
+        "type": "resource_link",
+        "uri": uri_of(hit),
+        "name": line(hit.name),
+        "description": line(hit.description),
+        "mimeType": MEDIA_TYPES[hit.kind],
+    }

@@ -1,0 +1,62 @@
+"""A tool as a function of OpenAI's, whole or shortened."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from repertory.formats.tools import Tool, object_schema
+from repertory.sources.reading.text import cut
+
+LONGEST = 1_500  # characters of a shortened function, as JSON
+
+_PROSE = frozenset({"$comment", "default", "deprecated", "description", "examples", "title"})
+_NAMED = frozenset({"$defs", "definitions", "patternProperties", "properties"})
+_VALUES = frozenset({"const", "enum"})
+
+
+def function(tool: Tool) -> dict[str, Any]:
+    """The function, whole."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": False,
+        "defer_loading": True,
+    }
+
+
+def short_function(tool: Tool) -> dict[str, Any]:
+    """The function in ``LONGEST`` characters: as much as fits of its text and its parameters."""
+    for shorter in _shorter(tool):
+        found = function(shorter)
+        if len(msgspec.json.encode(found).decode()) <= LONGEST:
+            break
+    return found
+
+
+def _shorter(tool: Tool) -> Iterator[Tool]:
+    """The tool, each time with less; the last is short whatever it began with."""
+    yield tool
+    bare = _bare(tool.parameters)
+    named = {"type": "object", "properties": {name: {} for name in bare["properties"]}}
+    shapes = (tool.parameters, bare, named, object_schema({}))
+    for text in (cut(tool.text, 400), cut(tool.text, 100)):
+        for shape in shapes:
+            yield msgspec.structs.replace(tool, text=text, parameters=shape)
+
+
+def _bare(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """A schema without what is only told of its values; names of parameters are no keywords."""
+    if isinstance(schema, list):
+        return [_bare(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {}
+    for key, value in schema.items():
+        if key in _NAMED and isinstance(value, dict):
+            kept[key] = {name: _bare(one) for name, one in value.items()}
+        elif key not in _PROSE:
+            kept[key] = value if key in _VALUES else _bare(value)
+    return kept

@@ -1,0 +1,81 @@
+"""The formats that an answer can be had in, and what makes each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import StoreError
+from repertory.formats.anthropic import anthropic
+from repertory.formats.markdown import markdown
+from repertory.formats.mcp import mcp
+from repertory.formats.openai import openai
+from repertory.formats.types import types_markdown
+from repertory.search.answer import Answer
+from repertory.search.render import as_json
+
+
+class Format(StrEnum):
+    """Who or what an answer is for."""
+
+    JSON = "json"
+    TYPES = "types"
+    MARKDOWN = "markdown"
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+    MCP = "mcp"
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """What a format takes from whoever asks.
+
+    Attributes:
+        gateway: The URL of the server that tools are called through, for ``types``.
+        declared: The names of the tools that the model was told of, for ``anthropic``; None where
+            all that are found may be named.
+        call_id: The id of the model's call, for ``openai``.
+    """
+
+    gateway: str = ""
+    declared: frozenset[str] | None = None
+    call_id: str | None = None
+
+
+Rendered = dict[str, Any] | str  # JSON, or Markdown
+
+
+_RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]] = {
+    Format.JSON: lambda answer, *_: as_json(answer),
+    Format.TYPES: lambda answer, items, host: types_markdown(answer, items, host.gateway),
+    Format.MARKDOWN: lambda answer, *_: markdown(answer),
+    Format.ANTHROPIC: lambda answer, items, host: anthropic(answer, items, host.declared),
+    Format.OPENAI: lambda answer, items, host: openai(answer, items, host.call_id),
+    Format.MCP: lambda answer, *_: mcp(answer),
+}
+_WITH_SCHEMAS = {Format.TYPES, Format.ANTHROPIC, Format.OPENAI}
+
+
+def rendered(
+    form: Format,
+    answer: Answer,
+    items: Callable[[Sequence[str]], Mapping[str, Item]],
+    host: Host,
+) -> Rendered:
+    """An answer in a format.
+
+    Args:
+        form: The format.
+        answer: The answer.
+        items: Gives the whole of some items, for the schemas of tools; see ``Backend.items``. While
+            the store is away, a format does with what the hits tell.
+        host: What the format takes from whoever asks.
+    """
+    tools = [hit.id for hit in answer.hits if hit.kind is Kind.TOOL]
+    whole: Mapping[str, Item] = {}
+    if tools and form in _WITH_SCHEMAS:
+        with suppress(StoreError):
+            whole = items(tools)
+    return _RENDERERS[form](answer, whole, host)

@@ -1,0 +1,48 @@
+"""An answer as Markdown with a TypeScript module of the tools that were found."""
+
+import re
+from collections.abc import Mapping
+
+from repertory.catalogue.item import Item, Kind
+from repertory.formats import words
+from repertory.formats.markdown import code, escaped, row
+from repertory.search.answer import Answer
+from repertory.typescript.example import example
+from repertory.typescript.module import module
+
+
+def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> str:
+    """A table of the hits, the module of those that are tools, and how the best one is called.
+
+    Args:
+        answer: The answer.
+        items: Tools that were found, by id; the module is made of those that are there.
+        gateway: The URL of the server that tools are called through.
+    """
+    lines = [f"{words.degraded(answer)}\n"] if answer.degraded else []
+    if not answer.hits:
+        return "\n".join([*lines, words.nothing(answer), ""])
+    lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]
+    lines += [
+        row((code(hit.id), f"{hit.confidence:.2f}", escaped(hit.reason))) for hit in answer.hits
+    ]
+    tools = [items[hit.id] for hit in answer.hits if hit.kind is Kind.TOOL and hit.id in items]
+    if tools:
+        made = module(tools, gateway)
+        lines += [
+            "",
+            _fenced(made.text),
+            "",
+            f"With the module in `tools.ts`, and a server at {escaped(gateway)} that lets tools be "
+            "called:",
+            "",
+            _fenced(example(tools[0], made)),
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _fenced(text: str) -> str:
+    """TypeScript in a fence that is longer than any within."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}typescript\n{text}{fence}"

@@ -1,0 +1,92 @@
+"""``skill.discovery.search`` (contract 4): the skills of the catalogue, by what they are for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Kind
+from repertory.errors import NothingIndexedError
+from repertory.functions.function import Function
+from repertory.index.vectors import Filter
+from repertory.search.answer import Query
+
+LIMIT = 5
+MOST = 100  # results
+
+_TEXT = {"type": "string"}
+
+
+def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    if not arguments["query"].strip():
+        return {"results": []}
+    query = Query(
+        text=arguments["query"],
+        limit=int(arguments.get("limit", LIMIT)),  # JSON Schema takes 5.0 for an integer, too
+        threshold=0.0,
+        where=Filter(kinds=(Kind.SKILL,)),
+    )
+    try:
+        hits = backend.search(query).hits
+    except NothingIndexedError:
+        hits = []
+    return {
+        "results": [
+            {
+                "skill_id": hit.id,
+                "name": hit.name,
+                "description": hit.description,
+                "score": hit.confidence,
+            }
+            for hit in hits
+        ]
+    }
+
+
+SEARCH = Function(
+    name="skill.discovery.search",
+    title="Find skills",
+    description=(
+        "Find installed skills by meaning: say what you want to do, and get the skills that help "
+        "with it, best first, each with a score from 0 to 1."
+    ),
+    parameters={
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": "What the skill should help with, in plain words.",
+            },
+            "limit": {
+                "type": "integer",
+                "description": "The most results.",
+                "minimum": 1,
+                "maximum": MOST,
+                "default": LIMIT,
+            },
+        },
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    returns={
+        "type": "object",
+        "properties": {
+            "results": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "skill_id": _TEXT,
+                        "name": _TEXT,
+                        "description": _TEXT,
+                        "score": {"type": "number", "minimum": 0, "maximum": 1},
+                    },
+                    "required": ["skill_id", "name", "description", "score"],
+                    "additionalProperties": False,
+                },
+            }
+        },
+        "required": ["results"],
+        "additionalProperties": False,
+    },
+    run=_search,
+)

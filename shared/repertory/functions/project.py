@@ -1,0 +1,91 @@
+"""``search`` (contract 5): the files of the project, exactly or fuzzily."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.backend import Backend
+from repertory.errors import UsageError
+from repertory.functions.function import Function
+from repertory.project_search.query import (
+    EMPTY_QUERY,
+    MOST_RESULTS,
+    ProjectQuery,
+    SearchType,
+)
+from repertory.search.answer import LONGEST_QUERY
+
+
+class _Search(Function, frozen=True, kw_only=True):
+    """Says of a query that is missing what the contract says of an empty one."""
+
+    def call(self, backend: Backend, arguments: object) -> Any:  # noqa: ANN401 - plain JSON
+        if isinstance(arguments, dict) and arguments.get("searchQuery") is None:
+            raise UsageError(EMPTY_QUERY)
+        return super().call(backend, arguments)
+
+
+def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    given = dict(arguments)
+    if "maxResults" in given:
+        given["maxResults"] = int(given["maxResults"])  # the contract has a number, not an integer
+    answer = backend.search_project(msgspec.convert(given, ProjectQuery))
+    plain: dict[str, Any] = msgspec.to_builtins(answer)
+    return plain
+
+
+SEARCH = _Search(
+    name="search",
+    title="Search project files",
+    description="Search through all project files using exact or fuzzy matching",
+    parameters={
+        "type": "object",
+        "properties": {
+            "searchQuery": {
+                "type": "string",
+                "description": "The text to search for",
+                "maxLength": LONGEST_QUERY,
+            },
+            "searchType": {
+                "type": "string",
+                "description": "Type of content to search in",
+                "enum": [one.value for one in SearchType],
+                "default": "all",
+            },
+            "fuzzySearch": {
+                "type": "boolean",
+                "description": "Enable fuzzy search for typo tolerance and approximate matching",
+                "default": False,
+            },
+            "maxResults": {
+                "type": "number",
+                "description": "Maximum number of results to return",
+                "minimum": 1,
+                "maximum": MOST_RESULTS,
+                "default": 20,
+            },
+            "threshold": {
+                "type": "number",
+                "description": (
+                    "Fuzzy search sensitivity (0.0 = exact match, 1.0 = match anything)"
+                ),
+                "minimum": 0,
+                "maximum": 1,
+                "default": 0.3,
+            },
+        },
+        "required": ["searchQuery"],
+    },
+    returns={
+        "type": "object",
+        "properties": {
+            "success": {"type": "boolean"},
+            "content": {"type": "string"},
+            "totalResults": {"type": "integer", "minimum": 0},
+        },
+        "required": ["success", "content", "totalResults"],
+        "additionalProperties": False,
+    },
+    run=_search,
+)

@@ -1,0 +1,91 @@
+"""``Vector.SearchSkills`` and ``Vector.VectorUpdate``: skill files of a sandbox, by meaning."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.backend import Backend
+from repertory.errors import ModelError, RepertoryError, UsageError
+from repertory.functions.function import Function
+
+OK = "OK"
+
+
+def _search(backend: Backend, arguments: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(backend.similar_skills(arguments["query"])).decode()
+
+
+def _update(backend: Backend, arguments: Mapping[str, Any]) -> str:
+    backend.update_vector(arguments["filepath"])
+    return OK
+
+
+def _one_string(name: str, description: str) -> dict[str, Any]:
+    """The JSON Schema of exactly one argument, a string."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": description}},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+SEARCH_SKILLS = Function(
+    name="Vector.SearchSkills",
+    title="Search skill files",
+    description=(
+        "Find skill files by meaning. Returns a JSON list of objects with the path of a file, "
+        "relative to the sandbox, and its score, the cosine similarity with the query from 0.5 "
+        'to 1; best first, "[]" if none is similar enough.'
+    ),
+    parameters=_one_string("query", "What the skill should do, in plain words."),
+    run=_search,
+)
+
+VECTOR_UPDATE = Function(
+    name="Vector.VectorUpdate",
+    title="Index a skill file",
+    description=(
+        "Read a file of the sandbox and index it, so that Vector.SearchSkills finds it; what was "
+        'indexed of the file before is replaced. Returns "OK".'
+    ),
+    parameters=_one_string("filepath", "The path of the file, relative to the sandbox, with '/'."),
+    writes=True,
+    run=_update,
+)
+
+
+def search_skills(backend: Backend, query: str) -> str:
+    """Call ``Vector.SearchSkills`` in its contract's manner.
+
+    Returns:
+        The JSON list, or the message that says why the query cannot be embedded.
+
+    Raises:
+        UsageError: The query is no string, or it is empty or too long.
+        StoreError: The vectors cannot be read.
+    """
+    try:
+        found: str = SEARCH_SKILLS.call(backend, {"query": query})
+    except ModelError as error:
+        return str(error)
+    return found
+
+
+def vector_update(backend: Backend, filepath: str) -> str:
+    """Call ``Vector.VectorUpdate`` in its contract's manner.
+
+    Returns:
+        ``OK``, or the message that says why the file was not indexed.
+
+    Raises:
+        UsageError: The path is no string.
+    """
+    if not isinstance(filepath, str):
+        raise UsageError("Vector.VectorUpdate: filepath is no string; give the path of a file.")
+    try:
+        done: str = VECTOR_UPDATE.call(backend, {"filepath": filepath})
+    except RepertoryError as error:
+        return str(error)
+    return done

@@ -1,0 +1,131 @@
+"""Files with words like those of a query, by how much of the query they match."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import cdist
+
+from repertory.index.keywords.index import SHORTEST_BEGINNING, TYPO
+from repertory.index.keywords.tokens import STOP_WORDS
+from repertory.project_search.query import SearchType
+from repertory.project_search.texts import File
+from repertory.project_search.words import Column, WordIndex, words_of
+
+MOST_WORDS = 20  # of a query; the longest are taken
+_ROUNDING = 1e-6  # what the arithmetic of a similarity may be off by
+
+Scores = NDArray[np.float32]
+
+
+class Like(msgspec.Struct, frozen=True):
+    """A file that is like a query.
+
+    Attributes:
+        file: The file.
+        field: Which of its texts is most like it.
+        score: How much of the query the file matches, 0…1.
+        word: The word of that text that matches most of the query; empty where the text
+            matches as a whole.
+    """
+
+    file: File
+    field: SearchType
+    score: float
+    word: str = ""
+
+
+def like(
+    index: WordIndex, query: str, fields: Sequence[SearchType], threshold: float
+) -> Iterator[Like]:
+    """The files that are like a query, that which matches most of it first.
+
+    A word is matched by one that is at most ``threshold`` away (the share of letters that differ),
+    or by one that it begins; it counts by its length. A file must match ``(1 - threshold)²`` of
+    the query: all of it exactly at 0, half of it at 0.3, nothing at 1. A title like the whole query
+    matches that much of it. Of equals, those with a title that matches come first, then their
+    order counts.
+
+    Args:
+        index: The words of the files.
+        query: What is looked for, case-folded.
+        fields: Where to look, the title first.
+        threshold: How unlike a match may be, 0…1.
+    """
+    typed = _typed(query)
+    if not typed or not index.files:
+        return
+    least = max(0.0, 1.0 - threshold - _ROUNDING)
+    alike = _similarities(typed, index.vocabulary, least)
+    shares = np.array([len(word) for word in typed], np.float32)
+    shares /= shares.sum()
+
+    best = [_best(alike, index.columns[field], len(index.files)) for field in fields]
+    score = shares @ np.maximum.reduce(best)
+    scores = np.stack([shares @ one for one in best])
+    if SearchType.TITLE in fields:
+        titles = [file.title for file in index.files]
+        whole = _osa([query], titles, least)[0]
+        score = np.maximum(score, whole)
+        scores[0] = np.maximum(scores[0], whole)
+    score = np.minimum(score, np.float32(1.0)).round(4)
+    field_of = scores.argmax(axis=0)
+    worth = alike * shares[:, np.newaxis]
+
+    rows = np.flatnonzero(score >= least**2 - _ROUNDING)
+    for row in rows[np.lexsort((rows, field_of[rows] > 0, -score[rows]))].tolist():
+        field = fields[field_of[row]]
+        word = _word(index, worth, index.columns[field].of(row))
+        yield Like(index.files[row], field, float(score[row]), word)
+
+
+def _typed(query: str) -> list[str]:
+    """The words of a query that are compared: common ones only if it has no others."""
+    found = list(dict.fromkeys(words_of(query)))
+    telling = [word for word in found if word not in STOP_WORDS] or found
+    return sorted(telling, key=len, reverse=True)[:MOST_WORDS]
+
+
+def _similarities(typed: Sequence[str], vocabulary: Sequence[str], least: float) -> Scores:
+    """How like each typed word each word of a vocabulary is, 0 where less than ``least``."""
+    alike = _osa(typed, vocabulary, least)
+    if least <= TYPO:
+        for beginning, similarity in zip(typed, alike, strict=True):
+            if len(beginning) >= SHORTEST_BEGINNING:
+                begun = [
+                    number
+                    for number, word in enumerate(vocabulary)
+                    if beginning in word and word.startswith(beginning)  # the first is quicker
+                ]
+                similarity[begun] = np.maximum(similarity[begun], np.float32(TYPO))
+    return alike
+
+
+def _osa(typed: Sequence[str], others: Sequence[str], least: float) -> Scores:
+    """The share of letters that are alike, of each with each, 0 where less than ``least``."""
+    scores: Scores = cdist(
+        typed, others, scorer=OSA.normalized_similarity, score_cutoff=least, dtype=np.float32
+    )
+    return scores
+
+
+def _best(alike: Scores, column: Column, rows: int) -> Scores:
+    """How like each typed word the most similar word of each row is."""
+    best = np.zeros((len(alike), rows), np.float32)
+    near: NDArray[np.bool_] = np.logical_or.reduce(alike > 0)
+    hits = np.flatnonzero(near[column.numbers])
+    words, row_of = column.numbers[hits], column.rows_of(hits)
+    for found, similarity in zip(best, alike, strict=True):
+        np.maximum.at(found, row_of, similarity[words])
+    return best
+
+
+def _word(index: WordIndex, worth: Scores, words: NDArray[np.int32]) -> str:
+    """The first of some words that is worth most."""
+    most = worth[:, words].max(axis=0, initial=0.0)
+    if not most.any():
+        return ""
+    word: str = index.vocabulary[words[most.argmax()]]
+    return word

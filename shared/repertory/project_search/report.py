@@ -1,0 +1,66 @@
+"""What a search of a project's files found, as text that a model or a person reads."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from repertory.project_search.query import ProjectQuery, SearchType
+from repertory.sources.reading.text import one_line
+
+NO_FILES = "No files found in the project."
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that was found.
+
+    Attributes:
+        id: The id of its item.
+        title: Its title.
+        path: Where it is.
+        field: Which of its texts matched.
+        relevance: How well, in percent; None in exact mode.
+        snippet: What is around the match; empty where the text is.
+    """
+
+    id: str
+    title: str
+    path: str
+    field: SearchType
+    relevance: int | None = None
+    snippet: str = ""
+
+
+def report(query: ProjectQuery, results: Sequence[Result]) -> str:
+    """A heading, what was asked, and a numbered list of what was found, or advice.
+
+    What is of a file stays on its line, so that none can pass for several.
+    """
+    lines = [
+        "SEARCH RESULTS",
+        f'Query: "{query.search_query}"',
+        f"Search Type: {query.search_type}",
+        f"Mode: {'Fuzzy' if query.fuzzy_search else 'Exact'} search",
+        f"Results: {len(results)}",
+        "",
+    ]
+    if not results:
+        lines += [
+            f'No files found matching "{query.search_query}".',
+            "",
+            "Try:",
+            "- Different search terms",
+            "- Fuzzy search for typo tolerance",
+            '- Broader search type (e.g., "all" instead of "title")',
+        ]
+    for number, result in enumerate(results, start=1):
+        relevance = "" if result.relevance is None else f" ({result.relevance}% relevance)"
+        lines += [
+            f"{number}. {one_line(result.title)}",
+            f"   ID: {one_line(result.id)}",
+            f"   Path: {one_line(result.path)}",
+            f"   Match: {result.field}{relevance}",
+        ]
+        if result.snippet:
+            lines.append(f"   Preview: {result.snippet}")
+        lines.append("")
+    return "\n".join(lines).rstrip("\n") + "\n"

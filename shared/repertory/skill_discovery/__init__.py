@@ -1,0 +1,18 @@
+"""Contract 4: installed skills, found by meaning; an index of their own for programs in Python."""
+
+from repertory.skill_discovery.index import SkillDiscoveryIndex, SkillSearchResult
+from repertory.skill_discovery.rebuild import rebuild_skill_index
+from repertory.sources.extraction import (
+    extract_builtin_skill_text,
+    extract_markdown_skill_text,
+    extract_python_skill_text,
+)
+
+__all__ = [
+    "SkillDiscoveryIndex",
+    "SkillSearchResult",
+    "extract_builtin_skill_text",
+    "extract_markdown_skill_text",
+    "extract_python_skill_text",
+    "rebuild_skill_index",
+]

@@ -1,0 +1,141 @@
+"""The skill index made equal to the skills that there are, embedding only what is new."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from repertory.catalogue.views import RECIPE, views
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.models import Model
+from repertory.errors import UsageError
+from repertory.index.cache import vector_key
+from repertory.pipeline.scan import Scanned, look
+from repertory.skill_discovery.index import Entry, SkillDiscoveryIndex, SkillSource
+from repertory.sources.builtin_skills import BuiltinSkills
+from repertory.sources.markdown_skills import MarkdownSkills
+from repertory.sources.python_skills import MANIFESTS, PythonSkills
+from repertory.sources.skill_folders import SKILL_FILE, SkillFolders
+from repertory.sources.source import Source
+
+_SOURCES: dict[str, SkillSource] = {
+    PythonSkills.type: "python",
+    SkillFolders.type: "markdown",
+    MarkdownSkills.type: "markdown",
+    BuiltinSkills.type: "builtin",
+}
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+_log = logging.getLogger(__name__)
+
+
+def rebuild_skill_index(
+    index: SkillDiscoveryIndex,
+    engine: EmbeddingEngine,
+    skills_dir: Path | str,
+    python_skills_dir: Path | str,
+    builtins: Mapping[str, str] = _NONE,
+) -> int:
+    """Make an index equal to the skills that there are; only what is new or changed is embedded.
+
+    An id is ``python/``, ``skills/`` (``SKILL.md`` folders), ``markdown/`` or ``builtin/``, and the
+    skill's place or name. What an earlier rebuild indexed and is no longer there is removed, but
+    nothing that could not be read this time, and nothing that was indexed by hand. With another
+    model everything is embedded anew.
+
+    Args:
+        index: The index.
+        engine: Embeds, in one batch.
+        skills_dir: The folder of ``SKILL.md`` folders and plain Markdown skills.
+        python_skills_dir: The folder of Python skills.
+        builtins: The texts of built-in skills, by their names.
+
+    Returns:
+        How many skills were embedded.
+
+    Raises:
+        ModelError: The engine failed; nothing was changed.
+        StoreError: The index cannot be read or written.
+        UsageError: What was indexed by hand has embeddings of another length than the model's.
+    """
+    stored = index.entries()
+    by_hand = {entry.skill_id for entry in stored if not entry.origin}
+    is_foreign = index.dimension not in (None, engine.model.dimension)
+    if is_foreign and by_hand:
+        raise UsageError(
+            f"Skills were indexed by hand ({len(by_hand):,}) with vectors of {index.dimension:,} "
+            f"numbers, and {engine.model.id} makes {engine.model.dimension:,}; remove them first, "
+            "or use another folder."
+        )
+    looks = {
+        source.name: look(source) for source in _sources(skills_dir, python_skills_dir, builtins)
+    }
+    found = {entry.skill_id: entry for one in looks.values() for entry in _entries(one)}
+    kept = {
+        entry.skill_id: entry
+        for entry in stored
+        if entry.origin in looks and looks[entry.origin].keeps(entry.skill_id)
+    }
+    wanted = kept | found
+    gone = [one.skill_id for one in stored if one.skill_id not in by_hand | wanted.keys()]
+    digests = {entry.skill_id: entry.digest for entry in stored}
+    changed = [
+        entry
+        for entry in (_digested(engine.model, one) for one in wanted.values())
+        if entry.skill_id not in by_hand and digests.get(entry.skill_id) != entry.digest
+    ]
+    if changed:
+        vectors = engine.embed_texts([_text(entry) for entry in changed])
+        if is_foreign:  # then all have changed
+            index.remove(list(digests))
+        index.write(changed, vectors)
+    index.remove(gone)
+    for name, one in looks.items():
+        for problem in one.scan.problems if one.scan else [one.error]:
+            _log.info("skill_problem", extra={"source": name, "problem": str(problem)})
+    _log.info("skills_rebuilt", extra={"embedded": len(changed), "removed": len(gone)})
+    return len(changed)
+
+
+class _PlainSkills(MarkdownSkills):
+    """Markdown skills, without the documents of skills that are folders."""
+
+    def enters(self, place: str) -> bool:
+        folder = self.path / place
+        return not any((folder / name).is_file() for name in (SKILL_FILE, *MANIFESTS))
+
+
+def _sources(
+    skills_dir: Path | str, python_skills_dir: Path | str, builtins: Mapping[str, str]
+) -> list[Source]:
+    return [
+        PythonSkills(name="python", path=python_skills_dir),
+        SkillFolders(name="skills", path=skills_dir),
+        _PlainSkills(name="markdown", path=skills_dir),
+        BuiltinSkills(name="builtin", skills=builtins),
+    ]
+
+
+def _entries(looked: Scanned) -> list[Entry]:
+    return [
+        Entry(
+            skill_id=item.id,
+            name=item.name,
+            description=item.description,
+            source=_SOURCES[looked.source.type],
+            origin=looked.source.name,
+        )
+        for item in (looked.scan.items if looked.scan else ())
+    ]
+
+
+def _digested(model: Model, entry: Entry) -> Entry:
+    """The entry with a digest of all that is stored of it, and of the model."""
+    facts = "\0".join((str(RECIPE), entry.source, entry.name, entry.description))
+    return msgspec.structs.replace(entry, digest=vector_key(model, facts).hex())
+
+
+def _text(entry: Entry) -> str:
+    return views(entry.name, "", entry.description, "")[0].text

@@ -1,0 +1,134 @@
+"""The folder that files may be read from, whatever path is asked for."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+import msgspec
+
+from repertory.errors import UsageError
+from repertory.sources.reading.text import is_clean
+
+LARGEST = 1 << 17  # bytes of a file: embedding takes some ten seconds by then
+LONGEST_PATH = 4_096  # characters
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_ABSOLUTE = re.compile(r"/|[A-Za-z]:")
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+# A FIFO without a writer would hold a plain open for ever.
+_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+
+
+class SandboxFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the sandbox: its absolute path, links resolved, and its text."""
+
+    path: str
+    text: str
+
+
+class Sandbox:
+    """A folder that nothing is read outside of.
+
+    Args:
+        folder: The folder; it may be a link.
+
+    Attributes:
+        root: Its absolute path, links resolved.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.root = os.path.realpath(folder)
+        # Sources name their files by the path that they were given, links kept.
+        self._names = (self.root, os.path.abspath(folder))  # noqa: PTH100
+
+    def place(self, path: str) -> str | None:
+        """An absolute path as one relative to the sandbox, with ``/``; None outside of it."""
+        for name in self._names:
+            if path.startswith(above := os.path.join(name, "")):  # noqa: PTH118 - of strings
+                return path.removeprefix(above).replace(os.sep, "/")
+        return None
+
+    def path(self, place: str) -> str:
+        """The absolute path of a place."""
+        return os.path.join(self.root, place)  # noqa: PTH118 - of strings
+
+    def read(self, filepath: str) -> SandboxFile:
+        """Read a file, whole.
+
+        Args:
+            filepath: Its path relative to the sandbox, with ``/``. Links are followed as long as
+                they stay inside.
+
+        Raises:
+            UsageError: The path leaves the sandbox, or names no text in UTF-8 of at most
+                ``LARGEST`` bytes that can be read.
+        """
+        shown = repr(filepath[:200])
+        if fault := _fault(filepath):
+            raise UsageError(f"The path {shown} {fault}.")
+        try:
+            path = os.path.realpath(self.path(filepath), strict=True)
+            place = self.place(path)
+            if place is None or not is_clean(path):
+                raise UsageError(f"The path {shown} leads to no file inside the sandbox.")
+            data = self._content(place)
+        except OSError as error:
+            raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
+        if data is None:
+            raise UsageError(f"{shown} is no plain file (a folder, a pipe or a device).")
+        if len(data) > LARGEST:
+            raise UsageError(f"The file {shown} has more than {LARGEST:,} bytes; split it.")
+        return SandboxFile(path=path, text=_text(data, shown))
+
+    def _content(self, place: str) -> bytes | None:
+        """The beginning of a file, one byte more than is allowed; None if it is no plain file.
+
+        The place has no links any more. Should one be put there meanwhile, it is not followed:
+        each folder is opened within the one above.
+        """
+        *folders, name = place.split("/")
+        above = os.open(self.root, _FOLDER)
+        try:
+            for folder in folders:
+                below = os.open(folder, _FOLDER, dir_fd=above)
+                os.close(above)
+                above = below
+            file = os.open(name, _FILE, dir_fd=above)
+        finally:
+            os.close(above)
+        try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
+            with open(file, "rb", closefd=False) as stream:
+                return stream.read(LARGEST + 1)
+        finally:
+            os.close(file)
+
+
+def _fault(filepath: str) -> str | None:
+    """What is wrong with a path as it is written, if anything is."""
+    faults = (
+        (not filepath, "is empty; name a file of the sandbox"),
+        (len(filepath) > LONGEST_PATH, f"has more than {LONGEST_PATH:,} characters"),
+        (_CONTROL.search(filepath), "holds control characters"),
+        ("\\" in filepath, "holds a backslash; separate folders with '/'"),
+        (_ABSOLUTE.match(filepath), "is absolute; name the file relative to the sandbox"),
+        (".." in filepath.split("/"), "holds '..'; name the file without leaving the sandbox"),
+    )
+    return next((fault for holds, fault in faults if holds), None)
+
+
+def _text(data: bytes, shown: str) -> str:
+    try:
+        text = data.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"The file {shown} is not UTF-8 (byte {error.start:,}); save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        raise UsageError(f"The file {shown} is binary (it holds a zero byte).")
+    if not text.strip():
+        raise UsageError(f"The file {shown} is empty; there is nothing to find it by.")
+    return text

@@ -1,0 +1,222 @@
+"""What is said to a server while the line to it is open. Imported only when there is one."""
+
+import contextlib
+import math
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import anyio
+import msgspec
+from mcp import Client, MCPError
+from mcp_types import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    METHOD_NOT_FOUND,
+    CallToolRequest,
+    CallToolRequestParams,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import RootModel, ValidationError
+
+from repertory.errors import CallError
+from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, quote
+from repertory.sources.mcp.variables import Launch
+from repertory.sources.tools import MOST_TOOLS
+
+MOST_PAGES = 1_000
+
+
+class _Answer(RootModel[dict[str, Any]]):
+    """An answer as it came, but for what the protocol's form of it refuses."""
+
+
+class LineLostError(Exception):
+    """The line to a server was lost during a call; whoever keeps the session deals with it.
+
+    Attributes:
+        taken: Whether the server may have taken the call.
+    """
+
+    def __init__(self, *, taken: bool) -> None:
+        self.taken = taken
+
+
+class Conversation:
+    """What can be said to a server while the line is open."""
+
+    def __init__(
+        self,
+        server: ServerConfig,
+        launch: Launch,
+        client: Client,
+        traffic: Traffic,
+        limit: anyio.CancelScope,
+    ) -> None:
+        self._server = server
+        self._launch = launch
+        self._client = client
+        self._traffic = traffic
+        self._limit = limit
+        self._subscription = contextlib.AsyncExitStack()
+        self._subscribed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._subscription.aclose()
+
+    @property
+    def tells_of_changes(self) -> bool:
+        """Whether the server says when its tools have changed."""
+        tools = self._client.server_capabilities.tools
+        return bool(tools and tools.list_changed)
+
+    async def list_tools(self) -> Listing:
+        """All its tools, for which it has as long as it was given to begin with."""
+        traffic = self._traffic
+        if traffic.complete:
+            traffic.begin()
+            self._limit.deadline = anyio.current_time() + self._server.timeout
+        await _read_pages(self._client, traffic)
+        traffic.complete = True
+        return Listing(traffic.tools, traffic.complaints)
+
+    async def wait_for_change(self, seconds: float) -> None:
+        """Wait until the server says that its tools changed, or the connection ends.
+
+        It returns at once where the newer protocol makes us ask first to be told of changes: there
+        may have been some before.
+
+        Args:
+            seconds: The longest to wait.
+        """
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
+            changes = self._client.listen(tools_list_changed=True)  # they come as any message does
+            await self._subscription.enter_async_context(changes)
+            self._subscribed = True
+            self._limit.deadline = math.inf
+            return
+        self._limit.deadline = math.inf
+        with anyio.move_on_after(seconds):
+            await self._traffic.stirred.wait()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be asked."""
+        return self._traffic.ended.is_set() or self._traffic.forgotten
+
+    def stay(self) -> None:
+        """Stay for calls, as long as whoever talks likes to, instead of listing tools."""
+        self._traffic.complete = True
+        self._limit.deadline = math.inf
+
+    async def wait_for_end(self) -> None:
+        """Wait until nothing more can be heard of the server."""
+        await self._traffic.ended.wait()
+
+    async def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool; what the server answers has the form that the protocol gives a result.
+
+        Several calls may be under way; one that is cancelled is called off.
+
+        Raises:
+            CallError: It answers with an error, with nonsense, or with too much.
+            LineLostError: The line was lost, or had been.
+        """
+        if self.is_over:
+            raise LineLostError(taken=False)
+        params = CallToolRequestParams(name=name, arguments=arguments)
+        try:
+            answer = await self._send(CallToolRequest(params=params))
+        except MCPError as error:
+            self._fail(error)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, found["loc"]))
+            raise self._error(
+                f"answered with what is no result of a call: {where}: {found['msg']}"
+            ) from None
+        finally:
+            self._traffic.begin_anew()
+        if answer.get("resultType", "complete") != "complete":
+            raise self._error("asks for something more during a call, which nobody here can give")
+        return answer
+
+    async def is_alive(self, seconds: float) -> bool:
+        """Whether the server gives any answer within so many seconds."""
+        with anyio.move_on_after(seconds):
+            try:
+                await self._client.session.send_ping()
+            except MCPError as error:  # newer servers need not know what a ping is
+                return error.code != CONNECTION_CLOSED
+            except ValidationError:
+                pass
+            return True
+        return False
+
+    async def _send(self, call: CallToolRequest) -> dict[str, Any]:
+        session = self._client.session
+        try:
+            return (await session.send_request(call, _Answer)).root
+        except MCPError as error:
+            if error.code != HEADER_MISMATCH:
+                raise
+            await self._learn_headers(call.params.name)
+            return (await session.send_request(call, _Answer)).root
+
+    async def _learn_headers(self, name: str) -> None:
+        """Have the SDK read which arguments of a tool the newer protocol repeats as headers."""
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            cursor = page.next_cursor
+            if not cursor or any(tool.name == name for tool in page.tools):
+                return
+
+    def _fail(self, error: MCPError) -> NoReturn:
+        """Say why a call failed, without what is chained to it: that may quote secrets."""
+        traffic = self._traffic
+        if traffic.flooded:
+            raise self._error(TOO_MUCH) from None
+        # Servers use the same code for whatever they like.
+        if error.code == CONNECTION_CLOSED and traffic.ended.is_set():
+            raise LineLostError(taken=True) from None
+        if traffic.forgotten:  # by the protocol it has not even looked at the call then
+            raise LineLostError(taken=False) from None
+        status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""
+        words = quote(self._launch.redact(error.message))
+        raise self._error(f"answered with an error{status}: {words}") from None
+
+    def _error(self, text: str) -> CallError:
+        return CallError(f"The MCP server {self._server.name} {text.rstrip('.')}.")
+
+
+async def _read_pages(client: Client, traffic: Traffic) -> None:
+    """Ask for page after page; each one's tools end up in ``traffic``."""
+    cursor: str | None = None
+    seen: set[str] = set()
+    while True:
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as exc:
+            if exc.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
+                return  # it has prompts or resources only
+            raise
+        cursor = page.next_cursor
+        if not cursor or len(traffic.tools) > MOST_TOOLS:
+            return
+        if cursor in seen:
+            traffic.complaints.append("gives a page of its tools again and again")
+            traffic.tools = list({msgspec.json.encode(t): t for t in traffic.tools}.values())
+            return
+        if len(seen) == MOST_PAGES:
+            traffic.complaints.append(f"has more than {MOST_PAGES:,} pages; the rest is left out")
+            return
+        seen.add(cursor)

@@ -1,0 +1,1 @@
+"""TypeScript for tools: types from their schemas, and methods that call them."""

@@ -1,0 +1,129 @@
+"""The TypeScript module of some tools: their types, and methods that call them through a gateway.
+
+It needs nothing but ``fetch``, and holds no syntax that Node could not strip.
+"""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from urllib.parse import quote
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.errors import UsageError
+from repertory.typescript.schema import declarations
+from repertory.typescript.words import Names, camel, comment, identifier, key, pascal, quoted
+
+LARGEST = 20_000_000  # characters of a module
+
+_HEAD = """\
+/** Tools of MCP servers, called through a Repertory server. */
+
+/** Where calls go, and the key that they carry, for a server that asks for one. */
+export const gateway = { url: %s, apiKey: "" };
+
+/** A call that was refused or failed. The message says why. */
+export class ToolError extends Error {
+  /** The HTTP status of the answer. */
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.name = "ToolError";
+    this.status = status;
+  }
+}
+
+async function call<Result>(id: string, params: unknown, structured: boolean): Promise<Result> {
+  const headers: Record<string, string> = { "Content-Type": "application/json" };
+  if (gateway.apiKey) {
+    headers["Authorization"] = `Bearer ${gateway.apiKey}`;
+  }
+  const response = await fetch(`${gateway.url}/tools/${id}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(params ?? {}),
+  });
+  const answer = await response.json().catch(() => null);
+  if (!response.ok || answer === null) {
+    const detail = answer?.detail ?? `${response.status} ${response.statusText}`;
+    throw new ToolError(detail, response.status);
+  }
+  return structured && answer.structuredContent != null ? answer.structuredContent : answer;
+}
+"""
+
+
+class Module(msgspec.Struct, frozen=True):
+    """A module.
+
+    Attributes:
+        text: Its source.
+        methods: What each tool is called as, by its id: ``tools.files.read_file``.
+    """
+
+    text: str
+    methods: dict[str, str]
+
+
+def module(tools: Sequence[Item], gateway: str) -> Module:
+    """Write the module of some tools.
+
+    A server's name is written in camel case, a tool's as it is. Types are called after both, in
+    Pascal case. Of names that become the same, all but the first are numbered.
+
+    Args:
+        tools: Items that are tools.
+        gateway: The URL of the server that calls them.
+
+    Raises:
+        UsageError: It would become too large.
+    """
+    types, servers = Names(), Names()
+    declared: list[str] = []
+    groups: list[str] = []
+    methods: dict[str, str] = {}
+    size = 0
+    ordered = sorted(tools, key=lambda tool: (tool.server, tool.name))
+    for server, of_server in groupby(ordered, key=lambda tool: tool.server):
+        group = servers.take(identifier(camel(server), "server"))
+        calls: list[str] = []
+        for tool in of_server:
+            name = identifier(pascal(server) + pascal(tool.name), "Tool")
+            params, result = types.take(f"{name}Params"), types.take(f"{name}Result")
+            about = f"What `{tool.id}` "
+            declared += [
+                declarations(params, tool.input_schema, f"{about}takes.", types),
+                declarations(result, tool.output_schema, f"{about}returns.", types),
+            ]
+            calls.append(_method(tool, params, result))
+            at = key(tool.name)
+            methods[tool.id] = f"tools.{group}" + (f"[{at}]" if at[0] == '"' else f".{at}")
+            size += len(declared[-1]) + len(declared[-2]) + len(calls[-1])
+            if size > LARGEST:
+                raise UsageError(
+                    f"The module of {len(tools):,} tools would be larger than {LARGEST:,} "
+                    "characters; name the servers or tools that are wanted."
+                )
+        groups.append(f"  {group}: {{\n" + "\n".join(calls) + "  },\n")
+    head = _HEAD % quoted(gateway)
+    body = "export const tools = {\n" + "".join(groups) + "};\n"
+    return Module("\n".join([head, *declared, body]), methods)
+
+
+def _method(tool: Item, params: str, result: str) -> str:
+    mark = "?" if _needs_nothing(tool.input_schema) else ""
+    path = quoted(quote(tool.id, safe="", errors="replace"))
+    structured = "false" if tool.output_schema is None else "true"
+    text = (
+        f"{comment(tool.description)}{key(tool.name)}(params{mark}: {params}): Promise<{result}> {{"
+        f"\n  return call({path}, params, {structured});\n}},\n"
+    )
+    return textwrap.indent(text, "    ")
+
+
+def _needs_nothing(schema: Mapping[str, object] | None) -> bool:
+    """Whether a call without arguments is one that the schema allows."""
+    words = ("required", "minProperties", "$ref", "const", "enum", "anyOf", "oneOf", "allOf")
+    return schema is None or not any(schema.get(word) for word in words)

@@ -1,0 +1,220 @@
+"""The TypeScript types of a JSON Schema.
+
+A type says as much of its schema as TypeScript can say plainly. What it cannot, and what would be
+too much, is ``unknown``; bounds, patterns and conditions are left to whoever checks the call.
+"""
+
+import textwrap
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from repertory.sources.reading.text import cut
+from repertory.typescript.references import TOO_WIDE, Pointer, References, listed
+from repertory.typescript.types import (
+    ANY_OBJECT,
+    DEEPEST,
+    MOST_PLACES,
+    NEVER,
+    UNKNOWN,
+    Type,
+    intersection,
+    literal,
+    operand,
+    text,
+    union,
+)
+from repertory.typescript.words import Names, comment, key, pascal
+
+MOST_DECLARED = 500  # types of one schema
+LONGEST_TYPES = 500_000  # characters of a schema's types, with those within others counted again
+LONGEST_REMARK = 500  # characters of a property's description
+
+Json = Mapping[str, object]
+
+_SIMPLE = {
+    "string": "string",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+
+
+def declarations(name: str, schema: object, about: str, names: Names) -> str:
+    """Declare the type of a schema, and those of the schemas that it refers to.
+
+    What is an object only becomes an interface, anything else an alias.
+
+    Args:
+        name: The name of the type, which is taken already.
+        schema: The schema as it came; None for any object.
+        about: The text of the comment before it.
+        names: Where names for the other types are taken from.
+    """
+    return comment(about) + _Writer(name, schema, names).written()
+
+
+class _Owner(NamedTuple):
+    """A declared type, for what is a part of it with no property between."""
+
+    pointer: Pointer
+    in_tuple: bool = False
+
+
+class _Writer:
+    """Writes the types of one schema.
+
+    The target of a ``$ref`` becomes a type of its own. So types may refer to themselves, and a
+    schema that is referred to a thousand times is written once.
+    """
+
+    def __init__(self, name: str, root: object, names: Names) -> None:
+        self._names = names
+        self._references = References(root)
+        self._declared: dict[Pointer, str] = {(): name}
+        self._waiting: deque[Pointer] = deque([()])  # declared and not written yet
+        self._left = LONGEST_TYPES
+
+    def written(self) -> str:
+        types: list[str] = []
+        while self._waiting:
+            pointer = self._waiting.popleft()
+            name, schema = self._declared[pointer], self._references.at(pointer)
+            body = self._type(schema, _Owner(pointer), 0)
+            if body == UNKNOWN and not pointer:  # arguments and results are objects
+                body = ANY_OBJECT
+            if len(body) == 1 and (body[0][0], body[0][-1]) == ("{", "}"):
+                types.append(f"export interface {name} {body[0]}\n")
+            else:
+                types.append(f"export type {name} = {text(body)};\n")
+        return "\n".join(types)
+
+    def _type(self, schema: object, owner: _Owner | None, depth: int) -> Type:
+        """The type of a schema.
+
+        Args:
+            schema: The schema.
+            owner: The declared type that this is a part of with no property between, if any.
+            depth: How deep in the declared type this is.
+        """
+        if schema is False:
+            return NEVER
+        if not isinstance(schema, Mapping) or depth > DEEPEST or self._left < 0:
+            return UNKNOWN
+        if "const" in schema:
+            found = literal(schema["const"])
+        elif "enum" in schema:
+            found = union(map(literal, listed(schema["enum"])))
+            if found == UNKNOWN:  # there are too many
+                found = self._own(schema, owner, depth)
+        else:
+            found = self._composed(schema, owner, depth)
+        if schema.get("nullable") is True:
+            found = union([found, ("null",)])
+        self._left -= sum(map(len, found))
+        return found
+
+    def _composed(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
+        """The type of what a schema says itself, and of the schemas that it is composed of."""
+
+        def types(keyword: str) -> list[Type]:
+            return [self._type(one, owner, depth + 1) for one in listed(schema.get(keyword))]
+
+        parts = [self._reference(schema.get("$ref"), owner), *types("allOf")]
+        parts += [union(choice) for choice in (types("anyOf"), types("oneOf")) if choice]
+        parts = [part for part in parts if part != UNKNOWN]
+        if not parts or _is_of_an_object(schema) or _is_of_an_array(schema):
+            parts.insert(0, self._own(schema, owner, depth))
+        if len(parts) > 1 and self._references.width(schema) == TOO_WIDE:
+            return UNKNOWN
+        return intersection(parts)
+
+    def _reference(self, reference: object, owner: _Owner | None) -> Type:
+        """The name of the type that is referred to; ``unknown`` where there is none to be had."""
+        pointer = self._references.pointer(reference)
+        if pointer is None:
+            return UNKNOWN
+        if pointer not in self._declared and len(self._declared) == MOST_DECLARED:
+            return UNKNOWN
+        if owner and not self._references.join(owner.pointer, pointer):
+            return UNKNOWN
+        if pointer not in self._declared:
+            self._declared[pointer] = self._names.take(self._declared[()] + pascal(pointer[-1]))
+            self._waiting.append(pointer)
+        return (self._declared[pointer],)
+
+    def _own(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
+        """The type of what a schema says itself."""
+        named = schema.get("type")
+        kinds = [named] if isinstance(named, str) else listed(named)
+        if not kinds:
+            kinds = ["object"] if _is_of_an_object(schema) else []
+            kinds += ["array"] if _is_of_an_array(schema) else []
+        return union(self._of_kind(kind, schema, owner, depth) for kind in kinds) or UNKNOWN
+
+    def _of_kind(self, kind: object, schema: Json, owner: _Owner | None, depth: int) -> Type:
+        if kind == "object":
+            return self._object(schema, depth)
+        if kind == "array":
+            return self._array(schema, owner, depth)
+        return (_SIMPLE.get(str(kind), "unknown"),)
+
+    def _object(self, schema: Json, depth: int) -> Type:
+        properties = _mapping(schema.get("properties"))
+        required = [one for one in listed(schema.get("required")) if isinstance(one, str)]
+        lines = []
+        for name in dict.fromkeys([*properties, *required]):
+            inner = properties.get(name, True)  # what is required need not be described
+            remark = _mapping(inner).get("description")
+            about = comment(cut(remark, LONGEST_REMARK)) if isinstance(remark, str) else ""
+            mark = "" if name in required else "?"
+            lines.append(f"{about}{key(name)}{mark}: {text(self._type(inner, None, depth + 1))};")
+        others = [*_mapping(schema.get("patternProperties")).values()]
+        if (additional := schema.get("additionalProperties", False)) is not False:
+            others.append(additional)
+        if lines:
+            if others:  # what is said of them would have to hold for the properties above, too
+                lines.append("[key: string]: unknown;")
+            return ("{\n" + textwrap.indent("\n".join(lines), "  ") + "\n}",)
+        if others:
+            value = union(self._type(one, None, depth + 1) for one in others)
+        else:
+            value = NEVER if schema.get("additionalProperties") is False else UNKNOWN
+        return (f"{{ [key: string]: {text(value)} }}",)
+
+    def _array(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
+        items, places = schema.get("items", True), listed(schema.get("prefixItems"))
+        if older := listed(items):  # as older drafts have it
+            items, places = schema.get("additionalItems", True), older
+        if len(places) > MOST_PLACES:
+            items, places = True, []
+        most, least = schema.get("maxItems"), schema.get("minItems")
+        if places and isinstance(most, int) and most <= len(places):
+            items = False
+        # Compilers put off what an array is of until they are asked, but not within a tuple.
+        within = owner._replace(in_tuple=True) if owner and (places or owner.in_tuple) else None
+        rest = self._type(items, within, depth + 1)
+        if not places:
+            return (f"{operand(rest)}[]",)
+        sure = least if isinstance(least, int) else 0
+        elements = [
+            operand(self._type(one, within, depth + 1)) + ("" if number < sure else "?")
+            for number, one in enumerate(places)
+        ]
+        if rest:
+            elements.append(f"...{operand(rest)}[]")
+        return (f"[{', '.join(elements)}]",)
+
+
+def _is_of_an_object(schema: Json) -> bool:
+    words = ("properties", "patternProperties", "required", "additionalProperties")
+    return any(schema.get(word) for word in words)
+
+
+def _is_of_an_array(schema: Json) -> bool:
+    return "items" in schema or "prefixItems" in schema
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, Mapping) else {}

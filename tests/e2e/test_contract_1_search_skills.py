@@ -1,0 +1,145 @@
+"""Contract 1, ``Vector.SearchSkills``, sentence by sentence: embedded, and through a server."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import repertory
+from repertory.embedding.load import load_engine
+from repertory.errors import UsageError
+from repertory.functions.table import FUNCTIONS
+from tests.support.command_line import add_skill
+from tests.support.query_service import MODEL
+from tests.support.server_process import until
+from tests.support.skill_files import ADD, ADD_FILE, AREA, AREA_FILE, VOLUME, VOLUME_FILE, write
+from tests.support.skill_sessions import Asked, asked
+
+QUERY = "calculate rectangle area"
+UNRELATED = "Tell me about ancient history"
+
+
+@pytest.fixture(scope="module", params=["embedded", "server"])
+def library(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Asked]:
+    """A sandbox whose three files were given to ``Vector.VectorUpdate``."""
+    with asked(tmp_path_factory.mktemp("library"), request.param) as library:
+        for file in (AREA_FILE, ADD_FILE, VOLUME_FILE):
+            assert library.session.vector_update(file) == "OK"
+        yield library
+
+
+def found(library: Asked, query: str) -> list[dict[str, Any]]:
+    """What a search returns, read."""
+    matches: list[dict[str, Any]] = json.loads(library.session.search_skills(query))
+    return matches
+
+
+def test_one_required_argument() -> None:
+    """One required argument, `query` (string)."""
+    parameters = FUNCTIONS["Vector.SearchSkills"].definition()["function"]["parameters"]
+
+    assert list(parameters["properties"]) == parameters["required"] == ["query"]
+    assert parameters["properties"]["query"]["type"] == "string"
+    assert parameters["additionalProperties"] is False
+
+
+def test_a_json_string_of_paths_and_scores(library: Asked) -> None:
+    """Returns a JSON **string**: a list of `{"path", "score"}`, `path` relative to the sandbox."""
+    answer = library.session.search_skills("How do I add two numbers?")
+
+    assert isinstance(answer, str)
+    (match,) = json.loads(answer)
+    assert match == {"path": "library/math_helpers.ns.txt", "score": match["score"]}
+    assert answer == json.dumps([match], separators=(",", ":"))
+
+
+def test_the_score_is_the_plain_cosine(library: Asked, tmp_path: Path) -> None:
+    """`score` the plain cosine similarity (not the hybrid confidence)."""
+    engine = load_engine(MODEL, "cpu", tmp_path)
+    cosines = engine.embed_texts([AREA, VOLUME, ADD]) @ engine.embed_query(QUERY)
+    scores = {match["path"]: match["score"] for match in found(library, QUERY)}
+
+    assert scores[AREA_FILE] == pytest.approx(float(cosines[0]), abs=2e-4)
+    assert scores[VOLUME_FILE] == pytest.approx(float(cosines[1]), abs=2e-4)
+
+
+def test_sorted_and_only_what_is_near(library: Asked) -> None:
+    """Sorted by score descending, only scores ≥ 0.5."""
+    matches = found(library, QUERY)
+
+    assert [match["path"] for match in matches] == [AREA_FILE, VOLUME_FILE]
+    assert 1 >= matches[0]["score"] >= matches[1]["score"] >= 0.5
+
+
+def test_equals_come_by_their_paths(library: Asked) -> None:
+    """Of files with one score, the order is that of their paths."""
+    copies = [write(library.folder, f"copies/{name}.ns.txt", ADD) for name in "cab"]
+    for copy in copies:
+        assert library.session.vector_update(copy) == "OK"
+
+    paths = [match["path"] for match in found(library, "add two numbers")]
+    assert paths == [*sorted(copies), ADD_FILE]
+
+
+def test_nothing_near_enough(library: Asked) -> None:
+    """`"[]"` when none reach it."""
+    assert library.session.search_skills(UNRELATED) == "[]"
+
+
+def test_nothing_written(tmp_path: Path) -> None:
+    """`"[]"` also where nothing was indexed at all, nor a data directory made."""
+    with repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL) as session:
+        assert session.search_skills(QUERY) == "[]"
+
+
+def test_failure_to_embed(tmp_path: Path) -> None:
+    """An error *message string* that starts `SearchSkills embedding generation failed:`."""
+    with repertory.open(
+        tmp_path, data_dir=str(tmp_path / "data"), model=str(tmp_path / "none")
+    ) as session:
+        answer = session.search_skills(QUERY)
+
+    assert answer.startswith("SearchSkills embedding generation failed: ")
+    assert len(answer.splitlines()) == 1
+
+
+@pytest.mark.parametrize("argument", [None, 7, ["add"], {"query": "add"}, b"add"])
+def test_anything_but_one_string(library: Asked, argument: object) -> None:
+    """Anything but exactly one string argument is a validation error."""
+    with pytest.raises(UsageError, match=r"Vector\.SearchSkills"):
+        library.session.search_skills(argument)  # type: ignore[arg-type]  # that is the point
+
+
+@pytest.mark.parametrize("query", ["", " \n\t", "x" * 4_001])
+def test_queries_that_say_nothing_or_too_much(library: Asked, query: str) -> None:
+    """An empty query is one as well, and so is one over 4,000 characters."""
+    with pytest.raises(UsageError, match="The query"):
+        library.session.search_skills(query)
+
+
+def test_the_index_alone_is_read(library: Asked) -> None:
+    """The search reads the index only, never a file."""
+    place = write(library.folder, "gone.ns.txt", ADD.replace("two numbers", "apples and pears"))
+    assert library.session.vector_update(place) == "OK"
+    (library.folder / place).unlink()
+
+    assert found(library, "sum of apples and pears")[0]["path"] == place
+
+
+def test_the_skills_of_the_catalogue(library: Asked) -> None:
+    """The catalogue's skills in the sandbox are found as well; what was written stands first."""
+    file = add_skill(
+        library.folder, "tea", "---\nname: tea\ndescription: Brew green tea.\n---\nBoil it.\n"
+    )
+    place = str(file.relative_to(library.folder))
+    library.session.index()
+    until(lambda: [match["path"] for match in found(library, "brew green tea")] == [place])
+
+    file.write_text("Nothing of the kind stands here: this is all about tax returns.\n")
+    assert library.session.vector_update(place) == "OK"
+    assert found(library, "brew green tea") == []
+    assert [match["path"] for match in found(library, "all about tax returns")] == [place]

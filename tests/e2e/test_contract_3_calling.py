@@ -1,0 +1,255 @@
+"""Contract 3, the calls: `POST /tools/<tool id>` passes a call on to its MCP server.
+
+`test_contract_3_tool_search.py` has the rest of the contract.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+from urllib.request import urlopen
+
+import pytest
+
+import repertory
+from repertory.errors import (
+    ArgumentsError,
+    CallError,
+    CallsOffError,
+    CallTimeoutError,
+    UnknownItemError,
+    UsageError,
+)
+from tests.support import typescript
+from tests.support.command_line import Cli
+from tests.support.query_service import MODEL
+from tests.support.server_process import Serve
+
+SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
+SECRET = "s3cret-t0ken"
+
+
+def project(folder: Path) -> Path:
+    """A project with a server that answers as its tools are called, and one on the SDK."""
+    folder.mkdir()
+    raw = [str(SERVERS / "raw.py"), "callee"]
+    configured = {
+        "lab": {"command": sys.executable, "args": raw, "env": {"TOKEN": SECRET}},
+        "desk": {"command": sys.executable, "args": [str(SERVERS / "callee.py"), "stdio"]},
+    }
+    (folder / "README.md").write_text("# Lab\n\nWhere things are tried.\n")
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": configured}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """A running server through which tools may be called."""
+    folder = project(tmp_path_factory.mktemp("calling") / "project")
+    arguments = ("--model", MODEL, "--mcp-config", str(folder / "mcp.json"), "--allow-calls")
+    log = folder.parent / "log"
+    with Serve(user, folder, log, *arguments, "--call-timeout", "1") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[repertory.Session]:
+    """The embedded default, with calls switched on."""
+    folder = project(tmp_path_factory.mktemp("embedded") / "project")
+    options: Any = {
+        "data_dir": str(folder.parent / "data"),
+        "model": MODEL,
+        "mcp_config": [folder / "mcp.json"],
+        "call_timeout": 1.0,
+    }
+    with repertory.open(folder, **options, allow_calls=True) as session:
+        session.index()
+        yield session
+
+
+@pytest.fixture(scope="module")
+def connected(server: Serve) -> Iterator[repertory.Session]:
+    """The same, through the server."""
+    with repertory.connect(server.url) as session:
+        yield session
+
+
+@pytest.fixture(params=["embedded", "connected"])
+def session(request: pytest.FixtureRequest) -> repertory.Session:
+    """Each of them."""
+    found: repertory.Session = request.getfixturevalue(request.param)
+    return found
+
+
+def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
+    """The status and the JSON that a call is answered with."""
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
+    try:
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", f"/tools/{quote(tool, safe='')}", body, headers)
+        response = connection.getresponse()
+        return response.status, json.load(response)
+    finally:
+        connection.close()
+
+
+def told(server: Serve, tool: str, arguments: object, status: int, side: str) -> str:
+    """What a problem says, whose side it is on."""
+    found, problem = post(server, tool, json.dumps(arguments).encode())
+    assert (found, problem["status"], problem["side"]) == (status, status, side)
+    assert SECRET not in str(problem)
+    return str(problem["detail"])
+
+
+def test_it_returns_the_result(server: Serve) -> None:
+    """`POST /tools/<tool id>` passes the call on to the MCP server and returns its result."""
+    status, result = post(server, "desk__add", b'{"first": 1, "second": 2}')
+    assert status == 200
+    assert result == {
+        "content": [{"type": "text", "text": "3"}],
+        "structuredContent": {"result": 3},
+        "isError": False,
+    }
+
+
+def test_an_empty_body_is_no_arguments(server: Serve) -> None:
+    """A tool that takes none can be called with none."""
+    for body in (b"", b"{}"):
+        status, result = post(server, "lab__good", body)
+        assert (status, result["structuredContent"]) == (200, {"days": 3})
+
+
+def test_calling_is_off_unless_it_is_switched_on(
+    user: Cli, tmp_path_factory: pytest.TempPathFactory, server: Serve
+) -> None:
+    """It is refused, and the refusal says how to switch it on."""
+    folder = project(tmp_path_factory.mktemp("off") / "project")
+    data = str(folder.parent / "data")
+    with (
+        repertory.open(folder, data_dir=data, model=MODEL) as session,
+        pytest.raises(CallsOffError, match=r"REPERTORY_MCP_ALLOW_CALLS=true") as caught,
+    ):
+        session.call("lab__good", {})
+    other = Cli(Path(user.environment["HOME"]), Path(data))
+    with Serve(other, folder, folder.parent / "log", "--model", MODEL) as off:
+        assert told(off, "lab__good", {}, 403, "caller") == str(caught.value)
+        assert off.get("/stats")["callsAllowed"] is False
+    assert server.get("/stats")["callsAllowed"] is True
+
+
+def test_the_same_result_everywhere(session: repertory.Session) -> None:
+    """Embedded and through a server, a call gives back what the tool answered."""
+    result = session.call("desk__add", {"first": 20, "second": 22})
+    assert (result.structured_content, result.is_error) == ({"result": 42}, False)
+    text, image = session.call("desk__draw", {}).content
+    assert (text["text"], image["mimeType"]) == ("a dot", "image/png")
+
+
+def test_arguments_are_validated(session: repertory.Session) -> None:
+    """Against the tool's schema; the error names the argument, and nothing is sent."""
+    with pytest.raises(ArgumentsError, match=r"first must be integer; second must be given"):
+        session.call("desk__add", {"first": "1"})
+
+
+def test_a_tool_that_fails(session: repertory.Session) -> None:
+    """That the tool itself fails is its answer."""
+    result = session.call("desk__fail", {"reason": "out of paper"})
+    assert result.is_error
+    assert "out of paper" in result.words
+
+
+def test_calls_have_a_limit_of_time(session: repertory.Session) -> None:
+    """A tool that takes longer than it may is given up."""
+    with pytest.raises(CallTimeoutError, match=r"did not answer the call of wait within 1 s"):
+        session.call("desk__wait", {"seconds": 600})
+
+
+def test_other_failures(session: repertory.Session) -> None:
+    """An unknown tool, what is no JSON, and a server that fails."""
+    with pytest.raises(UnknownItemError):
+        session.call("lab__nothing", {})
+    with pytest.raises(ArgumentsError):
+        session.call("lab__good", {"x": object()})
+    with pytest.raises(CallError, match="The MCP server lab ended with exit code 3"):
+        session.call("lab__die", {})
+
+
+def test_errors_say_which_side_failed(server: Serve) -> None:
+    """The caller, the tool, or its server; in words, and as a member of the problem."""
+    fault = told(server, "desk__add", {"first": "1"}, 422, "caller")
+    assert fault.startswith("The arguments do not fit the tool desk__add")
+    assert "nothing__here" in told(server, "nothing__here", {}, 404, "caller")
+    says = told(server, "desk__fail", {"reason": "out of paper"}, 502, "tool")
+    assert says.startswith("The tool desk__fail says: ")
+    assert says.endswith("out of paper")
+    refused = told(server, "lab__refuse", {}, 502, "server")
+    assert refused == "The MCP server lab answered with an error: no ***[2J."
+    assert "within 1 s" in told(server, "desk__wait", {"seconds": 600}, 504, "server")
+
+
+def test_a_body_that_is_no_object_is_refused(server: Serve) -> None:
+    """In words, and before any server is asked."""
+    for body in (b"[1]", b'"x"', b"{", b"\xff", b'{"a": 1e999}'):
+        status, problem = post(server, "lab__good", body)
+        assert (status in (400, 422), problem["side"]) == (True, "caller")
+    status, problem = post(server, "lab__good", json.dumps({"a": "x" * 1_000_000}).encode())
+    assert (status, problem["side"]) == (413, "caller")
+
+
+def test_a_tool_is_called_through_the_generated_module(server: Serve, tmp_path: Path) -> None:
+    """`tools.<server>.<tool>(params)` POSTs to `<gateway>/tools/<id>`, and throws if that fails."""
+    with urlopen(f"{server.url}/runtime/tools.ts?filter=desk,lab__good") as response:
+        (tmp_path / "tools.ts").write_bytes(response.read())
+    (tmp_path / "main.ts").write_text(
+        """
+        import { tools } from "./tools.ts";
+        const sum = await tools.desk.add({ first: 1, second: 2 });
+        const failures = [];
+        for (const call of [
+          () => tools.desk.fail({ reason: "out of paper" }),
+          () => tools.desk.add({ first: "1", second: 2 } as any),
+        ]) {
+          try {
+            await call();
+          } catch (error) {
+            failures.push([(error as any).status, (error as Error).message]);
+          }
+        }
+        console.log(JSON.stringify({ sum, good: await tools.lab.good({}), failures }));
+        """
+    )
+    found = json.loads(typescript.run(tmp_path / "main.ts"))
+    assert found["sum"] == {"result": 3}
+    assert found["good"]["structuredContent"] == {"days": 3}
+    [failed, misfit] = found["failures"]
+    assert (failed[0], misfit[0]) == (502, 422)
+    assert "out of paper" in failed[1]
+    assert "first must be integer" in misfit[1]
+
+
+def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
+    """Who called which tool and how it went; never what was sent."""
+    post(server, "lab__colour", json.dumps({"value": SECRET}).encode())
+    lines = [json.loads(line) for line in server.log.read_text().splitlines() if line]
+    told = [line for line in lines if line["event"] == "tool_called"]
+    [last] = [line for line in told if line["tool"] == "lab__colour"]
+    assert (last["server"], last["outcome"], last["caller"]) == ("lab", "ok", "address:127.0.0.1")
+    assert last["ms"] > 0
+    assert SECRET not in server.log.read_text()
+
+
+def test_calls_are_counted(server: Serve) -> None:
+    """By how they went, for Prometheus."""
+    post(server, "lab__good")
+    with urlopen(f"{server.url}/metrics") as response:
+        text = response.read().decode()
+    assert 'repertory_calls_total{outcome="ok"}' in text
+
+
+def test_what_is_no_tool_is_not_called(session: repertory.Session) -> None:
+    """Only tools can be called."""
+    with pytest.raises(UsageError):
+        session.call("documents/README.md", {})

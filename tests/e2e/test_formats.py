@@ -1,0 +1,180 @@
+"""Answers for hosts, over HTTP and on the command line, of a server and of an embedded index."""
+
+import json
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import jsonschema
+import pytest
+from anthropic.types import ToolResultBlockParam
+from mcp.types import CallToolResult
+from openai.types.responses import ResponseToolSearchOutputItemParam
+from pydantic import TypeAdapter
+
+from repertory.formats.uris import id_of
+from tests.support.command_line import Cli
+from tests.support.server_process import PATIENCE, note_of
+
+JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
+FORMATS = {
+    "json": JSON,
+    "markdown": MARKDOWN,
+    "types": MARKDOWN,
+    "anthropic": JSON,
+    "openai": JSON,
+    "mcp": JSON,
+}
+ALL = {"q": "file", "threshold": "0", "limit": "9"}  # tools, skills and a document
+
+
+class Server:
+    """What a running server answers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def get(self, path: str = "/search", **fields: object) -> tuple[HTTPMessage, str]:
+        """The headers and the body of an answer."""
+        query = urlencode(fields, doseq=True)
+        with urlopen(f"{self.url}{path}?{query}", timeout=PATIENCE) as response:
+            return response.headers, response.read().decode()
+
+    def json(self, path: str = "/search", **fields: object) -> Any:  # noqa: ANN401 - whatever it is
+        """The body of an answer that is JSON."""
+        return json.loads(self.get(path, **fields)[1])
+
+
+@pytest.fixture(scope="module")
+def server(user: Cli, served: Path) -> Server:
+    """The server of the project that is served."""
+    return Server(json.loads(note_of(user, served).read_bytes())["url"])
+
+
+@pytest.fixture(params=["embedded", "server"])
+def command(
+    request: pytest.FixtureRequest, cli: Cli, indexed: Path, user: Cli, served: Path
+) -> tuple[Cli, Path]:
+    """The command line where nothing runs, and where a server does."""
+    return (cli, indexed) if request.param == "embedded" else (user, served)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
+    """Each with its content type, and as the OpenAPI document describes it."""
+    headers, body = server.get(**ALL, format=form)
+
+    assert headers["Content-Type"] == FORMATS[form]
+    assert "read_file" in body
+    if form != "json":
+        assert headers["Repertory-Mode"] == "hybrid"
+    document = server.json("/openapi.json")
+    described = document["paths"]["/search"]["get"]["responses"]["200"]["content"]
+    schema = described[FORMATS[form].partition(";")[0]]["schema"]
+    value = json.loads(body) if FORMATS[form] == JSON else body
+    jsonschema.validate(value, schema | {"components": document["components"]})
+
+
+def test_the_command_line_shows_what_a_server_answers(
+    server: Server, user: Cli, served: Path
+) -> None:
+    """In the same words, for every format."""
+    for form, media_type in FORMATS.items():
+        body = server.get(q="read_file", limit=1, format=form)[1]
+        shown = user.run(served, "search", "read_file", "--limit", "1", "--output", form).stdout
+        if media_type == JSON:
+            assert json.loads(shown) == json.loads(body)
+        else:
+            assert shown.rstrip() == body.rstrip()
+
+
+def test_anthropic_is_given_the_content_of_a_tool_result(command: tuple[Cli, Path]) -> None:
+    """With the schemas of the tools, which the answer itself does not hold."""
+    cli, folder = command
+    done = cli.run(folder, "search", "read the contents of a file", "--output", "anthropic")
+
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = {"type": "tool_result", "tool_use_id": "toolu_01", "content": found["content"]}
+    TypeAdapter(ToolResultBlockParam).validate_python(result)
+    assert found["content"][0] == {"type": "tool_reference", "tool_name": "files__read_file"}
+    assert found["definitions"][0]["input_schema"]["properties"] == {"path": {"type": "string"}}
+
+
+def test_openai_is_given_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> None:
+    """The functions of a server together, and skills by the function that reads them."""
+    cli, folder = command
+    everything = ("file bread", "--threshold", "0", "--limit", "9", "--output", "openai")
+    found = json.loads(cli.run(folder, "search", *everything).stdout)
+
+    ResponseToolSearchOutputItemParam.model_validate(found)
+    files, reader = found["tools"]
+    assert (files["name"], len(files["tools"])) == ("files", 3)
+    assert reader["name"] == "get_item"
+    assert "project/bread-baking" in reader["parameters"]["properties"]["id"]["enum"]
+
+
+def test_mcp_is_given_a_result_whose_links_name_items(command: tuple[Cli, Path]) -> None:
+    """What a link stands for can be shown."""
+    cli, folder = command
+    found = json.loads(cli.run(folder, "search", "bread-baking", "--output", "mcp").stdout)
+
+    result = CallToolResult.model_validate(found)
+    link = found["content"][1]
+    assert link["uri"] == "skill://project/bread-baking/SKILL.md"
+    assert result.structured_content["results"][0]["id"] == id_of(link["uri"])
+    shown = cli.run(folder, "items", "show", id_of(link["uri"]) or "")
+    assert "Bake sourdough bread" in shown.stdout
+
+
+def test_a_client_is_referred_only_to_what_it_declared(server: Server) -> None:
+    """The names are those of the definitions it was given before."""
+    found = server.json(**ALL, kind="tool", format="anthropic", declared=["files__read_file", "x"])
+
+    reference, more = found["content"]
+    assert reference == {"type": "tool_reference", "tool_name": "files__read_file"}
+    assert more["text"] == "2 more tools fit, but are not declared in this request."
+    assert len(found["definitions"]) == 3
+
+
+def test_the_call_that_is_answered_is_named(server: Server) -> None:
+    """Null where it is not said."""
+    assert server.json(q="file", format="openai", call_id="call_7")["call_id"] == "call_7"
+    assert server.json(q="file", format="openai")["call_id"] is None
+
+
+def test_a_format_sees_the_filters(server: Server) -> None:
+    """They are those of every search."""
+    found = server.json(**ALL, kind="tool", format="openai")
+    assert [tool["type"] for tool in found["tools"]] == ["namespace"]
+
+
+def test_nothing_found_is_said_in_every_format(cli: Cli, indexed: Path) -> None:
+    """With the exit code that a table has."""
+    for form in FORMATS:
+        done = cli.run(indexed, "search", "zzqx", "--threshold", "1", "--output", form)
+        assert done.returncode == 1
+        assert done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"format": "xml"}, {"format": ""}, {"call_id": "x" * 201}, {"declared": ["x"] * 1001}]
+)
+def test_what_cannot_be_asked_for_is_refused(server: Server, wrong: dict[str, Any]) -> None:
+    """As a problem that names it."""
+    with pytest.raises(HTTPError) as refused:
+        server.get(q="x", **wrong)
+    with refused.value as response:
+        problem = json.load(response)
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert (problem["status"], next(iter(wrong)) in problem["detail"]) == (422, True)
+
+
+def test_an_unknown_output_is_exit_code_2(cli: Cli, indexed: Path) -> None:
+    """The formats are told."""
+    done = cli.run(indexed, "search", "file", "--output", "xml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "anthropic" in done.stderr

@@ -1,0 +1,344 @@
+"""The pages in a real browser: typing, filters, keys, an item, the status, and hostile authors."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Route, expect
+
+from repertory.catalogue.item import Item, Kind
+from repertory.coordination.failures import Failure
+from repertory.keys import Keys, Scope
+from repertory.live.job import jobs
+from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium, served
+from tests.support.query_service import RunningService, skill
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
+
+ATTACK = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u202egnp.exe"
+RUNBOOK = """---
+name: key-rotation
+description: Rotate API keys without downtime, on schedule or after a leak.
+tags: [security]
+---
+# Key rotation
+
+{filler}
+
+## Rolling back
+
+If the new credential is refused by a service, restore the former one from the vault, and tell
+everybody who waits for the switch that it is delayed.
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A server of a few skills and tools, some of them by a hostile author."""
+    root = tmp_path_factory.mktemp("pages")
+    project = root / "project"
+    for name, description in {
+        "release-notes": "Write release notes from merged pull requests",
+        "postmortem": "Write up an incident: timeline, causes, actions",
+        "hostile": json.dumps(f"Hostile: {ATTACK}", ensure_ascii=False),
+    }.items():
+        skill(project, name, description)
+    runbook = project / "skills" / "key-rotation" / "SKILL.md"
+    runbook.parent.mkdir()
+    runbook.write_text(RUNBOOK.format(filler="Keys are replaced in four moves. " * 60), "utf-8")
+    hostile = project / "skills" / "hostile" / "SKILL.md"
+    tag = json.dumps([ATTACK, "javascript:alert(3)"])
+    told = hostile.read_text("utf-8").replace("---\nSteps", f"tags: {tag}\n---\n# {ATTACK}\nSteps")
+    hostile.write_text(told, "utf-8")
+    tools = {
+        "server": "files",
+        "tools": [
+            {
+                "name": "read_file",
+                "description": "Read the contents of a file from disk.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"path": {"type": "string", "description": "Where it is."}},
+                    "required": ["path"],
+                },
+            },
+            {
+                "name": f"hostile{ATTACK}",
+                "description": f"Hostile tool: {ATTACK}",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {ATTACK: {"enum": [ATTACK], "description": ATTACK}},
+                },
+            },
+        ],
+    }
+    (project / "tools").mkdir()
+    (project / "tools" / "files.json").write_text(json.dumps(tools), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root / "home"))
+        with RunningService(project) as server:
+            server.look()
+            yield server
+
+
+@pytest.fixture(scope="module")
+def url(running: RunningService) -> Iterator[str]:
+    """Where the pages are, of a server without keys."""
+    with served(running) as url:
+        yield url
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """Somebody at a desk, with whom nothing may go wrong."""
+    with Visitor(browser) as visitor:
+        yield visitor
+
+
+def test_results_come_as_one_types_and_their_address_can_be_shared(
+    visitor: Visitor, url: str
+) -> None:
+    """The best first, with its confidence; going back leads to the page before the typing."""
+    page = visitor.page
+    page.goto(url)
+    page.keyboard.type("rotate api keys", delay=5)
+    first = page.locator("ol.hits > li").first
+    expect(first).to_contain_text("key-rotation")
+    expect(first.locator(".confidence .number")).to_have_text(re.compile(r"0\.\d\d"))
+    expect(page.get_by_role("status")).to_have_text(re.compile(r"\d results?"))
+    expect(page).to_have_url(f"{url}/?q=rotate+api+keys")
+    expect(page).to_have_title("rotate api keys · Repertory")
+    address = page.url
+    page.go_back()
+    expect(page.get_by_role("heading", name="Everything your agents can use")).to_be_visible()
+    page.goto(address)
+    expect(page.locator("ol.hits > li").first).to_contain_text("key-rotation")
+
+
+def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) -> None:
+    """However long the server takes for the older."""
+    page = visitor.page
+    page.goto(url)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/?q=release+notes&part=true", hold)
+    page.keyboard.type("release notes")
+    page.wait_for_timeout(300)  # longer than typing is waited for
+    assert len(held) == 1
+    page.locator("#q").fill("read_file")
+    expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
+    held[0].fulfill(body="<h2>Old</h2>")
+    page.wait_for_timeout(100)
+    expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
+
+
+def test_filters_narrow_the_search_at_once(visitor: Visitor, url: str) -> None:
+    """They are in the address, and taking them away brings everything back."""
+    page = visitor.page
+    page.goto(f"{url}/?q=read+write&threshold=0")
+    everything = page.locator("ol.hits > li").count()
+    page.get_by_text("tool", exact=False).filter(has=page.locator("small")).first.click()
+    expect(page).to_have_url(re.compile("kind=tool"))
+    expect(page.locator("ol.hits .kind.skill")).to_have_count(0)
+    expect(page.locator("ol.hits .kind.tool").first).to_be_visible()
+    page.get_by_role("link", name="clear filters").click()
+    expect(page.locator("ol.hits > li")).to_have_count(everything)
+
+
+def test_everything_can_be_done_with_the_keyboard(visitor: Visitor, url: str) -> None:
+    """Past the bar, a slash to the box, arrows through the results, Enter into one, Escape back."""
+    page = visitor.page
+    page.goto(f"{url}/status")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type("write")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{url}/?q=write")
+    page.goto(f"{url}/?q=write&threshold=0")
+    hits = page.locator("a.hit")
+    page.locator("#q").focus()
+    page.keyboard.press("ArrowDown")
+    expect(hits.nth(0)).to_be_focused()
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.keyboard.press("ArrowDown")
+    expect(hits.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/view/"))
+    page.go_back()
+    expect(page.locator("#q")).to_have_value("write")
+
+
+def test_a_hit_leads_to_the_section_that_matched(visitor: Visitor, url: str) -> None:
+    """It is marked, and in sight."""
+    page = visitor.page
+    page.goto(f"{url}/?q=new+credential+refused,+restore+the+former+one+from+the+vault&threshold=0")
+    page.locator("a.hit", has_text="key-rotation").click()
+    matched = page.locator("#matched")
+    expect(matched).to_contain_text("## Rolling back")
+    expect(matched).to_be_in_viewport()
+
+
+def test_a_tool_is_shown_with_its_parameters(visitor: Visitor, url: str) -> None:
+    """As a table, with the schema itself below."""
+    page = visitor.page
+    page.goto(f"{url}/view/files__read_file")
+    row = page.get_by_role("row", name=re.compile("path"))
+    expect(row).to_contain_text("required")
+    expect(row).to_contain_text("Where it is.")
+    page.get_by_text("Schema", exact=True).first.click()
+    expect(page.locator("pre").first).to_contain_text('"required": [')
+
+
+def test_it_follows_the_colours_of_the_system(browser: Browser, url: str) -> None:
+    """Light letters on a dark ground, or the other way; a screenshot is no plain surface."""
+    grounds = []
+    for dark in (False, True):
+        with Visitor(browser, dark=dark) as visitor:
+            visitor.page.goto(f"{url}/?q=write")
+            colour = visitor.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            grounds.append(sum(map(int, re.findall(r"\d+", colour))))
+    assert grounds[0] > 700
+    assert grounds[1] < 100
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/?q=write&threshold=0", "/?q=zxqv", "/view/files__read_file", "/status", "/no"]
+)
+def test_nothing_is_wider_than_a_phone(
+    browser: Browser, url: str, path: str, tmp_path: Path
+) -> None:
+    """A hostile author's long words included."""
+    with Visitor(browser, width=390) as visitor:
+        visitor.page.goto(url + path)
+        assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
+        visitor.page.screenshot(path=tmp_path / "phone.png", full_page=True)
+        visitor.troubles = [one for one in visitor.troubles if "404" not in one]
+
+
+def test_without_scripts_it_is_a_plain_form(browser: Browser, url: str) -> None:
+    """Words, filters and limits are sent by the button."""
+    with Visitor(browser, scripts=False) as visitor:
+        page = visitor.page
+        page.goto(url)
+        page.locator("#q").fill("write")
+        page.locator("input[name=kind][value=skill]").check(force=True)
+        page.get_by_role("button", name="Search").click()
+        expect(page.locator("ol.hits > li").first).to_be_visible()
+        expect(page.locator("input[name=kind][value=skill]")).to_be_checked()
+        assert "kind=skill" in page.url
+
+
+def test_what_hostile_authors_write_is_text(visitor: Visitor, url: str) -> None:
+    """In results, lists, filters, items, unknown ids and queries; nothing of it runs or is asked.
+
+    What would turn the direction of a text is shown as a sign of its own.
+    """
+    page = visitor.page
+    page.goto(f"{url}/?q=hostile&threshold=0&limit=100")
+    expect(page.locator("ol.hits")).to_contain_text("<img src=x onerror=alert(2)>")
+    assert "\u202e" not in page.locator("body").inner_text()
+    ids = [hit.get_attribute("href") for hit in page.locator("a.hit").all()]
+    shown = 0
+    for address in filter(None, ids):
+        assert address.startswith("/view/")
+        page.goto(url + address)
+        text = page.locator("main").inner_text()
+        shown += "<script>alert(1)</script>" in text
+        assert "\u202e" not in text
+        for details in page.locator("main details summary").all():
+            details.click()
+    assert shown >= 2
+    for path in ("/?kind=skill&kind=tool", "/status"):
+        page.goto(url + path)
+        expect(page.locator("main")).not_to_be_empty()
+    page.goto(url)
+    page.locator("#q").fill(ATTACK)
+    expect(page.locator("#live h2")).to_have_text(re.compile("result|Nothing"))
+    page.get_by_role("button", name="Search").click()
+    page.reload()
+    assert page.locator("#q").input_value() == ATTACK
+    page.goto(url)
+    tag = page.locator(".overview a", has_text="javascript:alert(3)")
+    tag.click()
+    expect(page.locator("ol.hits")).to_contain_text("hostile")
+    assert page.locator("a[href^=javascript]").count() == 0
+    assert visitor.troubles == []
+    page.goto(f"{url}/view/{ATTACK}")
+    expect(page.locator("main")).to_contain_text("No such item")
+    visitor.troubles = [one for one in visitor.troubles if "404" not in one]
+
+
+def test_a_key_is_asked_for_once(browser: Browser, running: RunningService, tmp_path: Path) -> None:
+    """Whoever signs in gets to where they wanted, may type and sign out; a wrong key is said."""
+    file = tmp_path / "keys.json"
+    key = Keys(file).create("reader", Scope.READ)
+    with served(running, keys=str(file)) as url, Visitor(browser) as visitor:
+        page = visitor.page
+        page.goto(f"{url}/?q=release")
+        page.get_by_label("Key").fill("rpt_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not valid")
+        page.get_by_label("Key").fill(key)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page).to_have_url(f"{url}/?q=release")
+        expect(page.locator("ol.hits > li").first).to_contain_text("release-notes")
+        page.locator("#q").fill("rotate keys")
+        expect(page.locator("ol.hits > li").first).to_contain_text("key-rotation")
+        assert page.evaluate("document.cookie") == ""
+        page.goto(f"{url}/status")
+        expect(page.get_by_role("heading", name="Recent searches")).to_have_count(0)
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Key")).to_be_visible()
+        page.goto(f"{url}/status")
+        expect(page.get_by_label("Key")).to_be_visible()
+        visitor.troubles = [one for one in visitor.troubles if "401" not in one]
+
+
+def test_a_failure_is_tried_again_by_a_button(
+    visitor: Visitor, url: str, running: RunningService
+) -> None:
+    """It appears on the status page by itself, and goes away with the job."""
+    page = visitor.page
+    page.goto(f"{url}/status")
+    expect(page.get_by_role("heading", name="Sources")).to_be_visible()
+    item = Item(id="project/poison", kind=Kind.SKILL, name="poison", source="project")
+    (job,) = jobs("elsewhere", 1, [item], [])
+    running.parts.adapters.failures.add(
+        Failure(
+            id=job.id,
+            collection=job.collection,
+            items={item.id: item.metadata_hash()},
+            error=f"It cannot be embedded: {ATTACK}",
+            at=time.time(),
+            attempts=3,
+            job=job.plain(),
+        )
+    )
+    failure = page.get_by_role("row", name=re.compile("poison"))
+    expect(failure).to_contain_text("<script>")
+    failure.get_by_role("button", name="Retry").click()
+    expect(page).to_have_url(f"{url}/status")
+    expect(page.get_by_role("heading", name="Failures")).to_have_count(0)

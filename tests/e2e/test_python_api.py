@@ -1,0 +1,181 @@
+"""``import repertory``: the same methods embedded and asking a server, called and awaited."""
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+import repertory
+from repertory.api import Options
+from repertory.catalogue.item import Kind
+from repertory.errors import (
+    CallsOffError,
+    ConfigurationError,
+    StoreError,
+    UnknownItemError,
+    UsageError,
+)
+from repertory.settings import Values
+from tests.support.command_line import Cli, make_project
+from tests.support.query_service import MODEL
+from tests.support.server_process import Serve
+
+SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SERVER), "stdio"]}}}
+
+Opening = Callable[[], repertory.Session]
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Opening:
+    """Opens a project of its own in this process."""
+    folder = make_project(tmp_path_factory.mktemp("open") / "project")
+    config = folder.parent / "mcp.json"
+    config.write_text(json.dumps(WEATHER))
+    data = str(folder.parent / "data")
+
+    def opening() -> repertory.Session:
+        return repertory.open(
+            folder, data_dir=data, model=MODEL, mcp_config=[config], allow_calls=True
+        )
+
+    return opening
+
+
+@pytest.fixture(scope="module")
+def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opening]:
+    """Connects to a server of the same project in another process."""
+    folder = make_project(tmp_path_factory.mktemp("connect") / "project")
+    config = folder.parent / "mcp.json"
+    config.write_text(json.dumps(WEATHER))
+    arguments = ("--model", MODEL, "--mcp-config", str(config), "--allow-calls")
+    with Serve(user, folder, folder.parent / "log", *arguments) as server:
+        yield lambda: repertory.connect(server.url)
+
+
+@pytest.fixture(params=["embedded", "connected"])
+def opening(request: pytest.FixtureRequest) -> Opening:
+    """Each way to a session."""
+    found: Opening = request.getfixturevalue(request.param)
+    return found
+
+
+def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> None:
+    """The first search embedded indexes what is there; a server has done so."""
+    with opening() as session:
+        answer = session.search("read_fil")
+        assert (answer.hits[0].id, answer.mode) == ("files__read_file", "hybrid")
+        assert answer.hits[0].confidence >= 0.85
+        assert "read_fil" in answer.hits[0].reason
+        assert len(session.search("file", limit=1, threshold=0).hits) == 1
+        only = session.search("bread", kinds=["skill"], threshold=0, limit=9).hits
+        assert {hit.kind for hit in only} == {Kind.SKILL}
+
+
+def test_items_are_listed_and_shown_whole(opening: Opening) -> None:
+    """A list is filtered as a search is; one item carries its schema."""
+    with opening() as session:
+        ids = [entry.id for entry in session.items(servers=["weather"])]
+        assert ids == ["weather__alerts", "weather__forecast"]
+        schema = session.item("weather__forecast").input_schema
+        assert schema is not None
+        assert schema["required"] == ["city"]
+        with pytest.raises(UnknownItemError, match="did you mean files__read_file"):
+            session.item("files__read_fil")
+
+
+def test_a_tool_is_called(opening: Opening) -> None:
+    """Where calls are allowed, its server answers."""
+    with opening() as session:
+        result = session.call("weather__forecast", {"city": "Oslo", "days": 2})
+        assert not result.is_error
+        assert result.content[0]["text"] == "Oslo: sun for 2 days"
+
+
+def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path) -> None:
+    """It says how they are switched on."""
+    folder = make_project(tmp_path / "project")
+    with (
+        repertory.open(folder, data_dir=str(tmp_path / "data"), model=MODEL) as session,
+        pytest.raises(CallsOffError, match="REPERTORY_MCP_ALLOW_CALLS"),
+    ):
+        session.call("files__read_file")
+
+
+def test_every_contract_is_a_method(opening: Opening) -> None:
+    """What agents are handed as functions, in the contracts' own forms."""
+    with opening() as session:
+        assert session.vector_update("handbook.md") == "OK"
+        assert session.vector_update("../secret") != "OK"
+        found = json.loads(session.search_skills("How holidays are asked for"))
+        assert found[0]["path"] == "handbook.md"
+        skills = session.discover_skills("bake sourdough bread", limit=1)["results"]
+        assert [skill["name"] for skill in skills] == ["bread-baking"]
+        files = session.search_project("holidays")
+        assert files["totalResults"] == 1
+        assert "Handbook" in files["content"]
+        module = session.tools_module("weather")
+        assert "forecast(" in module
+        assert "read_file" not in module
+
+
+def test_every_method_can_be_awaited(opening: Opening) -> None:
+    """Several at once; each is the method of the same name, with its signature."""
+
+    async def ask() -> None:
+        async with opening() as session:
+            answers = await asyncio.gather(*(session.search("read_file") for _ in range(8)))
+            assert {answer.hits[0].id for answer in answers} == {"files__read_file"}
+            assert (await session.item("files__read_file")).name == "read_file"
+
+    asyncio.run(ask())
+    awaited = vars(repertory.AsyncSession(opening()))
+    methods = {name for name, _ in inspect.getmembers(repertory.Session, inspect.isfunction)}
+    assert awaited.keys() == {name for name in methods if not name.startswith("_")} - {"close"}
+
+
+def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
+    """Each error names what is wrong."""
+    with pytest.raises(UsageError, match="There is no directory"):
+        repertory.open(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="There is no setting 'modle'"):
+        repertory.open(tmp_path, modle="x")  # type: ignore[call-arg]  # that is the mistake
+    with pytest.raises(ConfigurationError, match="alpha is 2"):
+        repertory.open(tmp_path, alpha=2)
+    with pytest.raises(ConfigurationError, match="must look like http"):
+        repertory.connect("localhost:7700")
+    with (
+        repertory.connect("http://127.0.0.1:9") as session,
+        pytest.raises(StoreError, match="cannot be reached"),
+    ):
+        session.search("x")
+
+
+def test_a_query_is_checked_as_everywhere(opening: Opening) -> None:
+    """An empty one and a threshold out of range are refused."""
+    with opening() as session:
+        with pytest.raises(UsageError, match="empty"):
+            session.search(" ")
+        with pytest.raises(UsageError, match="threshold"):
+            session.search("x", threshold=2)
+
+
+def test_the_options_are_settings_of_the_same_types() -> None:
+    """Nothing can be given that is no setting."""
+    values = get_type_hints(Values)
+    for name, kind in get_type_hints(Options).items():
+        if name not in ("config", "mcp_config"):
+            assert values[name] in (kind, kind | None)
+
+
+def test_importing_it_is_light() -> None:
+    """Nothing is loaded until something is opened."""
+    code = "import sys, repertory; print({'numpy', 'msgspec', 'mcp'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

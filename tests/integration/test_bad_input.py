@@ -1,0 +1,330 @@
+"""The same wrong input on every face: one clear sentence in that face's own form, and no more."""
+
+import asyncio
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from mcp import Client as McpClient
+from mcp import MCPError
+from starlette.testclient import TestClient
+
+from repertory.functions.table import FUNCTIONS
+from repertory_query.schemas import Refusal
+from tests.support.command_line import TOOLS, Cli
+from tests.support.listening import served
+from tests.support.query_service import RunningService, skill
+
+HUGE = 10**30
+Response = Any  # of the library that the test client takes
+DEEP = [200, 300, 900, 1_000, 100_000]  # some of them can be read, and no more than that
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """The parts of a server of a skill and some tools, where no failure goes unnoticed."""
+    project = tmp_path_factory.mktemp("served") / "project"
+    skill(project, "key-rotation", "Rotate API keys without downtime")
+    (project / "tools").mkdir()
+    (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        with RunningService(project) as running:
+            running.look()
+            yield running
+
+
+@pytest.fixture(scope="module")
+def client(running: RunningService) -> Iterator[TestClient]:
+    """A client of it over HTTP."""
+    with running.client(allow_calls=True, requests_per_minute=1_000_000) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def url(running: RunningService) -> Iterator[str]:
+    """Where it listens."""
+    with served(running, requests_per_minute=1_000_000) as url:
+        yield url
+
+
+@pytest.fixture(autouse=True)
+def _nothing_unforeseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    messages = {record.message for record in caplog.records}
+    assert not messages & {"request_failed", "mcp_request_failed"}
+
+
+def problem(response: Response) -> str:
+    """The words of a problem, which is told as one, in a sentence or two."""
+    assert 400 <= response.status_code < 500
+    assert response.headers["content-type"] == "application/problem+json"
+    told = Refusal.model_validate_json(response.content)
+    assert told.status == response.status_code
+    assert 0 < len(told.detail) < 600
+    assert "\n" not in told.detail
+    return told.detail
+
+
+# A search
+
+
+Face = Callable[..., str]  # searches with arguments that are wrong, for what is said of them
+
+WRONG: dict[str, dict[str, object]] = {
+    "no query": {},
+    "a blank query": {"query": " \t "},
+    "a long query": {"query": "x" * 4_001},
+    "a query that is a list": {"query": ["x"]},
+    "half a character": {"query": "x \ud800"},
+    "limit 0": {"query": "x", "limit": 0},
+    "limit -1": {"query": "x", "limit": -1},
+    "a huge limit": {"query": "x", "limit": HUGE},
+    "a limit in words": {"query": "x", "limit": "many"},
+    "half a limit": {"query": "x", "limit": 1.5},
+    "threshold NaN": {"query": "x", "threshold": math.nan},
+    "threshold 2": {"query": "x", "threshold": 2},
+    "a threshold in words": {"query": "x", "threshold": "high"},
+    "an unknown kind": {"query": "x", "kinds": ["spoon"]},
+    "an unknown argument": {"query": "x", "surprise": 1},
+}
+LACKS: dict[str, set[str]] = {  # what cannot be asked there, or is not wrong there
+    "GET": {"a query that is a list", "an unknown argument"},
+    "POST": set(),
+    "function": {"a blank query"},  # which is an empty list
+    "mcp": set(),
+}
+
+
+@pytest.fixture
+def faces(client: TestClient) -> dict[str, Face]:
+    """Every face that a search may come by, but the command line."""
+
+    def by_get(**arguments: object) -> str:
+        renamed = {
+            {"query": "q", "kinds": "kind"}.get(key, key): arguments[key] for key in arguments
+        }
+        target = "/search?" + urlencode(renamed, doseq=True, errors="surrogatepass")
+        return problem(client.get(target))
+
+    def by_post(**arguments: object) -> str:
+        renamed = {"q" if key == "query" else key: arguments[key] for key in arguments}
+        return problem(post(client, "/search", {"queries": [renamed]}))
+
+    def by_function(**arguments: object) -> str:
+        return problem(post(client, "/functions/skill.discovery.search", arguments))
+
+    def by_mcp(**arguments: object) -> str:
+        return mcp_error(rpc(client, "tools/call", {"name": "search", "arguments": arguments}))
+
+    return {"GET": by_get, "POST": by_post, "function": by_function, "mcp": by_mcp}
+
+
+def post(client: TestClient, target: str, body: object) -> Response:
+    """Send JSON as Python writes it: half characters are escaped, and NaN is as it is."""
+    return client.post(target, content=json.dumps(body), headers=JSON)
+
+
+def rpc(client: TestClient, method: str, params: object, path: str = "/mcp") -> Response:
+    """Send a request of MCP, of the protocol's older and simpler sort."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    accepted = {"Accept": "application/json, text/event-stream"}
+    return client.post(path, content=json.dumps(message), headers=JSON | accepted)
+
+
+def mcp_error(response: Response) -> str:
+    """The words of an MCP error: a result that is one, or a request that is refused."""
+    told = response.json()
+    if "error" in told:
+        words = told["error"]["message"]
+    else:
+        assert told["result"]["isError"]
+        (content,) = told["result"]["content"]
+        words = content["text"]
+    assert "Traceback" not in words
+    assert "Something went wrong" not in words
+    assert 0 < len(words) < 1_000
+    return str(words)
+
+
+@pytest.mark.parametrize(
+    ("face", "wrong"),
+    [(face, wrong) for face in LACKS for wrong in WRONG if wrong not in LACKS[face]],
+)
+def test_a_search_that_cannot_be_is_refused(faces: dict[str, Face], face: str, wrong: str) -> None:
+    """By HTTP, as a function and over MCP; never with a failure, never with an answer."""
+    assert faces[face](**WRONG[wrong])
+
+
+@pytest.mark.parametrize(
+    "query", ["\0", "x\0y", "\u202e\x1b[31m", "𒀀" * 4_000, "'; DROP --", "%00"]
+)
+def test_a_query_of_odd_characters_is_only_a_query(client: TestClient, query: str) -> None:
+    """It is answered, whatever it finds."""
+    assert client.get("/search", params={"q": query}).json()["query"] == query
+    body = {"query": query}
+    assert "results" in post(client, "/functions/skill.discovery.search", body).json()
+    assert post(client, "/functions/search", {"searchQuery": query}).json()["success"]
+    found = rpc(client, "tools/call", {"name": "search", "arguments": body}).json()
+    assert not found["result"]["isError"]
+
+
+# Functions and bodies
+
+
+def test_an_unknown_function_is_said_so(client: TestClient) -> None:
+    """With those that there are; whatever the name is."""
+    for name in ("nobody", "Vector.searchskills", "%00", "x" * 5_000):
+        words = problem(post(client, f"/functions/{name}", {}))
+        assert all(known in words for known in FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    "target", ["/search", "/items", *(f"/functions/{name}" for name in FUNCTIONS), "/queue/retry"]
+)
+def test_a_body_that_is_no_object_is_refused(client: TestClient, target: str) -> None:
+    """Not JSON, something else than an object, too deep, too large, numbers beyond all bounds."""
+    deep = [b'{"query": %s1%s}' % (b"[" * depth, b"]" * depth) for depth in DEEP]
+    deep += [b'{"query": %s1%s}' % (b'{"a":' * depth, b"}" * depth) for depth in DEEP]
+    for body in (
+        *(b"", b"{", b"[]", b"null", b"1", b'"x"', b"NaN", b"\xff\xfe", b"{'query': 'x'}"),
+        *(b'{"query": %s}' % (b"9" * 5_000), b'{"query": 1e999}', b'{"query": "\\ud800"}'),
+        *deep,
+    ):
+        problem(client.post(target, content=body, headers=JSON))
+    large = client.post(target, content=b" " * 1_000_001, headers=JSON)
+    assert large.status_code == 413
+    problem(large)
+
+
+def test_what_a_function_does_not_take_is_named(client: TestClient) -> None:
+    """Types and bounds are checked before anything is done."""
+    for name, arguments in {
+        "Vector.SearchSkills": {"query": 1},
+        "Vector.VectorUpdate": {"filepath": ["a"]},
+        "skill.discovery.search": {"query": "x", "limit": HUGE},
+        "search": {"searchQuery": "x", "threshold": 2},
+    }.items():
+        assert problem(post(client, f"/functions/{name}", arguments)).startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("value", [None, True, 1.5, HUGE, [], {}, "", "\0", "\ud800", "x" * 90_000])
+def test_a_function_fails_in_words_alone(client: TestClient, name: str, value: object) -> None:
+    """Any value for any argument is answered or refused."""
+    known = FUNCTIONS[name].parameters["properties"]
+    needed = dict.fromkeys(FUNCTIONS[name].parameters["required"], "x")
+    for argument in known:
+        response = post(client, f"/functions/{name}", needed | {argument: value})
+        if response.status_code != 200:
+            problem(response)
+
+
+# Items and tools
+
+
+@pytest.mark.parametrize(
+    "item_id",
+    ["nobody", "files__read", "..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%A5%84", "x" * 9_999],
+)
+def test_an_unknown_item_is_said_so(client: TestClient, item_id: str) -> None:
+    """To be looked at, or to be called."""
+    assert "no item" in problem(client.get(f"/items/{item_id}"))
+    assert problem(post(client, f"/tools/{item_id}", {}))
+
+
+def test_an_unknown_format_is_said_so(client: TestClient) -> None:
+    """With those that there are."""
+    assert "'json'" in problem(client.get("/search", params={"q": "x", "format": "carrier-pigeon"}))
+
+
+# MCP
+
+
+def test_mcp_tells_its_clients_what_is_wrong(url: str) -> None:
+    """The official client gets results that are errors, and refusals; the session lives on."""
+    failures: dict[str, list[tuple[str, dict[str, Any]]]] = {
+        "/mcp": [
+            ("search", {}),
+            ("search", {"query": ""}),
+            ("search", {"query": "x" * 4_001}),
+            ("search", {"query": "x", "limit": HUGE}),
+            ("get", {"id": "nobody"}),
+            ("get", {"id": "project/key-rotation", "section": "None"}),
+            ("call", {"tool": "nobody", "arguments": {}}),
+        ],
+        "/mcp/skills": [
+            ("Vector.SearchSkills", {"query": ["x"]}),
+            ("Vector.VectorUpdate", {"filepath": "../../etc/passwd"}),
+            ("Vector.VectorUpdate", {"filepath": "a\0b"}),
+            ("skill.discovery.search", {"query": "x", "limit": 0}),
+        ],
+        "/mcp/project": [("search", {"searchQuery": " "}), ("search", {})],
+    }
+
+    async def ask() -> None:
+        for path, calls in failures.items():
+            async with McpClient(url + path) as client:
+                for name, arguments in calls:
+                    result = await client.call_tool(name, arguments)
+                    assert result.is_error, (name, arguments)
+                    (content,) = result.content
+                    assert content.type == "text"
+                    assert "Something went wrong" not in content.text
+                with pytest.raises(MCPError, match="There is no tool 'nobody'"):
+                    await client.call_tool("nobody", {})
+                with pytest.raises(MCPError, match="no resource"):
+                    await client.read_resource("https://example.org/")
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/skills", "/mcp/project"])
+def test_what_is_no_mcp_is_refused(client: TestClient, path: str) -> None:
+    """Whatever is sent there, it is refused as such."""
+    headers = JSON | {"Accept": "application/json, text/event-stream"}
+    deep = [b"[" * depth + b"]" * depth for depth in DEEP]
+    for body in (b"", b"{", b"[]", b"null", b"{}", b"\xff", b'{"jsonrpc": "2.0"}', *deep):
+        response = client.post(path, content=body, headers=headers)
+        assert 400 <= response.status_code < 500
+    wrong: list[object] = [None, [], {}, {"name": 5}, {"name": "\ud800"}]
+    for params in [*wrong, {"name": "search", "arguments": 1}]:
+        response = rpc(client, "tools/call", params, path)
+        assert response.status_code < 500
+        assert "error" in response.json()
+
+
+# The command line
+
+
+def test_the_command_line_says_it_in_a_line(tmp_path: Path) -> None:
+    """On stderr, with exit code 2; nothing is printed, and nobody meets a traceback."""
+    (tmp_path / "home").mkdir()
+    cli = Cli(tmp_path / "home", tmp_path / "data")
+    project = tmp_path / "project"
+    skill(project, "key-rotation", "Rotate API keys without downtime")
+    assert cli.run(project, "index").returncode == 0
+    for arguments, words in {
+        ("search", "x" * 4_001): "4,000 is the limit",
+        ("search", "x", "--threshold", "nan"): "--threshold is nan",
+        ("items", "show", "nobody"): "no item 'nobody'",
+        ("items", "show", os.fsdecode(b"\xff")): "no item",
+        ("index", os.fsdecode(b"\xff")): "There is no",
+    }.items():
+        done = cli.run(project, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("repertory: ")
+        assert words in line
+    for arguments in (
+        ("search", "x", "--limit", str(HUGE)),
+        ("search", os.fsdecode(b"rotate \xff"), "--output", "json", "--tag", os.fsdecode(b"\xff")),
+    ):
+        done = cli.run(project, *arguments)
+        assert (done.returncode, done.stderr) == (1, "")

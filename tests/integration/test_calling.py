@@ -1,0 +1,561 @@
+"""Calls of tools of MCP servers that are real processes, good ones and hostile ones."""
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.calling import servers, sessions
+from repertory.calling.calls import Calls
+from repertory.calling.sessions import Sessions
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import (
+    ArgumentsError,
+    CallError,
+    CallsOffError,
+    CallTimeoutError,
+    RepertoryError,
+    UsageError,
+)
+from repertory.settings import load
+from repertory.sources.mcp import client, traffic
+from repertory.sources.mcp.server import ServerConfig, Transport
+from repertory.sources.tools import tool_items
+from repertory.workspace import Workspace
+
+SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
+SECRET = "s3cret-t0ken"
+PATIENCE = 30.0  # seconds; only a hanging server takes as long
+LONG = 600  # seconds, longer than any test
+
+
+class Line:
+    """Sessions, and one server that is called in them."""
+
+    def __init__(self, server: ServerConfig, shared: Sessions | None = None) -> None:
+        self.sessions = shared or Sessions()
+        self.server = server
+
+    def __call__(self, tool: str, arguments: dict[str, Any] = {}, within: float = PATIENCE) -> Any:  # noqa: ANN401, B006 - JSON, and never changed
+        """What a tool answers."""
+        return self.sessions.call(self.server, tool, arguments, within)
+
+    def text(self, tool: str, arguments: dict[str, Any] = {}) -> str:  # noqa: B006 - as above
+        """The first text of what a tool answers."""
+        return str(self(tool, arguments)["content"][0]["text"])
+
+    def failure(self, tool: str) -> str:
+        """Why a tool cannot be called."""
+        with pytest.raises(CallError) as caught:
+            self(tool)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__cause__ is None
+        return str(caught.value)
+
+    def wait_in_vain(self) -> None:
+        """Call a tool that takes longer than it may."""
+        with pytest.raises(CallTimeoutError) as caught:
+            self("wait", {"seconds": LONG}, within=0.1)
+        assert str(caught.value) == (
+            "The MCP server lab did not answer the call of wait within 0.1 s."
+        )
+
+
+Lines = Callable[[ServerConfig], Line]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    """Opens lines, which are closed in the end."""
+    opened: list[Line] = []
+
+    def open_line(server: ServerConfig) -> Line:
+        opened.append(Line(server))
+        return opened[-1]
+
+    yield open_line
+    for line in opened:
+        line.sessions.close()
+        line.sessions.close()
+
+
+def stdio(script: str, *arguments: str, **env: str) -> ServerConfig:
+    """A server over stdio."""
+    return ServerConfig(
+        name="lab",
+        command=sys.executable,
+        args=(str(SERVERS / script), *arguments),
+        env={"TOKEN": SECRET} | env,
+        timeout=PATIENCE,
+    )
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Where the server of ``line`` notes what it did."""
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def line(lines: Lines, notes: Path) -> Line:
+    """A server that answers as its tools are called."""
+    return lines(stdio("raw.py", "callee", NOTES=str(notes)))
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def is_running(process: str) -> bool:
+    """Whether there is a process of an id."""
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_server_on_the_sdk(lines: Lines) -> None:
+    """Its answers come as it wrote them; what it asks for is refused, and progress passed over."""
+    good = lines(stdio("callee.py", "stdio"))
+    assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
+    text, image = good("draw")["content"]
+    assert text == {"type": "text", "text": "a dot"}
+    assert image == {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+    assert good.text("echo", {"value": {"a": [None, 1.5]}}) == "{'a': [None, 1.5]}"
+    assert good.text("echo", {"value": None}) == "None"
+    assert good.text("elicit") == "refused: Elicitation not supported"
+    assert good.text("report") == "done"
+    failed = good("fail", {"reason": "out of luck"})
+    assert failed["isError"] is True
+    assert "out of luck" in failed["content"][0]["text"]
+
+
+def test_the_newer_protocol(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is not shaken hands with is called alike, and calls are called off."""
+    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
+    good = lines(stdio("callee.py", "stdio"))
+    assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
+    before = good.text("process")
+    good.wait_in_vain()
+    assert good.text("process") == before
+
+
+def test_calls_share_a_session(line: Line, notes: Path) -> None:
+    """Calls of one server go to one process, and are answered side by side."""
+    with ThreadPoolExecutor(8) as threads:
+        slow = threads.submit(line, "wait", {"seconds": LONG}, 1.0)
+        found = [threads.submit(line.text, "process") for _ in range(7)]
+        processes = {one.result() for one in found}
+        assert not slow.done()
+        assert isinstance(slow.exception(), CallTimeoutError)
+    assert notes.read_text().split()[:2] == ["started", *processes]
+
+
+def test_a_call_that_takes_too_long_is_called_off(line: Line, notes: Path) -> None:
+    """The server is told, and its session goes on."""
+    before = line.text("process")
+    line.wait_in_vain()
+    wait_until(lambda: "cancelled" in notes.read_text())
+    assert line.text("process") == before
+
+
+def test_a_server_that_ends_in_a_call_is_started_for_the_next(line: Line, notes: Path) -> None:
+    """The call is not sent again, for it may have been done; the server's last words are told."""
+    assert line.failure("die") == (
+        "The MCP server lab ended with exit code 3 before it had answered; it wrote: fatal: out of "
+        "luck, ***."
+    )
+    assert notes.read_text().count("started") == 1
+    assert is_running(line.text("process"))
+
+
+def test_a_server_that_was_killed_between_calls_is_started_again(line: Line) -> None:
+    """Nobody notices."""
+    before = line.text("process")
+    os.kill(int(before), 9)
+    wait_until(lambda: not line.sessions._sessions)  # a call in between may be told of it
+    assert line.text("process") != before
+
+
+def test_another_configuration_is_another_session(line: Line) -> None:
+    """The old process ends."""
+    before = line.text("process")
+    line.server = stdio("raw.py", "callee", COLOUR="blue")
+    assert line.text("colour") == "blue"
+    wait_until(lambda: not is_running(before))
+
+
+def test_an_unused_session_is_closed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server has ended a while after the last call, and is started by the next."""
+    monkeypatch.setattr(sessions, "IDLE", 0.05)
+    before = line.text("process")
+    wait_until(lambda: not is_running(before))
+    assert line.text("process") != before
+
+
+def test_an_old_session_is_renewed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server's program may be another by now; calls under way are waited for."""
+    monkeypatch.setattr(sessions, "IDLE", 0.05)
+    monkeypatch.setattr(sessions, "LONGEST", 0.0)
+    with ThreadPoolExecutor(1) as threads:
+        before = line.text("process")
+        slow = threads.submit(line.text, "wait", {"seconds": 0.3})
+        wait_until(lambda: line.text("process") != before)
+        assert slow.result() == "done"
+
+
+def test_closing_ends_the_servers(line: Line) -> None:
+    """Calls under way are told, and none can be begun."""
+    process = line.text("process")
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(line, "wait", {"seconds": LONG})
+        assert is_running(line.text("process"))  # which is asked after it
+        line.sessions.close()
+        assert "was ended" in str(slow.exception())
+    assert not is_running(process)
+    assert "cannot be called any more" in line.failure("process")
+
+
+@pytest.mark.parametrize(
+    ("tool", "message"),
+    [
+        ("nonsense", "answered with what is no result of a call: content: "),
+        ("refuse", "answered with an error: no ***[2J."),
+        ("flood", "sent more than 32 MB or 50,000 lines."),
+        ("close", "closed the connection."),
+    ],
+)
+def test_bad_answers(line: Line, tool: str, message: str) -> None:
+    """Each is told as what it is, and the next call is answered."""
+    assert line.failure(tool).startswith(f"The MCP server lab {message}")
+    assert line("good") == {"content": [], "structuredContent": {"days": 3}, "unknown": [1]}
+
+
+def test_a_long_session_may_say_much(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a server may say is counted anew for each call."""
+    monkeypatch.setattr(traffic, "MOST_LINES", 500)
+    process = line.text("process")
+    assert [line.text("talk") for _ in range(3)] == ["done"] * 3
+    assert line.text("process") == process
+
+
+def test_a_server_that_hangs_is_left(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that gives no sign of life after a call took too long is started again."""
+    monkeypatch.setattr(sessions, "SIGN_OF_LIFE", 0.1)
+    process = line.text("process")
+    with pytest.raises(CallTimeoutError):
+        line("hang", within=0.1)
+    wait_until(lambda: not is_running(process))
+    assert line.text("process") != process
+
+
+def test_a_server_that_does_not_start_holds_up_no_other(line: Line) -> None:
+    """Calls of others are answered meanwhile; its own are told why they are not."""
+    silent = stdio("raw.py", "silent")
+    mute = ServerConfig(name="mute", command=silent.command, args=silent.args, timeout=0.5)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(Line(mute, line.sessions).failure, "good")
+        assert line("good")["content"] == []
+        assert waiting.result() == "The MCP server mute did not answer within 0.5 s."
+
+
+def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is slow takes no more than its share of what there is to call with."""
+    monkeypatch.setattr(sessions, "MOST_AT_ONCE", 2)
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(line.text, "wait", {"seconds": 0.3})
+        assert is_running(line.text("process"))
+        monkeypatch.setattr(sessions, "MOST_AT_ONCE", 1)
+        assert "has 1 calls to answer already; call again" in line.failure("process")
+        assert slow.result() == "done"
+    assert is_running(line.text("process"))
+
+
+@pytest.mark.parametrize(
+    ("server", "message"),
+    [
+        (ServerConfig(name="lab", command="no-such-command"), "could not be started: No such file"),
+        (stdio("raw.py", "crash"), "ended with exit code 3 before it had answered; it wrote: "),
+        (
+            ServerConfig(name="lab", command="x", env={"A": "${NO_SUCH_VARIABLE}"}),
+            "needs the environment variable NO_SUCH_VARIABLE",
+        ),
+        (
+            ServerConfig(name="lab", transport=Transport.HTTP, url="http://127.0.0.1:9/mcp"),
+            "could not be asked: ",
+        ),
+    ],
+    ids=["command", "crash", "variable", "address"],
+)
+def test_servers_that_cannot_be_reached(lines: Lines, server: ServerConfig, message: str) -> None:
+    """The error says why, without its secrets."""
+    assert lines(server).failure("good").startswith(f"The MCP server lab {message}")
+
+
+class Web:
+    """A server over HTTP that can be ended and started again at the same place."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, str(SERVERS / "callee.py"), self._kind, str(self._port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._process.stdout
+        self.url = self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        """End it."""
+        self._process.kill()
+        self._process.communicate()
+
+    @property
+    def config(self) -> ServerConfig:
+        """Its configuration, with secrets."""
+        return ServerConfig(
+            name="lab",
+            transport=Transport.HTTP,
+            url=f"{self.url}?key={SECRET}",
+            headers={"X-Key": SECRET},
+            timeout=PATIENCE,
+        )
+
+
+@pytest.fixture
+def start_web() -> Iterator[Callable[[str], Web]]:
+    """Starts servers over HTTP."""
+    started: list[Web] = []
+
+    def start(kind: str) -> Web:
+        started.append(Web(kind))
+        return started[-1]
+
+    yield start
+    for web in started:
+        web.end()
+
+
+def test_over_http(
+    lines: Lines, start_web: Callable[[str], Web], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Calls, refusals and limits of time are as over stdio; a restarted server is called anew."""
+    caplog.set_level(logging.DEBUG)
+    web = start_web("http")
+    remote = lines(web.config)
+    assert remote("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
+    assert remote.text("elicit") == "refused: Elicitation not supported"
+    assert remote.text("report") == "done"
+    before = remote.text("process")
+    remote.wait_in_vain()
+    assert remote.text("process") == before
+    web.end()
+    web.start()
+    assert remote.text("process") != before
+    assert "The MCP server lab " in remote.failure("die")
+    assert "could not be asked: " in remote.failure("process")
+    assert SECRET not in caplog.text
+
+
+def test_the_newer_protocol_over_http(
+    lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There arguments may have to go as headers too, which the server says when it misses them."""
+    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
+    remote = lines(start_web("stateless").config)
+    assert remote.text("region", {"name": "Österreich"}) == "Österreich"
+    before = remote.text("process")
+    remote.wait_in_vain()
+    assert remote.text("process") == before
+
+
+class Place:
+    """A directory with an MCP configuration, and the calls that are made there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "project"
+        self.folder.mkdir()
+        self.config = self.folder / ".mcp.json"
+        self._data = str(folder / "data")
+        self.opened: list[Calls] = []
+        self.write()
+
+    def write(self, **settings: object) -> None:
+        """Write the configuration of the server `lab`, with what is given."""
+        server = stdio("raw.py", "callee")
+        entry = {"command": server.command, "args": server.args, **settings}
+        self.config.write_text(json.dumps({"mcpServers": {"lab": entry}}))
+
+    def open(self, *, named: bool = True, **flags: object) -> Calls:
+        """The calls of the directory, whose configuration the user named, or not."""
+        named_files = [str(self.config)] if named else []
+        flags |= {"data_dir": self._data, "mcp_config": named_files}
+        settings = load(flags, self.folder, {})
+        self.opened.append(Calls(settings.values, Workspace(settings, self.folder)))
+        return self.opened[-1]
+
+    def trust(self, config: Path) -> None:
+        """Trust a configuration as it is."""
+        settings = load({"data_dir": self._data}, self.folder, {})
+        Workspace(settings, self.folder).trust.trust(config)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """A place with a server that nobody trusts yet."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    one = Place(tmp_path)
+    yield one
+    for calls in one.opened:
+        calls.close()
+
+
+def tool(name: str, **more: Any) -> Item:  # noqa: ANN401 - schemas
+    """A tool of `lab`."""
+    return Item(id=f"lab__{name}", kind=Kind.TOOL, name=name, source="lab", server="lab", **more)
+
+
+def refusal(calls: Calls, item: Item, **arguments: object) -> RepertoryError:
+    """Why a tool is not called."""
+    with pytest.raises(RepertoryError) as caught:
+        calls.call(item, arguments)
+    return caught.value
+
+
+GOOD = tool("good")
+
+
+def test_only_trusted_servers_are_called(place: Place) -> None:
+    """What was found is refused until somebody trusts it, and again when it has changed."""
+    calls = place.open(named=False)
+    error = refusal(calls, GOOD)
+    assert isinstance(error, CallsOffError)
+    assert f"run 'repertory config trust {place.config}'" in str(error)
+    place.trust(place.config)
+    assert calls.call(GOOD, {}).structured_content == {"days": 3}
+    place.write(cwd=str(place.folder))
+    assert isinstance(refusal(calls, GOOD), CallsOffError)
+
+
+def test_a_changed_configuration_is_in_force_at_once(place: Place) -> None:
+    """With the next call, in a new session; a broken one leaves the last in force."""
+    calls = place.open()
+    assert calls.call(tool("colour"), {}).words == "none"
+    place.write(env={"COLOUR": "green"})
+    assert calls.call(tool("colour"), {}).words == "green"
+    place.config.write_text("{")
+    assert calls.call(tool("colour"), {}).words == "green"
+
+
+def test_what_may_not_be_called(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time the error says why, and nothing is started."""
+    monkeypatch.setattr(servers, "PAUSE", 0.0)
+    calls = place.open()
+    place.write(excludeTools=["good"])
+    error = refusal(calls, GOOD)
+    assert isinstance(error, CallsOffError)
+    assert "is left out by its configuration" in str(error)
+    place.write(command="repertory", args=["mcp"])
+    assert "is Repertory itself" in str(refusal(calls, GOOD))
+    place.write(args=5)
+    error = refusal(calls, GOOD)
+    assert isinstance(error, CallError)
+    assert "is not set up right" in str(error)
+    place.write(disabled=True)
+    error = refusal(calls, GOOD)
+    assert isinstance(error, CallsOffError)
+    assert "of no MCP server that is configured where this runs" in str(error)
+    skill = Item(id="team/a", kind=Kind.SKILL, name="a", source="team")
+    assert type(refusal(calls, skill)) is UsageError
+    place.config.write_text("{")
+    assert "What may be called cannot be read: " in str(refusal(place.open(), GOOD))
+
+
+def test_arguments_are_checked_first(place: Place) -> None:
+    """What does not fit is not sent: the server is not even started."""
+    place.write(command="no-such-command")
+    calls = place.open()
+    days = tool("good", input_schema={"properties": {"days": {"type": "integer"}}})
+    error = refusal(calls, days, days="1")
+    assert isinstance(error, ArgumentsError)
+    assert "days must be integer" in str(error)
+    assert "could not be started" in str(refusal(calls, days, days=1))
+    assert calls.outcomes == {"caller": 1, "server": 1}
+
+
+def test_results_are_checked(place: Place) -> None:
+    """A tool that does not keep to its own output schema is its server's failure."""
+    calls = place.open()
+    days = {"type": "object", "properties": {"days": {"type": "integer"}}}
+    good = calls.call(tool("good", output_schema=days), {})
+    assert good.as_json() == {"content": [], "structuredContent": {"days": 3}, "isError": False}
+    for name, wrong in (("lie", "days must be integer"), ("forget", "no structured content")):
+        error = refusal(calls, tool(name, output_schema=days))
+        assert isinstance(error, CallError)
+        assert str(error).startswith("The MCP server lab answered the call of ")
+        assert wrong in str(error)
+    assert calls.call(tool("forget"), {}).as_json() == {"content": [], "isError": False}
+    assert calls.call(tool("fail", output_schema=days), {"a": 1}).is_error
+
+
+def test_limits_of_time(place: Place) -> None:
+    """A server's own limit goes before the setting."""
+    calls = place.open(call_timeout=0.2)
+    assert "within 0.2 s" in str(refusal(calls, tool("wait"), seconds=LONG))
+    place.config.write_text("{}")
+    codex = place.folder / ".codex" / "config.toml"
+    codex.parent.mkdir()
+    server = stdio("raw.py", "callee")
+    codex.write_text(
+        f'[mcp_servers.lab]\ncommand = "{server.command}"\nargs = {list(server.args)}\n'
+        "tool_timeout_sec = 0.1\n"
+    )
+    place.trust(codex)
+    calls = place.open(named=False, call_timeout=0.2)
+    assert "within 0.1 s" in str(refusal(calls, tool("wait"), seconds=LONG))
+    assert calls.outcomes == {"timeout": 1}
+
+
+def test_a_name_that_was_cleaned_is_called_as_it_was(place: Place) -> None:
+    """The server knows only the name that it gave."""
+    [item], _ = tool_items("lab", "lab", [{"name": "odd\tname"}], "")
+    assert item.name == "odd name"
+    assert place.open().call(item, {}).words == "by its own name"
+
+
+def test_each_call_is_logged_without_what_was_sent(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The tool, its server, the outcome; never arguments or answers."""
+    caplog.set_level(logging.DEBUG)
+    calls = place.open()
+    calls.call(GOOD, {"key": SECRET})
+    assert SECRET in calls.call(tool("fail"), {"key": SECRET}).words
+    told = [vars(one) for one in caplog.records if one.getMessage() == "tool_called"]
+    assert [(one["tool"], one["server"], one["outcome"]) for one in told] == [
+        ("lab__good", "lab", "ok"),
+        ("lab__fail", "lab", "tool"),
+    ]
+    assert SECRET not in str([vars(record) for record in caplog.records])

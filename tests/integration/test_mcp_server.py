@@ -1,0 +1,481 @@
+"""The MCP server on a real index, asked by the official client, in both eras of the protocol."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import anyio
+import httpx2
+import jsonschema
+import pytest
+from anyio import to_thread
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.client.subscriptions import ToolsListChanged
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolResult,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolListChangedNotification,
+)
+from starlette.testclient import TestClient
+
+from repertory.keys import Keys, Scope
+from repertory.settings import Values
+from repertory_query.mcp import catalogue, face
+from repertory_query.mcp.face import Face
+from repertory_query.mcp.tool import Work
+from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.toolsets import tools_of
+from tests.support.listening import served
+from tests.support.query_service import RunningService, skill
+
+T = TypeVar("T")
+Mode = Literal["legacy", "auto"]
+PATIENCE = 60.0  # seconds; only a hanging server takes as long
+BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
+TOOLS = {"server": "files", "tools": [{"name": "read_file", "description": "Read a file."}]}
+BODY = """
+Before the first heading.
+
+## Rotating
+
+Make a new key.
+
+### Without downtime
+
+Keep both.
+
+## Revoking
+
+Revoke the old one.
+"""
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """The parts of a server of three skills, a tool and a document."""
+    project = tmp_path_factory.mktemp("served") / "project"
+    skill(project, "key-rotation", "Rotate API keys without downtime")
+    file = project / "skills" / "key-rotation" / "SKILL.md"
+    file.write_text(file.read_text() + BODY)
+    skill(project, "release-notes", "Write release notes from merged pull requests")
+    skill(project, "postmortem", "Write up an incident: timeline, causes, actions")
+    (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
+    (project / "tools").mkdir()
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    TOOLS["tools"][0]["inputSchema"] = schema  # type: ignore[index]  # a list of tools
+    (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        with RunningService(project) as running:
+            running.look()
+            yield running
+
+
+@pytest.fixture(scope="module")
+def url(running: RunningService) -> Iterator[str]:
+    """Where that server answers, without keys."""
+    with served(running) as url:
+        yield url
+
+
+def asked(url: str, mode: Mode, ask: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
+    """What asking a server gives."""
+
+    async def run() -> Any:  # noqa: ANN401 - whatever it is
+        async with Client(url, mode=mode) as client:
+            return await ask(client)
+
+    return asyncio.run(run())
+
+
+def called(url: str, mode: Mode, name: str, /, **arguments: Any) -> CallToolResult:  # noqa: ANN401
+    """The result of a tool of the catalogue."""
+    result = asked(f"{url}/mcp", mode, lambda client: client.call_tool(name, arguments))
+    assert isinstance(result, CallToolResult)
+    return result
+
+
+def text_of(result: CallToolResult) -> str:
+    """The text that a result begins with."""
+    first = result.content[0]
+    assert isinstance(first, TextContent)
+    return first.text
+
+
+@BOTH
+def test_the_tools_are_listed(url: str, mode: Mode) -> None:
+    """In order, and the search says what there is; ``call`` is not there while calls are off."""
+    tools = asked(f"{url}/mcp", mode, lambda client: client.list_tools()).tools
+
+    assert [tool.name for tool in tools] == ["search", "get"]
+    assert tools[0].description.endswith(
+        "The catalogue holds 3 skills (project), 1 tool (files) and 1 document (documents)."
+    )
+
+
+def test_a_list_may_be_kept_for_a_while_by_whoever_got_it(url: str) -> None:
+    """The newer protocol says for how long, and for whom."""
+    found = asked(f"{url}/mcp", "auto", lambda client: client.list_tools())
+
+    assert (found.ttl_ms, found.cache_scope) == (60_000, "private")
+
+
+@BOTH
+def test_a_search_gives_data_its_text_and_links(url: str, mode: Mode) -> None:
+    """The data fits the schema that was told; each skill is a resource that can be read."""
+
+    async def ask(client: Client) -> None:
+        schema = (await client.list_tools()).tools[0].output_schema
+        result = await client.call_tool("search", {"query": "rotate API keys", "limit": 1})
+        link = result.content[1]
+        assert isinstance(link, ResourceLink)
+        read = (await client.read_resource(link.uri)).contents[0]
+
+        assert schema is not None
+        jsonschema.validate(result.structured_content, schema)
+        assert result.structured_content == json.loads(text_of(result))
+        assert result.structured_content["results"][0]["id"] == "project/key-rotation"
+        assert link.uri == "skill://project/key-rotation/SKILL.md"
+        assert isinstance(read, TextResourceContents)
+        assert read.mime_type == "text/markdown"
+        assert read.text.startswith("---\nname: key-rotation\ndescription: Rotate API keys")
+        assert read.text.endswith("Revoke the old one.")
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+@BOTH
+def test_filters_hold(url: str, mode: Mode) -> None:
+    """Kinds, sources, servers and tags, as over HTTP."""
+    found = called(url, mode, "search", query="write", threshold=0, kinds=["document"])
+    none = called(url, mode, "search", query="write", threshold=0, tags=["nobody's"])
+
+    assert [hit["kind"] for hit in (found.structured_content or {})["results"]] == ["document"]
+    assert (none.structured_content or {})["totalResults"] == 0
+    assert not none.is_error
+
+
+@BOTH
+def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
+    """A section comes with those below it, whatever the case and the marks of its heading."""
+    whole = text_of(called(url, mode, "get", id="project/key-rotation"))
+    section = text_of(called(url, mode, "get", id="project/key-rotation", section="## rotating"))
+
+    assert whole.startswith("Skill project/key-rotation, file ")
+    assert "Before the first heading." in whole
+    assert section == ("## Rotating\n\nMake a new key.\n\n### Without downtime\n\nKeep both.")
+
+
+@BOTH
+def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
+    """As data and as text."""
+    result = called(url, mode, "get", id="files__read_file")
+
+    assert result.structured_content == json.loads(text_of(result))
+    assert (result.structured_content or {})["inputSchema"]["properties"] == {
+        "path": {"type": "string"}
+    }
+
+
+def test_a_long_text_is_cut_and_says_how_to_read_on(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the sections."""
+    monkeypatch.setattr(catalogue, "LONGEST_TEXT", 120)
+    text = text_of(called(url, "auto", "get", id="project/key-rotation"))
+
+    assert "Revoke the old one." not in text
+    assert text.endswith(
+        "[Cut after 120 characters; ask for a section of it: 'Rotating', 'Without downtime', "
+        "'Revoking'.]"
+    )
+
+
+WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
+    ("search", {}, "search: 'query' is a required property."),
+    ("search", {"query": 7}, "search: query: 7 is not of type 'string'."),
+    ("search", {"query": " "}, "empty"),
+    ("search", {"query": "x" * 100_000}, "4,000"),
+    ("search", {"query": "x", "limit": 0}, "limit: 0 is less than the minimum of 1."),
+    ("search", {"query": "x", "limit": 1.5}, "limit: 1.5 is not of type 'integer'."),
+    ("search", {"query": "x", "threshold": "low"}, "threshold: 'low'"),
+    ("search", {"query": "x", "kinds": ["spoon"]}, "'spoon' is not one of"),
+    ("search", {"query": "x", "colour": 1}, "'colour' was unexpected"),
+    ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
+    ("get", {"id": "x" * 9_999}, "There is no item"),
+    ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
+    ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
+    ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
+)
+
+
+@BOTH
+def test_what_cannot_be_done_is_said_in_one_sentence(url: str, mode: Mode) -> None:
+    """As the tool's own error, which a model reads."""
+
+    async def ask(client: Client) -> None:
+        for tool, arguments, said in WRONG:
+            result = await client.call_tool(tool, arguments)
+
+            assert result.is_error
+            assert said in text_of(result)
+            assert len(text_of(result)) < 700
+            assert len(text_of(result).splitlines()) == 1
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
+    (lambda client: client.call_tool("nope"), "There is no tool 'nope'"),
+    (lambda client: client.read_resource("skill://project/x/SKILL.md"), "There is no item"),
+    (lambda client: client.read_resource("https://example.com"), "There is no resource"),
+    (lambda client: client.read_resource("document://project/postmortem"), "is skill://"),
+    (lambda client: client.list_resources(cursor="7"), "The cursor is none of this server's"),
+)
+
+
+@BOTH
+def test_what_is_not_there_is_an_error_of_the_protocol(url: str, mode: Mode) -> None:
+    """With the code for wrong parameters, and a sentence."""
+
+    async def ask(client: Client) -> None:
+        for request, said in ABSENT:
+            with pytest.raises(MCPError) as raised:
+                await request(client)
+            assert raised.value.error.code == INVALID_PARAMS
+            assert said in raised.value.error.message
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+@BOTH
+def test_skills_are_listed_as_resources_in_pages(
+    url: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each once, by id."""
+    monkeypatch.setattr(face, "PAGE", 2)
+
+    async def ask(client: Client) -> list[list[str]]:
+        pages: list[list[str]] = []
+        cursor = None
+        while not pages or cursor:
+            page = await client.list_resources(cursor=cursor)
+            pages.append([resource.uri for resource in page.resources])
+            cursor = page.next_cursor
+        return pages
+
+    assert asked(f"{url}/mcp", mode, ask) == [
+        ["skill://project/key-rotation/SKILL.md", "skill://project/postmortem/SKILL.md"],
+        ["skill://project/release-notes/SKILL.md"],
+    ]
+
+
+@BOTH
+def test_the_other_toolsets_have_addresses_of_their_own(url: str, mode: Mode) -> None:
+    """Functions of the table: strings come as text, objects as data and text."""
+
+    async def ask(client: Client) -> None:
+        listed = [tool.name for tool in (await client.list_tools()).tools]
+        text = await client.call_tool("Vector.SearchSkills", {"query": "rotate keys"})
+        data = await client.call_tool("skill.discovery.search", {"query": "rotate keys"})
+
+        assert listed == ["Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search"]
+        assert isinstance(json.loads(text_of(text)), list)
+        assert text.structured_content is None
+        assert data.structured_content == json.loads(text_of(data))
+        assert data.structured_content["results"][0]["skill_id"] == "project/key-rotation"
+
+    asked(f"{url}/mcp/skills", mode, ask)
+    tools = asked(f"{url}/mcp/project", mode, lambda client: client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["search"]
+
+
+@BOTH
+def test_many_ask_at_once(url: str, mode: Mode) -> None:
+    """Each gets its own answer."""
+
+    async def ask(client: Client) -> list[CallToolResult]:
+        asking = (client.call_tool("search", {"query": f"q{number}"}) for number in range(24))
+        return await asyncio.gather(*asking)
+
+    found = asked(f"{url}/mcp", mode, ask)
+    assert [(one.structured_content or {})["query"] for one in found] == [
+        f"q{number}" for number in range(24)
+    ]
+
+
+@BOTH
+def test_a_cancelled_request_harms_no_other(url: str, mode: Mode) -> None:
+    """The same client goes on."""
+
+    async def ask(client: Client) -> CallToolResult:
+        for _ in range(5):
+            with anyio.move_on_after(0.001):
+                await client.call_tool("search", {"query": "release notes"})
+        return await client.call_tool("search", {"query": "release notes"})
+
+    assert not asked(f"{url}/mcp", mode, ask).is_error
+
+
+def test_a_defect_is_told_without_its_details(
+    running: RunningService, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number that the log has as well, and nothing else."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(running.service, "item", broken)
+    result = called(url, "auto", "get", id="x")
+
+    async def read(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as raised:
+            await client.read_resource("skill://project/x/SKILL.md")
+        return raised.value
+
+    error = asked(f"{url}/mcp", "auto", read).error
+    assert result.is_error
+    assert error.code == INTERNAL_ERROR
+    for told in (text_of(result), error.message):
+        assert told.startswith("Something went wrong here; the server's log says what, at ")
+        assert "secret" not in told
+
+
+@BOTH
+def test_keys_and_their_scopes_hold(running: RunningService, tmp_path: Path, mode: Mode) -> None:
+    """Without a key nothing is answered; what changes something is for keys of the scope call."""
+    keys = Keys(tmp_path / "keys.json")
+    tokens = {scope: keys.create(scope, scope) for scope in (Scope.READ, Scope.CALL)}
+
+    async def listed(url: str, token: str) -> tuple[list[str], CallToolResult]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            tools = (await client.list_tools()).tools
+            return [tool.name for tool in tools], await client.call_tool("call", {"tool": "x"})
+
+    with served(running, keys=str(keys._path), allow_calls=True) as url:
+        names, refused = asyncio.run(listed(f"{url}/mcp", tokens[Scope.READ]))
+        assert names == ["search", "get"]
+        assert text_of(refused) == "call takes a key of the scope call; ask who runs this server."
+
+        _, tried = asyncio.run(listed(f"{url}/mcp", tokens[Scope.CALL]))
+        assert "takes a key" not in text_of(tried)
+
+        answer = httpx2.post(f"{url}/mcp", json={})
+        assert answer.status_code == 401
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+
+@pytest.fixture
+def guarded(running: RunningService) -> Iterator[TestClient]:
+    """A client of an application that allows three requests a minute."""
+    with running.client(requests_per_minute=3) as client:
+        yield client
+
+
+def test_the_guard_stands_before_it(guarded: TestClient) -> None:
+    """What a web page may have sent is refused as on every route, and rates hold."""
+    listed = guarded.post("/mcp", json=LIST)
+    rebound = guarded.post("/mcp", json=LIST, headers={"Host": "evil.example"})
+    foreign = guarded.post("/mcp", json=LIST, headers={"Origin": "https://evil.example"})
+    own = guarded.post("/mcp", json=LIST, headers={"Host": "mine", "Origin": "http://mine"})
+    again = [guarded.post("/mcp", json=LIST).status_code for _ in range(2)]
+
+    assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["search", "get"]
+    assert (rebound.status_code, foreign.status_code, own.status_code) == (403, 403, 200)
+    assert again == [200, 429]
+
+
+def test_bodies_are_bounded(guarded: TestClient) -> None:
+    """Whether they say their length or not."""
+    large = json.dumps(LIST | {"params": {"x": "x" * 1_000_000}}).encode()
+    pieces = (large[start : start + 65_536] for start in range(0, len(large), 65_536))
+
+    told = {"Content-Type": "application/json"}
+    assert guarded.post("/mcp", content=large, headers=told).status_code == 413
+    assert guarded.post("/mcp", content=pieces, headers=told).status_code == 413
+
+
+def test_what_is_no_message_is_refused(guarded: TestClient) -> None:
+    """With a status of HTTP and no traceback; only POST is there."""
+    assert guarded.post("/mcp", json=[1]).status_code == 400
+    assert guarded.post("/mcp", content=b"{", headers={"Content-Type": "application/json"}).json()[
+        "error"
+    ]["code"]
+    refused = guarded.get("/mcp")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
+def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
+    """As those of every route."""
+    guarded.post("/mcp", json=LIST)
+    text = guarded.get("/metrics").text
+
+    assert (
+        'repertory_request_duration_seconds_count{method="POST",route="/mcp",status="200"}' in text
+    )
+
+
+def test_clients_are_told_when_the_catalogue_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after the first index: the description of the search is another one then."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(face, "UNREAD", 0.05)
+    skill(tmp_path / "project", "knots", "Tie a bowline")
+
+    def faced(running: RunningService) -> Face:
+        tools = tools_of([Toolset.CATALOGUE], Values())
+        return Face(running.service, tools, threads, announcing=True)
+
+    async def run(running: RunningService) -> None:
+        told = asyncio.Event()
+
+        async def heard(message: object) -> None:
+            if isinstance(message, ToolListChangedNotification):
+                told.set()
+
+        old, new = faced(running), faced(running)
+        async with (
+            asyncio.timeout(PATIENCE),
+            Client(old.server, mode="legacy", message_handler=heard) as older,
+            Client(new.server, mode="auto") as newer,
+            newer.listen(tools_list_changed=True) as changes,
+            anyio.create_task_group() as tasks,
+        ):
+            before = [await described(older), await described(newer)]
+            tasks.start_soon(old.announce)
+            tasks.start_soon(new.announce)
+            await to_thread.run_sync(running.look)
+            await told.wait()
+            assert await anext(changes) == ToolsListChanged()
+            after = [await described(older), await described(newer)]
+            tasks.cancel_scope.cancel()
+        assert not any("holds" in text for text in before)
+        assert all("holds 1 skill" in text for text in after)
+
+    with RunningService(tmp_path / "project") as running:
+        asyncio.run(run(running))
+
+
+async def threads(_: Work, call: Callable[[], T]) -> T:
+    """Threads for the backend."""
+    return await to_thread.run_sync(call)
+
+
+async def described(client: Client) -> str:
+    """What the first tool is said to do."""
+    return (await client.list_tools()).tools[0].description or ""

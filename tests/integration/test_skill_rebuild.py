@@ -1,0 +1,159 @@
+"""The skill index rebuilt from real folders with a real model: what is embedded, kept, removed."""
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.load import load_engine
+from repertory.errors import UsageError
+from repertory.skill_discovery import SkillDiscoveryIndex, rebuild_skill_index
+from tests.support.model_folders import write_model
+
+BUILTINS = {"remember": "Write down what was decided."}
+EVERYTHING = ["builtin/remember", "markdown/greet", "python/mail", "skills/pdf"]
+
+Rebuild = Callable[[], int]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
+    """A small model of eight numbers."""
+    return engine_of(tmp_path_factory.mktemp("models"))
+
+
+def engine_of(folder: Path, dimension: int = 8, seed: int = 1) -> EmbeddingEngine:
+    """A small model of so many numbers."""
+    model = write_model(folder / f"model-{dimension}-{seed}", dimension=dimension, seed=seed)
+    return load_engine(str(model), "cpu", folder / "data")
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[SkillDiscoveryIndex]:
+    """An empty index."""
+    with SkillDiscoveryIndex.open(tmp_path / "index") as index:
+        yield index
+
+
+@pytest.fixture
+def rebuild(tmp_path: Path, index: SkillDiscoveryIndex, engine: EmbeddingEngine) -> Rebuild:
+    """Rebuilds from the folders ``skills`` and ``python``, which have one skill of each kind."""
+    manifest(tmp_path, "mail", "Send a mail.")
+    (tmp_path / "skills" / "pdf" / "references").mkdir(parents=True)
+    (tmp_path / "skills" / "pdf" / "SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Fill in forms.\n---\n"
+    )
+    (tmp_path / "skills" / "pdf" / "references" / "forms.md").write_text("No skill of its own.")
+    (tmp_path / "skills" / "greet.md").write_text("# Greet\n\nSay hello.\n")
+    return lambda: rebuild_skill_index(
+        index, engine, tmp_path / "skills", tmp_path / "python", BUILTINS
+    )
+
+
+def manifest(folder: Path, name: str, description: str) -> None:
+    """Write a Python skill."""
+    (folder / "python" / name).mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"name": name, "description": description})
+    (folder / "python" / name / "skill.json").write_text(text)
+
+
+def ids(index: SkillDiscoveryIndex) -> list[str]:
+    """What is indexed."""
+    return sorted(entry.skill_id for entry in index.entries())
+
+
+def test_each_kind_is_indexed_once(rebuild: Rebuild, index: SkillDiscoveryIndex) -> None:
+    """A skill's own documents are no skills; a second run has nothing to do."""
+    assert rebuild() == 4
+    assert ids(index) == EVERYTHING
+    assert {entry.source for entry in index.entries()} == {"python", "markdown", "builtin"}
+    assert rebuild() == 0
+
+
+def test_only_what_changed_is_embedded(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
+) -> None:
+    """A name or a description, not the rest of a file."""
+    rebuild()
+    manifest(tmp_path, "mail", "Send a letter.")
+    (tmp_path / "skills" / "greet.md").write_text("# Greet\n\nSay hello.\n\nAnd more below.\n")
+    assert rebuild() == 1
+    described = {entry.skill_id: entry.description for entry in index.entries()}
+    assert described["python/mail"] == "Send a letter."
+
+
+def test_what_is_gone_is_removed(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
+) -> None:
+    """Even the last of its kind, where the folder can be read."""
+    rebuild()
+    shutil.rmtree(tmp_path / "python" / "mail")
+    (tmp_path / "skills" / "greet.md").unlink()
+    assert rebuild() == 0
+    assert ids(index) == ["builtin/remember", "skills/pdf"]
+
+
+def test_what_cannot_be_read_is_kept(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder that is away, a broken file: a failure is never a deletion, and it is logged."""
+    caplog.set_level(logging.INFO, "repertory.skill_discovery")
+    rebuild()
+    (tmp_path / "skills").rename(tmp_path / "away")
+    (tmp_path / "python" / "mail" / "skill.json").write_text("{")
+    assert rebuild() == 0
+    assert ids(index) == EVERYTHING
+    assert [record.message for record in caplog.records].count("skill_problem") == 3
+    (tmp_path / "away").rename(tmp_path / "skills")
+    assert rebuild() == 0
+
+
+def test_missing_folders_hold_nothing(
+    index: SkillDiscoveryIndex, engine: EmbeddingEngine, tmp_path: Path
+) -> None:
+    """On a first run there is nothing to keep."""
+    assert rebuild_skill_index(index, engine, tmp_path / "no", tmp_path / "none") == 0
+    assert index.indexed_count() == 0
+
+
+def test_what_was_indexed_by_hand_stays_as_it_is(
+    rebuild: Rebuild, index: SkillDiscoveryIndex
+) -> None:
+    """It is neither removed nor written over, until it is removed by hand, too."""
+    for skill_id in ("mine", "python/mail"):
+        index.index_skill(skill_id, "By hand", "As I like it.", "builtin", [1.0] * 8)
+    assert rebuild() == 3
+    assert ids(index) == sorted([*EVERYTHING, "mine"])
+    assert [entry.name for entry in index.entries()].count("By hand") == 2
+    index.remove_skill("python/mail")
+    assert rebuild() == 1
+
+
+@pytest.mark.parametrize(("dimension", "seed"), [(8, 2), (12, 1)])
+def test_another_model_embeds_everything_anew(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, dimension: int, seed: int
+) -> None:
+    """Of the same length or another; also what cannot be read just then."""
+    rebuild()
+    shutil.rmtree(tmp_path / "python")
+    other = engine_of(tmp_path, dimension, seed)
+    folders = (tmp_path / "skills", tmp_path / "python")
+    assert rebuild_skill_index(index, other, *folders, BUILTINS) == 4
+    assert (ids(index), index.dimension) == (EVERYTHING, dimension)
+    assert rebuild_skill_index(index, other, *folders, BUILTINS) == 0
+
+
+def test_another_length_beside_what_is_by_hand_is_refused(
+    rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
+) -> None:
+    """That cannot be embedded anew; nothing was changed."""
+    rebuild()
+    index.index_skill("mine", "By hand", "As I like it.", "builtin", [1.0] * 8)
+    other = engine_of(tmp_path, dimension=12)
+    with pytest.raises(UsageError, match=r"indexed by hand \(1\)"):
+        rebuild_skill_index(index, other, tmp_path / "skills", tmp_path / "python")
+    assert ids(index) == sorted([*EVERYTHING, "mine"])

@@ -1,0 +1,276 @@
+"""The vectors of skill files on a real engine and both stores, whatever comes in between."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from repertory.compose import Repertory
+from repertory.embedding.engine import EmbeddingEngine, Vectors
+from repertory.embedding.load import load_engine
+from repertory.functions.vector import vector_update
+from repertory.index.edge import EdgeStore
+from repertory.index.qdrant import QdrantStore
+from repertory.index.vectors import VectorStore
+from repertory.pipeline.collections import configuration_of, model_slug
+from repertory.pipeline.report import Stage
+from repertory.serving import Parts
+from repertory.skill_vectors import vectors
+from repertory.skill_vectors.vectors import SkillVectors
+from tests.support.query_service import MODEL, RunningService, settings_of
+from tests.support.skill_files import ADD, AREA, AREA_FILE, VOLUME, VOLUME_FILE, make_library, write
+
+RECTANGLE = "calculate rectangle area"
+FILE = "one.ns.txt"
+SEARCH = "/functions/Vector.SearchSkills"
+UPDATE = "/functions/Vector.VectorUpdate"
+
+
+class Counting:
+    """An engine that counts the texts that it embeds."""
+
+    def __init__(self, engine: EmbeddingEngine) -> None:
+        self._engine = engine
+        self.model, self.device, self.batch = engine.model, engine.device, engine.batch
+        self.embed_query, self.embed_queries = engine.embed_query, engine.embed_queries
+        self.texts = 0
+
+    def embed_texts(
+        self, texts: Sequence[str], done: Callable[[int], None] | None = None
+    ) -> Vectors:
+        """Count the texts, and embed them."""
+        self.texts += len(texts)
+        return self._engine.embed_texts(texts, done)
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
+    """A real model."""
+    return load_engine(MODEL, "cpu", tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def engine(loaded: EmbeddingEngine) -> Counting:
+    """The model, counted."""
+    return Counting(loaded)
+
+
+@pytest.fixture(params=["edge", "qdrant"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
+    """Each store in turn; what a test leaves on a server is deleted."""
+    if request.param == "edge":
+        yield EdgeStore(tmp_path / "data")
+        return
+    server = QdrantStore(request.getfixturevalue("qdrant_url"))
+    before = set(server.collections())
+    yield server
+    for name in set(server.collections()) - before:
+        server.drop(name)
+
+
+@pytest.fixture
+def skills(tmp_path: Path, store: VectorStore, engine: Counting) -> SkillVectors:
+    """What is written and searched; the sandbox is the test's folder."""
+    return SkillVectors(tmp_path, lambda: store, lambda: engine)
+
+
+def paths(skills: SkillVectors, query: str) -> list[str]:
+    """Where what a search finds is."""
+    return [match.path for match in skills.search(query, None)]
+
+
+def silent(_stage: Stage, _done: int, _total: int) -> None:
+    """Nobody watches."""
+
+
+def test_what_is_unchanged_is_not_embedded_again(
+    skills: SkillVectors, engine: Counting, tmp_path: Path
+) -> None:
+    """Nothing is embedded twice; a change embeds the file and its parts."""
+    write(tmp_path, FILE, ADD + AREA)
+    skills.update(FILE)
+    skills.update(FILE)
+    assert engine.texts == 3
+    write(tmp_path, FILE, VOLUME)
+    skills.update(FILE)
+    assert engine.texts == 4
+
+
+def test_nothing_of_an_older_text_is_found(skills: SkillVectors, tmp_path: Path) -> None:
+    """The parts of the text before go with it, and the text before that comes back."""
+    for text, area in ((ADD + AREA, [FILE]), (ADD, []), (VOLUME + AREA + ADD, [FILE])):
+        write(tmp_path, FILE, text)
+        skills.update(FILE)
+        assert paths(skills, "area of a rectangle") == area
+
+
+def test_an_older_look_never_replaces_a_newer_one(
+    store: VectorStore, engine: Counting, tmp_path: Path
+) -> None:
+    """While one update embeds, the file changes and another is done: the newer text stays."""
+    write(tmp_path, FILE, ADD + AREA)
+    newer = SkillVectors(tmp_path, lambda: store, lambda: engine)
+
+    def interrupted() -> EmbeddingEngine:
+        write(tmp_path, FILE, VOLUME)
+        newer.update(FILE)
+        return engine
+
+    SkillVectors(tmp_path, lambda: store, interrupted).update(FILE)
+
+    assert paths(newer, "volume of a box") == [FILE]
+    assert paths(newer, "add two numbers") == []
+
+
+def test_a_clock_that_was_set_back(
+    skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update overwrites all the same."""
+    write(tmp_path, FILE, AREA)
+    skills.update(FILE)
+    earlier = itertools.count(time.time_ns() - 10**15, 10**9)
+    monkeypatch.setattr(time, "time_ns", lambda: next(earlier))
+    for text, query in ((ADD, "add two numbers"), (VOLUME, "volume of a box")):
+        write(tmp_path, FILE, text)
+        skills.update(FILE)
+        assert paths(skills, query) == [FILE]
+
+
+def test_threads_begin_at_once(skills: SkillVectors, tmp_path: Path) -> None:
+    """Whoever comes first makes the collection; what each of them writes is found."""
+    files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(6)]
+    with ThreadPoolExecutor(len(files)) as pool:
+        list(pool.map(skills.update, files))
+
+    assert paths(skills, "add two numbers") == files
+
+
+def test_all_that_is_near_is_found(
+    skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many that are: a search asks for more until it has them all."""
+    monkeypatch.setattr(vectors, "AT_ONCE", 2)
+    files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(9)]
+    for file in files:
+        skills.update(file)
+
+    assert paths(skills, "add two numbers") == files
+
+
+def test_each_sandbox_has_its_own(store: VectorStore, engine: Counting, tmp_path: Path) -> None:
+    """What is written in one is not found in another, also where one is inside the other."""
+    write(tmp_path, "inner/a.ns.txt", ADD)
+    outer = SkillVectors(tmp_path, lambda: store, lambda: engine)
+    inner = SkillVectors(tmp_path / "inner", lambda: store, lambda: engine)
+    inner.update("a.ns.txt")
+
+    assert paths(inner, "add two numbers") == ["a.ns.txt"]
+    assert paths(outer, "add two numbers") == []
+
+
+def test_a_collection_that_cannot_be_read_is_begun_anew(
+    engine: Counting, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next update drops it, and says so in the log."""
+    skills = SkillVectors(tmp_path, lambda: EdgeStore(tmp_path / "data"), lambda: engine)
+    write(tmp_path, FILE, ADD)
+    skills.update(FILE)
+    (collection,) = (tmp_path / "data" / "collections").glob("repertory_sandbox_*_g1")
+    (collection / "edge_config.json").write_bytes(b"")
+
+    skills.update(FILE)
+    assert [record.message for record in caplog.records] == ["sandbox_corrupt"]
+    assert paths(skills, "add two numbers") == [FILE]
+
+
+def test_rebuilds_leave_it_alone(tmp_path: Path) -> None:
+    """Indexing and rebuilding the catalogue never take it for a collection of theirs."""
+    project = make_library(tmp_path / "project")
+    settings = settings_of(project)
+    write(project, "notes.md", "How to catch a trout with a fly.\n")
+    with Repertory(settings, project) as repertory:
+        assert vector_update(repertory, "notes.md") == "OK"
+        repertory.index(silent)
+        repertory.rebuild(silent)
+        found = [match.path for match in repertory.similar_skills("catch a trout")]
+        both = [match.path for match in repertory.similar_skills(RECTANGLE)]
+        (name,) = (name for name in repertory.vector_store().collections() if "_sandbox_" in name)
+
+    assert found == ["notes.md"]
+    assert both == [AREA_FILE, VOLUME_FILE]
+    assert configuration_of(name) == model_slug(name) == ""
+
+
+def test_two_repertories_of_one_server_share_it(qdrant_url: str, tmp_path: Path) -> None:
+    """On a Qdrant server, what one process wrote another finds at once, both open."""
+    project = make_library(tmp_path / "project")
+    settings = settings_of(project, qdrant_url=qdrant_url)
+    with Repertory(settings, project) as one, Repertory(settings, project) as other:
+        assert vector_update(one, AREA_FILE) == "OK"
+        assert [match.path for match in other.similar_skills(RECTANGLE)] == [AREA_FILE]
+        for name in one.vector_store().collections():
+            if "_sandbox_" in name:
+                one.vector_store().drop(name)
+
+
+def test_without_a_cache_it_lives_as_long_as_the_process(tmp_path: Path) -> None:
+    """With no_cache nothing is kept: the next one begins with nothing."""
+    project = make_library(tmp_path / "project")
+    settings = settings_of(project, no_cache=True)
+    with Repertory(settings, project) as repertory:
+        assert vector_update(repertory, AREA_FILE) == "OK"
+        assert [match.path for match in repertory.similar_skills(RECTANGLE)] == [AREA_FILE]
+    with Repertory(settings, project) as repertory:
+        assert repertory.similar_skills(RECTANGLE) == []
+
+
+def test_over_http(tmp_path: Path) -> None:
+    """The answer is what the contract has, as JSON; what goes wrong is a problem in its words."""
+    project = make_library(tmp_path / "project")
+    with RunningService(project) as running:
+        client = running.client()
+        done = client.post(UPDATE, json={"filepath": AREA_FILE})
+        found = client.post(SEARCH, json={"query": RECTANGLE})
+        outside = client.post(UPDATE, json={"filepath": "../secret.md"})
+        wrong = [
+            client.post(SEARCH, json=arguments)
+            for arguments in ({}, {"query": 7}, {"query": "add", "limit": 1}, {"query": " "})
+        ]
+
+    assert (done.status_code, done.json()) == (200, "OK")
+    assert found.json().startswith('[{"path":"library/geometry/area.ns.txt","score":0.')
+    assert (outside.status_code, outside.json()["error"]) == (422, "UsageError")
+    assert outside.json()["detail"].startswith("The path '../secret.md' holds '..'")
+    for answer in wrong:
+        assert (answer.status_code, answer.json()["error"]) == (422, "UsageError")
+
+
+def test_only_those_may_write_that_may_call(tmp_path: Path) -> None:
+    """An update takes the scope `call`; searching takes none but reading."""
+    project = make_library(tmp_path / "project")
+    with RunningService(project) as running:
+        reader = running.client(address="10.0.0.9")
+        refused = reader.post(UPDATE, json={"filepath": AREA_FILE})
+        found = reader.post(SEARCH, json={"query": RECTANGLE})
+
+    assert refused.status_code == 403
+    assert (found.status_code, found.json()) == (200, "[]")
+
+
+def test_no_model_over_http(tmp_path: Path) -> None:
+    """What cannot be embedded is a 503, with the contract's message."""
+    project = make_library(tmp_path / "project")
+    running = RunningService(project)
+    running.parts = Parts(settings_of(project, model=str(tmp_path / "none")), project)
+    with running:
+        client = running.client()
+        found = client.post(SEARCH, json={"query": RECTANGLE})
+        done = client.post(UPDATE, json={"filepath": AREA_FILE})
+
+    assert found.status_code == done.status_code == 503
+    assert found.json()["error"] == done.json()["error"] == "ModelError"
+    assert found.json()["detail"].startswith("SearchSkills embedding generation failed: ")
+    assert done.json()["detail"].startswith("VectorUpdate embedding generation failed: ")

@@ -1,0 +1,89 @@
+"""A browser for pages, and the pages' server: Chromium as it is installed, without a window."""
+
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Self
+
+import uvicorn
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+
+from repertory_query.app import create_app
+from repertory_query.run import configuration, listening
+from tests.support.query_service import RunningService, settings_of
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+MISSING = "no Chromium is installed: `apt-get install chromium`"
+PATIENCE = 20_000.0  # milliseconds; only a page that hangs takes as long
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser; ``CHROMIUM`` says whether there can be one."""
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with (
+        sync_playwright() as driver,
+        driver.chromium.launch(executable_path=CHROMIUM, args=as_root) as browser,
+    ):
+        yield browser
+
+
+@contextmanager
+def served(running: RunningService, **flags: object) -> Iterator[str]:
+    """The URL at which a running server's application is served, with other settings if given."""
+    settings = settings_of(running.project, port=0, **flags)
+    with closing(listening(settings)) as listener:
+        server = uvicorn.Server(configuration(create_app(running.service, settings)))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://localhost:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class Visitor:
+    """Somebody at a browser; a context manager, which at the end sees that all went well.
+
+    Attributes:
+        page: The page that is looked at.
+        troubles: What the browser complained of: faults of scripts, what the policy of a page
+            forbade, dialogs that nobody asked for.
+    """
+
+    def __init__(
+        self,
+        browser: Browser,
+        *,
+        width: int = 1280,
+        dark: bool = False,
+        scripts: bool = True,
+    ) -> None:
+        self._context = browser.new_context(
+            viewport={"width": width, "height": 844},
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=scripts,
+        )
+        self._context.set_default_timeout(PATIENCE)
+        self.page: Page = self._context.new_page()
+        self.troubles: list[str] = []
+        self.page.on("console", lambda said: self.troubles.append(said.text))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("dialog", self._dismiss)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._context.close()
+        if kind is None:
+            assert self.troubles == [], self.troubles
+
+    def _dismiss(self, dialog: Dialog) -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()

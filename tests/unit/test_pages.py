@@ -1,0 +1,137 @@
+"""What pages are made of: addresses, tables of parameters, and what is remembered of searches."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.index.vectors import Filter
+from repertory.search.answer import Mode
+from repertory_query.pages.form import Form
+from repertory_query.pages.page import ago, view_address
+from repertory_query.pages.schema import MOST_ROWS, rows
+from repertory_query.pages.sign_in import here
+from repertory_query.recent import MOST, Recent
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["properties", "items", "anyOf", "type", "enum", "$ref", "a", "required"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def test_a_form_is_written_as_short_as_it_can_be() -> None:
+    """What was left out is left out; other values take the place of its own."""
+    form = Form(q=" two words ", where=Filter(kinds=("tool",), tags=("a&b", "c")), threshold=0.0)
+    assert form.address() == "/?q=two+words&kind=tool&tag=a%26b&tag=c&threshold=0.0"
+    assert form.address(where=Filter(), threshold=None) == "/?q=two+words"
+    assert Form().address() == "/"
+
+
+@pytest.mark.parametrize(
+    ("item_id", "section", "address"),
+    [
+        ("team/key-rotation", "", "/view/team/key-rotation"),
+        ("files__read_file", "", "/view/files__read_file"),
+        ("a/../b", "", "/view/a%2F..%2Fb"),
+        ("//evil.example", "", "/view/%2F%2Fevil.example"),
+        ('"><x?#', "", "/view/%22%3E%3Cx%3F%23"),
+        ("a", "## Und & so", "/view/a?section=%23%23+Und+%26+so#matched"),
+    ],
+)
+def test_an_items_page_has_an_address_that_browsers_leave_alone(
+    item_id: str, section: str, address: str
+) -> None:
+    """Whatever its id is like, nothing of it is taken for a part of an address."""
+    assert view_address(item_id, section) == address
+
+
+@pytest.mark.parametrize(
+    ("target", "where"),
+    [
+        ("/status?a=b&c", "/status?a=b&c"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/a\r\nSet-Cookie: b=c", "/"),
+        ("", "/"),
+    ],
+)
+def test_signing_in_leads_nowhere_else(target: str, where: str) -> None:
+    """Only to an address on this server."""
+    assert here(target) == where
+
+
+def test_parameters_are_shown_with_their_types() -> None:
+    """Nested ones by their path, references followed, alternatives and bounds in a few words."""
+    schema = {
+        "type": "object",
+        "required": ["mode"],
+        "properties": {
+            "mode": {"enum": ["fast", "slow"], "description": "How."},
+            "files": {"type": "array", "items": {"$ref": "#/$defs/file"}},
+            "depth": {"type": ["integer", "null"], "minimum": 1, "default": 3},
+            "either": {
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]
+            },
+            "anything": True,
+        },
+        "$defs": {"file": {"type": "object", "properties": {"path": {"type": "string"}}}},
+    }
+    found = {row.name: row for row in rows(schema)}
+    assert {name: row.type for name, row in found.items()} == {
+        "mode": '"fast" | "slow"',
+        "files": "array of object",
+        "files[].path": "string",
+        "depth": "integer | null",
+        "either": "string | array of number",
+        "anything": "any",
+    }
+    assert found["mode"].required
+    assert found["mode"].description == "How."
+    assert found["depth"].rules == "≥ 1, default 3"
+
+
+def test_a_schema_within_itself_comes_to_an_end() -> None:
+    """However many ways there are to go on."""
+    fields = {f"p{number}": {"$ref": "#"} for number in range(50)}
+    options = {"anyOf": [{"$ref": "#/properties/either"}] * 100}
+    schema: dict[str, Any] = {"properties": fields | {"either": options}}
+    assert len(rows(schema)) == MOST_ROWS
+
+
+@given(st.dictionaries(st.sampled_from(["properties", "$defs", "required"]), JSON))
+def test_any_schema_can_be_shown(schema: dict[str, Any]) -> None:
+    """Whatever its author took for one."""
+    for row in rows(schema):
+        assert isinstance(row.type + row.description + row.rules, str)
+
+
+def test_what_is_being_typed_is_one_search() -> None:
+    """Beginnings are replaced by what follows them; only so many searches are remembered."""
+    recent = Recent()
+    for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
+        recent.note(query, 1, Mode.HYBRID, 0.01)
+    assert [search.query for search in recent.newest_first()] == ["notes", "rotate"]
+    for number in range(2 * MOST):
+        recent.note(f"{number:04}", 1, Mode.HYBRID, 0.01)
+    assert len(recent.newest_first()) == MOST
+
+
+def test_time_is_told_in_its_largest_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coarse, so that a page which looks again seldom changes."""
+    monkeypatch.setattr("time.time", lambda: 1_000_000.0)
+    told = [ago(1_000_000.0 - seconds) for seconds in (0, 59, 60, 7_300, 200_000)]
+    assert told == ["just now", "just now", "1 minute ago", "2 hours ago", "2 days ago"]

@@ -1,0 +1,401 @@
+"""The search of a project's files: what it finds, in which order, and how it says so."""
+
+import gc
+import string
+import weakref
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError, StoreError, UsageError
+from repertory.index.edge import EdgeStore
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Collection, Point
+from repertory.project_search.exact import containing
+from repertory.project_search.fuzzy import Like, like
+from repertory.project_search.query import MOST_RESULTS, ProjectQuery, SearchType
+from repertory.project_search.search import ProjectSearch
+from repertory.project_search.snippets import CUT, LONGEST, place_of, place_of_word, snippet
+from repertory.project_search.texts import File, Texts
+from repertory.project_search.words import Words
+from repertory.search.engine import SearchEngine
+from tests.support.points import DIMENSION, point
+
+FIELDS = SearchType.ALL.fields
+# Few letters, so that they meet; some that fold to several, or are not ASCII.
+TEXT = st.text(alphabet="abAB ßİſéΣς\n.😀", max_size=12)
+WORD = st.text(alphabet=string.ascii_lowercase, min_size=5, max_size=12)
+
+
+def file(number: int, title: str, content: str = "", synopsis: str = "") -> File:
+    """A file as it is searched."""
+    return File(
+        id=f"docs/{number}.md",
+        hash="",
+        path=f"{number}.md",
+        title=title.casefold(),
+        content=content.casefold(),
+        synopsis=synopsis.casefold(),
+    )
+
+
+def liked(
+    files: Sequence[File],
+    query: str,
+    *,
+    threshold: float = 0.3,
+    fields: Sequence[SearchType] = FIELDS,
+) -> list[Like]:
+    """What a fuzzy search of files finds."""
+    return list(like(Words().of(files), query.casefold(), fields, threshold))
+
+
+def document(place: str, title: str, body: str = "", synopsis: str = "") -> Item:
+    """A document of a project at ``/project``."""
+    return Item(
+        id=f"docs/{place}",
+        kind=Kind.DOCUMENT,
+        name=title,
+        source="docs",
+        description=synopsis,
+        body=body,
+        path=f"/project/{place}",
+    )
+
+
+class Project:
+    """An index of items as it changes."""
+
+    def __init__(self, collection: Collection, reader: ThreadPoolExecutor) -> None:
+        self.collection = collection
+        self._reader = reader
+        self._keywords = KeywordIndex.empty()
+        self._revision = 0
+
+    def engine(self, *items: Item, removed: Sequence[str] = ()) -> SearchEngine:
+        """The engine of the index after a change."""
+        self._revision += 1
+        self.collection.upsert([self._point(item) for item in items])
+        self.collection.delete_items(removed, self._revision)
+        self._keywords = self._keywords.updated(removed, items)
+        return SearchEngine(
+            keywords=self._keywords,
+            collection=self.collection,
+            embedding=no_model,
+            reader=self._reader,
+        )
+
+    def _point(self, item: Item) -> Point:
+        record = msgspec.to_builtins(item)
+        return point(item.id, revision=self._revision, kind=item.kind, record=record)
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    """An empty index."""
+    store = EdgeStore(tmp_path / "data")
+    with store.create("project", DIMENSION) as collection, ThreadPoolExecutor(1) as reader:
+        yield Project(collection, reader)
+
+
+@pytest.fixture
+def search() -> ProjectSearch:
+    """A search that has read nothing yet."""
+    return ProjectSearch(Path("/project"))
+
+
+@given(texts=st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=8), query=TEXT.filter(str.strip))
+def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
+    texts: list[tuple[str, str, str]], query: str
+) -> None:
+    """Whatever the case, in each field; the first field that contains it is named."""
+    files = [file(number, *three) for number, three in enumerate(texts)]
+    folded = query.casefold()
+    expected = {
+        f"docs/{number}.md": next(
+            field for field, text in zip(FIELDS, three, strict=True) if folded in text.casefold()
+        )
+        for number, three in enumerate(texts)
+        if any(folded in text.casefold() for text in three)
+    }
+    found = [(one.id, field) for one, field in containing(files, folded, FIELDS)]
+    assert dict(found) == expected
+    assert len(found) == len(expected)
+    for field in FIELDS:
+        alone = {one.id for one, _ in containing(files, folded, (field,))}
+        assert alone == {one.id for one in files if folded in getattr(one, field)}
+
+
+@given(
+    texts=st.lists(st.tuples(*[st.text("abé文9 ﬁﬀ²Ω_", max_size=9)] * 3), max_size=6),
+    data=st.data(),
+)
+def test_no_file_that_contains_a_query_is_ruled_out_by_its_words(
+    texts: list[tuple[str, str, str]], data: st.DataObject
+) -> None:
+    """A fuzzy search looks for the query as it is written only where its words may be."""
+    files = [file(number, *three) for number, three in enumerate(texts)]
+    some = data.draw(st.sampled_from([text for three in texts for text in three] or ["a"]))
+    start = data.draw(st.integers(0, len(some)))
+    query = some[start : data.draw(st.integers(start, len(some)))].casefold()
+    contain = {one for one, _ in containing(files, query, FIELDS)}
+    assert contain <= set(Words().of(files).may_contain(query))
+
+
+@given(title=st.lists(WORD, min_size=1, max_size=4), data=st.data())
+def test_one_edit_in_a_word_of_a_title_is_forgiven(title: list[str], data: st.DataObject) -> None:
+    """A letter dropped, added, replaced or swapped, at the default threshold."""
+    word = data.draw(st.sampled_from(title))
+    at = data.draw(st.integers(0, len(word) - 2))
+    edited = data.draw(
+        st.sampled_from(
+            [
+                word[:at] + word[at + 1 :],
+                word[:at] + "q" + word[at:],
+                word[:at] + "q" + word[at + 1 :],
+                word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+            ]
+        )
+    )
+    [found] = liked([file(1, " ".join(title))], edited)
+    assert found.field is SearchType.TITLE
+    assert found.score > 0.7
+
+
+@given(
+    texts=st.lists(st.tuples(*[st.text("abcd é", max_size=20)] * 3), max_size=6),
+    query=st.text("abcde é", min_size=1, max_size=12),
+    thresholds=st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
+)
+def test_a_wider_threshold_loses_nothing(
+    texts: list[tuple[str, str, str]], query: str, thresholds: list[float]
+) -> None:
+    """What is found at one threshold is found at every higher one, at least as relevant."""
+    files = [file(number, *three) for number, three in enumerate(texts)]
+    narrow, wide = (
+        {one.file.id: one.score for one in liked(files, query, threshold=threshold)}
+        for threshold in thresholds
+    )
+    assert all(wide[one] >= score for one, score in narrow.items())
+
+
+@given(before=TEXT, match=st.text(alphabet="aBßİx", min_size=1, max_size=120), after=TEXT)
+def test_a_snippet_is_short_and_holds_the_match(before: str, match: str, after: str) -> None:
+    """At most 100 characters, marked where it was cut, with the match or as much as fits."""
+    text = before * 20 + match + after * 20
+    query = match.casefold()
+    start, end = place_of(text, query)
+    shown = snippet(text, start, end)
+    bare = shown.removeprefix(CUT).removesuffix(CUT)
+    assert len(bare) <= LONGEST
+    assert query in text[start:end].casefold()
+    if end - start <= LONGEST:
+        assert query in bare.casefold()
+    else:
+        assert bare == text[start : start + LONGEST]
+    assert (shown == text.replace("\n", " ")) == (len(text) <= LONGEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "place"),
+    [
+        ("concatenate a cat", "cat", "cat"),
+        ("Straße der CAFÉS", "cafes", "CAFÉS"),
+        ("read_file2go", "go", "go"),
+        ("今日は天気です", "天気", "天気"),
+        ("nothing", "cat", ""),
+    ],
+)
+def test_a_word_is_shown_where_it_stands(text: str, word: str, place: str) -> None:
+    """Whole words before parts of others, accents and missing spaces allowed for."""
+    start, end = place_of_word(text, word)
+    assert text[start:end] == place
+
+
+def test_a_query_of_several_words_need_not_be_matched_whole() -> None:
+    """Files are ranked by how much of it they match; common words do not count."""
+    files = [
+        file(1, "one", "the queue is full"),
+        file(2, "two", "a retry of the job queue"),
+        file(3, "three", "nothing of it"),
+    ]
+    found = liked(files, "how to retyr the queue")
+    assert [one.file.path for one in found] == ["2.md", "1.md"]
+    assert [one.score for one in found] == [pytest.approx(0.9), pytest.approx(0.5)]
+    assert found[0].word == "queue"
+
+
+def test_what_is_not_exact_is_left_out_at_threshold_0_and_nothing_at_1() -> None:
+    """0.0 is exact, 1.0 is anything."""
+    files = [file(1, "rotation of keys"), file(2, "rotations"), file(3, "")]
+    assert [one.file.path for one in liked(files, "keys rotation", threshold=0)] == ["1.md"]
+    assert {one.file.path for one in liked(files, "keys", threshold=1)} == {"1.md", "2.md", "3.md"}
+    assert liked(files, "...", threshold=0.5) == []
+
+
+def test_a_title_is_compared_as_a_whole_too() -> None:
+    """So that a missing space is one edit like any other."""
+    assert liked([file(1, "Read File")], "readfile")[0].score == pytest.approx(8 / 9, abs=1e-4)
+
+
+def test_a_fuzzy_search_keeps_to_its_fields() -> None:
+    """A typo in a title is not looked for in contents."""
+    files = [file(1, "rotation", "nothing"), file(2, "nothing", "rotation")]
+    [found] = liked(files, "rotatoin", fields=(SearchType.CONTENT,))
+    assert (found.file.path, found.field) == ("2.md", SearchType.CONTENT)
+
+
+def test_words_of_files_are_read_once_and_forgotten_with_them() -> None:
+    """What no file has any more leaves the vocabulary when most of it is such."""
+    words = Words()
+    one, two, three = file(1, "alpha beta"), file(2, "gamma"), file(3, "delta")
+    assert list(words.of(first := (one, two)).vocabulary) == ["alpha", "beta", "gamma"]
+    assert words.of(first) is words.of(first)
+    assert "alpha" in words.of((two,)).vocabulary
+    assert list(words.of((two, three)).vocabulary) == ["gamma", "delta"]
+
+
+def test_files_are_documents_and_skills_by_path(project: Project) -> None:
+    """Tools have no text; paths start from the project where they lie in it."""
+    skill = Item(id="user/skill", kind=Kind.SKILL, name="skill", source="user", path="/home/S.md")
+    builtin = Item(id="builtin/hi", kind=Kind.SKILL, name="hi", source="builtin", body="Hello.")
+    tool = Item(id="server__tool", kind=Kind.TOOL, name="tool", source="server", server="server")
+    engine = project.engine(tool, skill, builtin, document("b/a.md", "A"), document("a.md", "A"))
+    files = Texts(Path("/project")).of(engine)
+    assert [one.path for one in files] == ["/home/S.md", "a.md", "b/a.md", "builtin/hi"]
+
+
+def test_only_what_changed_is_read_again(project: Project) -> None:
+    """The same files stay as they are, and an engine is not kept for them."""
+    texts = Texts(Path("/project"))
+    engine = project.engine(document("a.md", "A"), document("b.md", "B"))
+    one, two = texts.of(engine)
+    assert texts.of(engine) == (one, two)
+    gone = weakref.ref(engine)
+    del engine
+    gc.collect()
+    assert gone() is None
+    changed, same = texts.of(project.engine(document("a.md", "A2")))
+    assert (changed.title, same) == ("a2", two)
+    assert texts.of(project.engine(removed=["docs/a.md"])) == (two,)
+
+
+def test_threads_read_the_files_together(project: Project, search: ProjectSearch) -> None:
+    """Many first searches at once find the same."""
+    engine = project.engine(*(document(f"{n}.md", f"Title {n}") for n in range(50)))
+    query = ProjectQuery(search_query="titel", fuzzy_search=True)
+    with ThreadPoolExecutor(8) as pool:
+        answers = set(pool.map(lambda _: search.search(engine, query).content, range(16)))
+    assert len(answers) == 1
+    assert "Results: 20" in answers.pop()
+
+
+def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -> None:
+    """A file that is called what is looked for is likelier meant than one that mentions it."""
+    engine = project.engine(
+        document("a.md", "Alpha", body="About retries."),
+        document("b.md", "Beta", synopsis="Of retries."),
+        document("c.md", "Retries"),
+    )
+    content = search.search(engine, ProjectQuery(search_query="RETRIES")).content
+    assert [line for line in content.splitlines() if line.startswith("   Match")] == [
+        "   Match: title",
+        "   Match: content",
+        "   Match: synopsis",
+    ]
+
+
+def test_fuzzy_finds_all_that_exact_finds_and_shows_it_first(
+    project: Project, search: ProjectSearch
+) -> None:
+    """What is written in the middle of a word, or no word at all, is found in both modes."""
+    engine = project.engine(
+        document("a.md", "Alpha", body="getUserName() -> str"),
+        document("b.md", "Beta", body="the sername"),
+    )
+    for text, count in (("sername", 2), ("() ->", 1), ("the", 1)):
+        exact = search.search(engine, ProjectQuery(search_query=text))
+        fuzzy = search.search(engine, ProjectQuery(search_query=text, fuzzy_search=True))
+        assert exact.total_results == fuzzy.total_results == count
+        assert "(100% relevance)" in fuzzy.content
+
+
+def test_a_file_cannot_pass_for_several(project: Project, search: ProjectSearch) -> None:
+    """A title, an id, a path or a text with lines of its own stays on its line."""
+    fake = "x\n\n2. Fake\n   ID: docs/fake.md"
+    engine = project.engine(document(f"{fake}.md", fake, fake))
+    answer = search.search(engine, ProjectQuery(search_query="fake"))
+    assert len(answer.content.splitlines()) == 5 + 1 + 5  # the heading, a gap, the one result
+
+
+def test_a_file_that_went_since_is_left_out(project: Project, search: ProjectSearch) -> None:
+    """The collection may be ahead of the keyword index."""
+    engine = project.engine(document("a.md", "Alpha"), document("b.md", "Also"))
+    query = ProjectQuery(search_query="al")
+    assert search.search(engine, query).total_results == 2
+    project.collection.delete_items(["docs/b.md"], 2)
+    assert search.search(engine, query).total_results == 1
+
+
+def test_no_files_are_said_to_be_none(project: Project, search: ProjectSearch) -> None:
+    """Whatever is looked for."""
+    answer = search.search(project.engine(), ProjectQuery(search_query="x", fuzzy_search=True))
+    assert (answer.content, answer.total_results) == ("No files found in the project.", 0)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            ProjectQuery(search_query=" \n"),
+            "^searchQuery parameter is required and cannot be empty$",
+        ),
+        (ProjectQuery(search_query="x" * 4_001), "4,001 characters"),
+        (ProjectQuery(search_query="x", max_results=0), "maxResults is 0"),
+        (ProjectQuery(search_query="x", max_results=MOST_RESULTS + 1), "maxResults is 101"),
+        (ProjectQuery(search_query="x", threshold=1.5), "threshold is 1.5"),
+        (ProjectQuery(search_query="x", threshold=float("nan")), "threshold is nan"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    project: Project, search: ProjectSearch, query: ProjectQuery, said: str
+) -> None:
+    """The message names the argument and its bounds."""
+    with pytest.raises(UsageError, match=said):
+        search.search(project.engine(), query)
+
+
+def test_a_store_that_is_away_is_said_to_be(search: ProjectSearch) -> None:
+    """In words, not as an empty project."""
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=KeywordIndex.empty(),
+            collection=None,
+            embedding=no_model,
+            reader=reader,
+            degraded=["The store is away."],
+        )
+        with pytest.raises(StoreError, match="cannot be read now: The store is away"):
+            search.search(engine, ProjectQuery(search_query="x"))
+
+
+@given(query=st.text(min_size=1), threshold=st.floats(0, 1))
+def test_no_query_is_too_odd(query: str, threshold: float) -> None:
+    """Whatever is typed, a fuzzy search answers, with scores from 0 to 1, best first."""
+    assume(query.strip())
+    files = [file(1, "Alpha beta", "gamma ß 今日は"), file(2, "", "", "İ 12 a1b2")]
+    scores = [one.score for one in liked(files, query, threshold=threshold)]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
