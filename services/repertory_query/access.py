@@ -29,11 +29,12 @@ class Access:
 
     Without keys anybody who reaches the server may read, and whoever is on this machine may do
     everything. A web page in somebody's browser is on this machine too, so what such a page sends
-    is refused: calls under a name that it could own, and calls from another origin.
+    is refused: calls under a name that it could own, and calls from another origin. It may only
+    link here.
 
     With keys, a browser sends its key in a cookie, which goes along with whatever another page of
-    this machine or domain sends, too. So with a cookie nothing is changed but from an origin that
-    is this server's own; what is only read, no other page gets to see.
+    this machine or domain sends, too. So that is refused as well, and with a cookie nothing is
+    changed but from an origin that browsers name as this server's own.
 
     Args:
         keys: The keys.
@@ -67,9 +68,10 @@ class Access:
         if self._keys.required:
             return self._by_key(request)
         if not self._is_own(request.headers.get("host", "")):
-            raise _forbidden(
+            raise HTTPException(
+                403,
                 "The Host header names no server like this; use its address, or make keys with "
-                "`repertory keys create`."
+                "`repertory keys create`.",
             )
         _check_origin(request)
         scopes = frozenset(Scope) if _is_loopback(address) else frozenset({Scope.READ})
@@ -140,7 +142,7 @@ Admin = Annotated[None, Depends(_admin)]
 Calling = Annotated[None, Depends(_call)]
 
 
-def _forbidden(detail: str, scope: Scope = Scope.ADMIN) -> HTTPException:
+def _forbidden(detail: str, scope: Scope) -> HTTPException:
     challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
 
@@ -151,18 +153,25 @@ def _token(request: HTTPConnection) -> str:
     if scheme.lower() == "bearer":
         return token.strip()
     token = request.cookies.get(COOKIE, "")
-    if token and request.scope["method"] not in ("GET", "HEAD"):
-        _check_origin(request, needed=True)
+    if token:
+        _check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
     return token
 
 
 def _check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
-    """See that no page of another site sent a request; browsers name the origin of all forms."""
-    origin = request.headers.get("origin")
-    if origin is None and not needed:
-        return
-    if (origin or "").partition("://")[2] != request.headers.get("host"):
-        raise _forbidden("A page of another site may not call this server.")
+    """See that no page of another site sent a request; browsers name the origin of all forms.
+
+    Of images and the like they name none, but say that another site's page loads them.
+    """
+    headers = request.headers
+    origin = headers.get("origin")
+    is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    if (
+        (origin is None and needed)
+        or (origin is not None and origin.partition("://")[2] != headers.get("host"))
+        or (is_foreign and headers.get("sec-fetch-dest") != "document")
+    ):
+        raise HTTPException(403, "A page of another site may not call this server.")
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

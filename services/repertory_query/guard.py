@@ -14,6 +14,14 @@ from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
 from repertory_query.problems import failure, refusal
 
+# Browsers see the API, too: nothing of it is to be taken for a page, to be kept where the next
+# person finds it, or to be loaded into pages of others.
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
 _log = logging.getLogger(__name__)
 
 
@@ -66,8 +74,9 @@ class Record:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                # Browsers see the API, too: nothing of it is to be taken for a page.
-                MutableHeaders(scope=message).setdefault("X-Content-Type-Options", "nosniff")
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:

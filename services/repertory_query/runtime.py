@@ -49,9 +49,7 @@ def router(service: Service, pool: Pool) -> APIRouter:
         wanted = dict.fromkeys(one for one in listed if one)
         gateway = str(request.base_url).rstrip("/")
         text = await pool.run(lambda: _module(service, wanted, gateway))
-        # It names the server as its reader does, and changes with the tools.
-        headers = {"Cache-Control": "no-store"}
-        return Response(text, headers=headers, media_type=f"{MEDIA_TYPE}; charset=utf-8")
+        return Response(text, media_type=f"{MEDIA_TYPE}; charset=utf-8")
 
     return routes
 

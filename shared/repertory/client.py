@@ -16,7 +16,6 @@ from repertory import errors
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import (
     ConfigurationError,
-    NothingIndexedError,
     RepertoryError,
     StoreError,
     UsageError,
@@ -291,8 +290,7 @@ class Client:
         problem = _problem(data)
         detail = problem.detail
         raised = _class(problem.error)
-        # Whose store is away, is told below.
-        if raised and (raised is NothingIndexedError or not issubclass(raised, StoreError)):
+        if raised and not issubclass(raised, StoreError):
             return raised(detail)
         if not detail or status == http.HTTPStatus.NOT_FOUND:
             return StoreError(
@@ -305,7 +303,8 @@ class Client:
                 "REPERTORY_SERVER_API_KEY."
             )
         if status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
-            return StoreError(f"The server at {self.url} cannot answer now: {detail}")
+            kind = raised or StoreError
+            return kind(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)
 
     def _unreadable(self, error: Exception) -> StoreError:

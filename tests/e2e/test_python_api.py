@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -166,12 +167,38 @@ def test_a_query_is_checked_as_everywhere(opening: Opening) -> None:
             session.search("x", threshold=2)
 
 
+def test_what_lets_nothing_through_by_mistake_is_refused(opening: Opening) -> None:
+    """A kind that there is none of, and a text where several are meant."""
+    with opening() as session:
+        with pytest.raises(UsageError, match="skill, tool, document"):
+            session.search("x", kinds=["tol"])
+        with pytest.raises(UsageError, match=r"tags=\['x'\]"):
+            session.items(tags="x")
+
+
+def test_arguments_are_what_json_can_hold(opening: Opening) -> None:
+    """The same embedded and by a server, and never an error of Python's own."""
+    with opening() as session:
+        for wrong in ({"max_results": math.nan}, {"threshold": math.nan}, {"max_results": 0}):
+            with pytest.raises(UsageError):
+                session.search_project("key", **wrong)
+        with pytest.raises(UsageError):
+            session.search_skills("half \ud800")
+        with pytest.raises(UsageError, match="limit must be 1 or more"):
+            session.discover_skills("key", limit=0)
+
+
 def test_the_options_are_settings_of_the_same_types() -> None:
     """Nothing can be given that is no setting."""
     values = get_type_hints(Values)
     for name, kind in get_type_hints(Options).items():
         if name not in ("config", "mcp_config"):
             assert values[name] in (kind, kind | None)
+
+
+def test_its_names_can_be_completed() -> None:
+    """Though they are imported only when they are used."""
+    assert {"open", "connect", "Session"} <= set(dir(repertory))
 
 
 def test_importing_it_is_light() -> None:

@@ -1,7 +1,9 @@
 """What the README and the examples say is true."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 from repertory.catalogue.item import Item
 from repertory.settings import load
 from repertory.sources.catalogue import catalogue
+from tests.support.command_line import Cli
+from tests.support.server_process import Serve
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -38,6 +42,31 @@ def test_the_python_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         check=True,
     )
     assert "project/keys" in done.stdout
+
+
+def test_every_request_that_is_shown_is_answered(
+    user: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each `curl` line works as it stands on a server of the examples that lets tools be called."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in an activated environment
+    monkeypatch.setitem(user.environment, "PATH", path)
+    lines = re.findall(r"^curl .*7700.*$", README, re.MULTILINE)
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    arguments = ("--config", "repertory.toml", "--allow-calls")
+    with Serve(user, folder, tmp_path / "log", *arguments) as server:
+        for line in lines:
+            command = line.replace("http://127.0.0.1:7700", server.url).replace("> tools.ts", "")
+            done = subprocess.run(
+                ["bash", "-c", command.replace("curl ", "curl --silent --fail-with-body ")],
+                env=user.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{line}: {done.stdout}"
+            assert done.stdout
+    assert len(lines) >= 8
 
 
 def test_the_configuration_is_one(tmp_path: Path) -> None:

@@ -230,6 +230,23 @@ def test_closing_ends_the_servers(line: Line) -> None:
     assert "cannot be called any more" in line.failure("process")
 
 
+def test_a_process_ends_though_nothing_was_closed() -> None:
+    """Whoever forgot to close waits for nothing, and the server has ended too."""
+    script = (
+        "import sys; from tests.integration.test_calling import Line, stdio;"
+        "print(Line(stdio('raw.py', 'callee')).text('process'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+        cwd=SERVERS.parent.parent.parent,
+    )
+    wait_until(lambda: not is_running(done.stdout))
+
+
 @pytest.mark.parametrize(
     ("tool", "message"),
     [
@@ -377,6 +394,19 @@ def test_over_http(
     assert "The MCP server lab " in remote.failure("die")
     assert "could not be asked: " in remote.failure("process")
     assert SECRET not in caplog.text
+
+
+def test_too_much_over_http(
+    lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer that is too large is cut off; the next call is answered."""
+    monkeypatch.setattr(traffic, "MOST_BYTES", 100_000)
+    remote = lines(start_web("http").config)
+    for _ in range(3):
+        assert len(remote.text("echo", {"value": "x" * 60_000})) == 60_002
+    with pytest.raises(CallError, match="sent more than"):
+        remote("echo", {"value": "x" * 200_000})
+    assert remote.text("report") == "done"
 
 
 def test_the_newer_protocol_over_http(

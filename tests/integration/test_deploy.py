@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -27,6 +27,11 @@ DEPLOY = ROOT / "deploy"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
+# Only Docker knows the tag, which replaces a list instead of adding to it.
+yaml.SafeLoader.add_constructor(
+    "!override", lambda loader, node: loader.construct_sequence(cast("yaml.SequenceNode", node))
+)
+CALLS = yaml.safe_load((DEPLOY / "calls.yml").read_text("utf-8"))["services"]
 OURS = ("watch", "worker", "worker-gpu", "query")
 PLACEHOLDER = re.compile(r"(?<!\$)\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -149,14 +154,29 @@ def test_what_is_mounted_from_the_host_is_read_only(service: dict[str, Any]) -> 
             assert mode == ["ro"], target
 
 
-def test_the_catalogue_is_mounted_for_the_watch_service_alone() -> None:
+def test_the_catalogue_is_mounted_for_whom_reads_it_alone() -> None:
     """Workers are handed the text of what changed, so they need no files."""
     mounted = {
         name
         for name, service in SERVICES.items()
         if any(":/catalogue" in volume for volume in service.get("volumes", []))
     }
-    assert mounted == {"watch"}
+    assert mounted == {"watch", "query"}
+
+
+def test_whoever_calls_tools_has_what_the_watch_service_has() -> None:
+    """Its servers are started in the same image, with the same secrets and configuration."""
+    query, watch = CALLS["query"], SERVICES["watch"]
+    assert query["build"]["target"] == watch["build"]["target"]
+    assert query["env_file"] == watch["env_file"]
+    assert query["tmpfs"] == watch["tmpfs"]
+    for name in ("REPERTORY_CONFIG", "REPERTORY_MCP_CONFIG", "REPERTORY_MCP_TIMEOUT"):
+        assert name in query["environment"]
+        assert name in watch["environment"]
+    assert query["environment"].keys() <= {setting.variable for setting in SETTINGS} | {
+        "REPERTORY_CONFIG",
+        "REPERTORY_MCP_CONFIG",
+    }
 
 
 @each_of_ours
@@ -178,12 +198,12 @@ def test_ours_wait_for_the_stores(service: dict[str, Any]) -> None:
 
 
 def test_the_example_of_settings_lists_what_can_be_set() -> None:
-    """The example has every variable that the compose file takes, with its default."""
+    """The example has every variable that the compose files take, with its default."""
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     taken = dict(PLACEHOLDER.findall(text))
     passed = {
         name
-        for service in SERVICES.values()
+        for service in [*SERVICES.values(), *CALLS.values()]
         for name, value in service.get("environment", {}).items()
         if value is None
     }

@@ -265,7 +265,7 @@ def test_without_a_key_a_browser_is_asked_for_one(
 def test_a_key_that_was_given_is_kept_by_the_browser_alone(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """No script sees it, no other site has it sent, and over HTTPS nothing else does."""
+    """No script sees it, from other sites only links send it, and over HTTPS nothing else does."""
     client = browser(server, tmp_path)
     sent = {"key": f" {keys[Scope.READ]} ", "target": "/status"}
     origin = {"Origin": "http://tools.example"}
@@ -273,7 +273,8 @@ def test_a_key_that_was_given_is_kept_by_the_browser_alone(
     assert (response.status_code, response.headers["location"]) == (303, "/status")
     cookie = response.headers["set-cookie"].lower()
     assert "httponly" in cookie
-    assert "samesite=strict" in cookie
+    assert "samesite=lax" in cookie
+    assert response.headers["cache-control"] == "no-store"
     assert "secure" not in cookie
     assert client.get("/status").status_code == 200
     assert client.get("/search?q=x").status_code == 200
@@ -314,6 +315,8 @@ def test_a_cookie_changes_nothing_for_a_page_of_another_site(
     assert client.post("/status/retry").status_code == 403  # every browser names the origin
     own = client.post("/status/retry", headers={"Origin": "http://tools.example"})
     assert (own.status_code, own.headers["location"]) == (303, "/status")
+    loaded = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image"}
+    assert client.get("/search?q=x", headers=loaded).status_code == 403
 
 
 def test_a_key_in_the_header_comes_first(

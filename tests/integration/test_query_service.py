@@ -296,8 +296,38 @@ def test_without_keys_a_page_of_another_site_is_refused(client: TestClient) -> N
     for origin in ("https://attacker.example", "null", "http://localhost:1", "http://[::1"):
         response = client.post("/rebuild", headers={"Origin": origin})
         assert "another site" in problem(response, 403)
+        assert "www-authenticate" not in response.headers  # no key would help
     same = client.get("/items", headers={"Origin": "http://localhost"})
     assert same.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "destination", "status"),
+    [
+        ("cross-site", "image", 403),
+        ("same-site", "script", 403),
+        ("cross-site", "iframe", 403),
+        ("same-site", "empty", 403),
+        ("cross-site", "document", 200),
+        ("same-origin", "empty", 200),
+        ("none", "document", 200),
+    ],
+)
+def test_a_page_of_another_site_may_only_link_here(
+    client: TestClient, site: str, destination: str, status: int
+) -> None:
+    """What it loads would make searches, though browsers name no origin for that."""
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": destination}
+    assert client.get("/search?q=x", headers=headers).status_code == status
+
+
+def test_answers_are_kept_nowhere_and_are_for_no_other_site(client: TestClient) -> None:
+    """They are for whoever has the key; a proxy or a browser might give them to the next."""
+    for path in ("/search?q=x", "/items", "/stats", "/openapi.json", "/no"):
+        headers = client.get(path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["x-content-type-options"] == "nosniff"
 
 
 def test_with_keys_every_call_takes_one(server: RunningService, tmp_path: Path) -> None:

@@ -40,16 +40,18 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
     assert len(set(names)) == len(names)
 
 
-def test_a_home_and_what_is_above_it_are_no_project(tmp_path: Path) -> None:
+def test_of_a_home_only_the_known_places_are_looked_at(tmp_path: Path) -> None:
     """Agent hosts start servers there; nobody's whole disk is indexed for it."""
     home = tmp_path / "home"
-    skills = home / ".claude" / "skills"
-    write(skills / "a" / "SKILL.md")
+    write(home / ".claude" / "skills" / "a" / "SKILL.md")
+    write(home / "deep" / "SKILL.md")
     write(home / "diary.md")
 
-    for root in (home, tmp_path, Path(tmp_path.anchor)):
-        assert [entry["path"] for entry in discover(root, home)] == [str(skills)]
+    skills = [str(home / ".claude" / "skills")]
+    assert [entry["path"] for entry in discover(home, home)] == skills
+    assert [entry["path"] for entry in discover(Path(tmp_path.anchor), home)] == skills
     assert {entry["type"] for entry in discover(home)} == {"skills", "documents"}
+    assert {entry["type"] for entry in discover(tmp_path, home)} == {"skills", "documents"}
 
 
 @pytest.mark.parametrize("place", ["deep/er/thing/SKILL.md", ".claude-plugin/../skills/a/SKILL.md"])

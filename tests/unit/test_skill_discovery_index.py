@@ -143,6 +143,15 @@ def test_a_source_is_one_of_three(index: SkillDiscoveryIndex) -> None:
         index.index_skill("a", "A", "Does.", "elsewhere", X)  # type: ignore[arg-type]  # the point
 
 
+@pytest.mark.parametrize("texts", [("a", None, "Does."), ("a", "A", b"Does."), (5, "A", "Does.")])
+def test_what_is_no_text_is_refused(index: SkillDiscoveryIndex, texts: tuple[Any, Any, Any]) -> None:
+    """Nothing of it is stored, where no search could read it any more."""
+    with pytest.raises(UsageError, match="texts"):
+        index.index_skill(*texts, "python", X)
+    add(index, "a", X)
+    assert found(index, X, 5) == ["a"]
+
+
 def test_texts_come_back_as_they_were(index: SkillDiscoveryIndex) -> None:
     """Whatever characters they hold."""
     texts = ("漢字 'quoted' \x1b[31m \0", "half \ud800, <script>", "builtin")

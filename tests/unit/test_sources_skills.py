@@ -299,6 +299,7 @@ def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
     assert extract_python_skill_text(root, "mail") == ("Mail", "Send.")
     for skill_id in ("bad", "bare", "missing", "link", "../secret", "", ".", "a\0b"):
         assert extract_python_skill_text(root, skill_id) is None
+    assert extract_python_skill_text(str(root), "mail") == ("Mail", "Send.")
 
 
 def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
@@ -306,6 +307,7 @@ def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
     write(tmp_path / "greet.md", "# Greet\n\nSay hello\nnicely.\n\nThen stop.")
     assert extract_markdown_skill_text(tmp_path / "greet.md") == ("greet", "Say hello nicely.")
     assert extract_markdown_skill_text(tmp_path / "missing.md") is None
+    assert extract_markdown_skill_text(f"{tmp_path}/greet.md") == ("greet", "Say hello nicely.")
 
 
 def test_the_text_of_a_built_in_skill_is_extracted() -> None:

@@ -28,7 +28,6 @@ HEADERS = {
     # Not "no-referrer": with it browsers leave the origin out of forms, which is what they are
     # known by.
     "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
 }
 _HERE = Path(__file__).parent
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))

@@ -106,6 +106,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
         schemas=[(title, one, rows(one)) for title, one in schemas.items() if one],
         sections=split_at_headings(item.body),
         matched=section,
+        home=_home(service),
         calls_allowed=service.calls_allowed,
     )
 

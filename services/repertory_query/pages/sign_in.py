@@ -46,7 +46,7 @@ def router(access: Access) -> APIRouter:
             key,
             max_age=LASTS,
             httponly=True,
-            samesite="strict",
+            samesite="lax",  # a link to here works from anywhere; the rest is seen to by Access
             # The browser says how it came here; a proxy before the server may not.
             secure=request.headers.get("origin", "").startswith("https:"),
         )
@@ -56,7 +56,7 @@ def router(access: Access) -> APIRouter:
     async def sign_out() -> Response:
         """Have the browser forget the key."""
         response = RedirectResponse(LOGIN, 303)
-        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        response.delete_cookie(COOKIE, httponly=True, samesite="lax")
         return response
 
     return routes

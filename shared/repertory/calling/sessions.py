@@ -4,23 +4,21 @@ Imported only when a tool is called: the SDK takes long to import. All of it hap
 loop, on a thread of its own, so that a server that hangs holds up no other.
 """
 
-import contextlib
 import logging
 import threading
+from concurrent.futures import Future
 from typing import Any
 
 import anyio
-from anyio.abc import TaskGroup
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from repertory.errors import CallError, CallTimeoutError, SourceError
 from repertory.sources.mcp.client import converse
 from repertory.sources.mcp.conversation import Conversation, LineLostError
 from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.traffic import quote
 
-IDLE = (
-    300.0  # seconds after which a session that nobody uses is closed, at twice that at the latest
-)
+IDLE = 300.0  # seconds after which a session is closed that nobody uses, or twice as many
 LONGEST = 3_600.0  # seconds; a server's program may have been replaced by a newer one
 SIGN_OF_LIFE = 5.0  # seconds that a server has to say that it is there, once a call took too long
 MOST_AT_ONCE = 16  # calls of one server, so that one that hangs does not take every thread there is
@@ -33,7 +31,6 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal | None = None
         self._is_closed = False
         self._sessions: dict[str, Session] = {}
@@ -65,24 +62,30 @@ class Sessions:
         """End all sessions, and wait until their servers have ended."""
         with self._lock:
             self._is_closed = True
-            self._portal = None
-            self._stack.close()
+            if self._portal is not None:
+                self._portal.call(self._portal.stop)
+                self._thread.join()
+                self._portal = None
 
     def _open(self) -> BlockingPortal:
         with self._lock:
-            if self._is_closed:
-                raise CallError("Tools cannot be called any more: this process is ending.")
+            self._see_that_it_is_open()
             if self._portal is None:
-                self._portal = self._stack.enter_context(start_blocking_portal())
-                kept, self._tasks = self._portal.start_task(self._keep)
-                self._stack.callback(kept.cancel)
+                started: Future[BlockingPortal] = Future()
+                # Of those who never close this, the process ends all the same.
+                self._thread = threading.Thread(
+                    target=anyio.run, args=(self._run, started), name="calls of tools", daemon=True
+                )
+                self._thread.start()
+                self._portal = started.result()
             return self._portal
 
-    async def _keep(self, *, task_status: anyio.abc.TaskStatus[TaskGroup]) -> None:
-        """Be where the sessions run."""
-        async with anyio.create_task_group() as tasks:
-            task_status.started(tasks)
-            await anyio.sleep_forever()
+    async def _run(self, started: Future[BlockingPortal]) -> None:
+        """Be where the sessions are."""
+        async with BlockingPortal() as portal, anyio.create_task_group() as self._tasks:
+            started.set_result(portal)
+            await portal.sleep_until_stopped()
+            self._tasks.cancel_scope.cancel()
 
     async def _call(
         self, server: ServerConfig, tool: str, arguments: dict[str, Any], seconds: float
@@ -99,15 +102,21 @@ class Sessions:
             ) from None
 
     def _session(self, server: ServerConfig) -> "Session":
+        self._see_that_it_is_open()
         session = self._sessions.get(server.name)
         if session is None or not session.is_open or session.server != server:
             if session is not None:
                 session.retire()
             session = self._sessions[server.name] = Session(server)
-            self._tasks.start_soon(self._run, session)
+            self._tasks.start_soon(self._keep, session)
         return session
 
-    async def _run(self, session: "Session") -> None:
+    def _see_that_it_is_open(self) -> None:
+        if self._is_closed:
+            raise CallError("Tools cannot be called any more: this process is ending.")
+
+    async def _keep(self, session: "Session") -> None:
+        """Keep a session, and forget it when it is over."""
         try:
             await session.run()
         finally:
@@ -187,7 +196,8 @@ class Session:
         except TimeoutError:
             self._doubt()
             raise CallTimeoutError(
-                f"The MCP server {name} did not answer the call of {tool} within {seconds:g} s."
+                f"The MCP server {name} did not answer the call of {quote(tool)} within "
+                f"{seconds:g} s."
             ) from None
         except LineLostError as error:
             self.retire()
@@ -220,12 +230,13 @@ class Session:
     async def _wait(self, conversation: Conversation) -> None:
         """Wait until the session is to end."""
         while self._under_way or not (self._is_retired or self._is_idle):
-            with anyio.move_on_after(IDLE) as self._rest:
-                await conversation.wait_for_end()
-                return
             if self._is_doubted:
                 self._is_doubted = False
                 self._is_retired |= not await conversation.is_alive(SIGN_OF_LIFE)
+                continue
+            with anyio.move_on_after(IDLE) as self._rest:
+                await conversation.wait_for_end()
+                return
             self._is_retired |= anyio.current_time() - self._began > LONGEST
 
     @property

@@ -42,14 +42,18 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
     An MCP configuration is an entry too, but nobody has said yet that it may be run.
 
     Args:
-        root: A project, or any folder with skills, tool files or documents. The home and what is
-            above it, where agent hosts may start us, are no project: all that lies below them is
-            nobody's catalogue.
+        root: A project, or any folder with skills, tool files or documents. Of a home, and of what
+            homes are in, where agent hosts may start us, only the known places are looked at: all
+            else that lies below them is nobody's catalogue.
         home: The user's home directory; None leaves it out.
     """
-    entries = [] if home and home.is_relative_to(root) else list(_in_project(root))
+    shared = {Path(root.anchor), Path("/home"), Path("/Users")}
+    entries = list(_in_project(root, whole=home is None or root not in {home, *shared}))
     if home:
-        entries += _in_home(home)
+        known = [entry.get("path", entry.get("config")) for entry in entries]
+        entries += [
+            entry for entry in _in_home(home) if entry.get("path", entry.get("config")) not in known
+        ]
     return entries
 
 
@@ -57,14 +61,15 @@ def places(root: Path, home: Path | None = None) -> list[Path]:
     """Every file and folder that ``discover`` looks for by name, whether it is there or not."""
     folders = (*PYTHON_SKILL_FOLDERS, *MARKDOWN_SKILL_FOLDERS, *TOOL_FOLDERS)
     names = (*PROJECT_ROOTS, PLUGIN, *folders, *PROJECT_CONFIGURATIONS)
-    found = [] if home and home.is_relative_to(root) else [root / name for name in names]
+    found = [root / name for name in names]
     if home:
         found += [home / name for name in (*HOME_ROOTS, *HOME_CONFIGURATIONS)]
-    return found
+    return list(dict.fromkeys(found))
 
 
-def _in_project(root: Path) -> Iterator[Entry]:
-    yield from _skills(root)
+def _in_project(root: Path, *, whole: bool) -> Iterator[Entry]:
+    """What lies in a project: at the known places, and, of a whole one, anywhere."""
+    yield from _skills(root, whole=whole)
     for kind, places in (
         ("python-skills", PYTHON_SKILL_FOLDERS),
         ("markdown-skills", MARKDOWN_SKILL_FOLDERS),
@@ -76,21 +81,22 @@ def _in_project(root: Path) -> Iterator[Entry]:
                 yield {"type": kind, "name": name, "path": str(root / place)}
     if any(_lists_tools(file) for file in sorted(root.glob("*.json"))):
         yield {"type": "tools", "path": str(root)}
-    if _holds(root, SUFFIX):
+    if whole and _holds(root, SUFFIX):
         yield {"type": "neuroscript", "name": "procedures", "path": str(root)}
     for place in PROJECT_CONFIGURATIONS:
         if (root / place).is_file():
             yield {"type": "mcp", "config": str(root / place)}
-    yield {"type": "documents", "name": "documents", "path": str(root)}
+    if whole:
+        yield {"type": "documents", "name": "documents", "path": str(root)}
 
 
-def _skills(root: Path) -> Iterator[Entry]:
+def _skills(root: Path, *, whole: bool) -> Iterator[Entry]:
     roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
-    if (root / PLUGIN).is_dir():
+    if whole and (root / PLUGIN).is_dir():
         roots = []  # a plugin or a marketplace of them keeps skills anywhere
     for place in roots:
         yield {"type": "skills", "name": _name("project", place), "path": str(root / place)}
-    if not roots and _holds(root, SKILL_FILE):
+    if whole and not roots and _holds(root, SKILL_FILE):
         yield {"type": "skills", "path": str(root)}
 
 

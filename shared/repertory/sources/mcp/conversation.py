@@ -110,7 +110,8 @@ class Conversation:
     @property
     def is_over(self) -> bool:
         """Whether nothing more can be asked."""
-        return self._traffic.ended.is_set() or self._traffic.forgotten
+        traffic = self._traffic
+        return traffic.ended.is_set() or traffic.forgotten or traffic.flooded
 
     def stay(self) -> None:
         """Stay for calls, as long as whoever talks likes to, instead of listing tools."""
