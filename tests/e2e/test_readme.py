@@ -20,14 +20,13 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
-def block(language: str) -> str:
-    """The first block of code of a language."""
-    found = re.search(rf"```{language}\n(.*?)```", README, re.DOTALL)
-    assert found
-    return found[1]
+def blocks(language: str) -> list[str]:
+    """The blocks of code of a language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
-def test_the_python_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", blocks("python"), ids=["a session", "an index of one's own"])
+def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pasted into an empty project with one skill, it finds the skill."""
     skill = tmp_path / "skills" / "keys" / "SKILL.md"
     skill.parent.mkdir(parents=True)
@@ -35,13 +34,13 @@ def test_the_python_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     done = subprocess.run(
-        [sys.executable, "-c", block("python")],
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "project/keys" in done.stdout
+    assert re.search(r"(project|skills)/keys", done.stdout)
 
 
 def test_every_request_that_is_shown_is_answered(
@@ -71,7 +70,7 @@ def test_every_request_that_is_shown_is_answered(
 
 def test_the_configuration_is_one(tmp_path: Path) -> None:
     """The configuration that is shown is accepted as it stands."""
-    (tmp_path / "repertory.toml").write_text(block("toml"))
+    (tmp_path / "repertory.toml").write_text(blocks("toml")[0])
     settings = load({}, tmp_path, {})
     assert (settings.values.limit, len(settings.sources)) == (5, 2)
 
