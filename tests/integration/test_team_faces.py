@@ -1,0 +1,122 @@
+"""Every face on a team's server: Redis, Qdrant, watch, worker and two query services."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import anyio
+import pytest
+from mcp import Client
+from mcp_types import CallToolResult, TextContent
+
+import repertory
+from repertory.errors import StoreError
+from tests.support.ports import free_port
+from tests.support.team import Service, Team
+
+SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SERVER), "stdio"]}}}
+
+
+def has_all(session: repertory.Session) -> bool:
+    """Whether a query service knows all that the folder holds."""
+    try:
+        found = {entry.id for entry in session.items()}
+    except StoreError:  # it is still starting
+        return False
+    return found >= {"project/bread", "documents/handbook.md", "weather__forecast"}
+
+
+@pytest.fixture(scope="module")
+def team(
+    qdrant_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Team, repertory.Session, repertory.Session]]:
+    """A team with a session on each of its two query services."""
+    config = tmp_path_factory.mktemp("config") / "mcp.json"
+    config.write_text(json.dumps(WEATHER), "utf-8")
+    settings = {"REPERTORY_MCP_CONFIG": str(config), "REPERTORY_MCP_ALLOW_CALLS": "true"}
+    with Team(qdrant_url, settings=settings) as running:
+        port = free_port()
+        other = Service(
+            "second-api", ("api", "--port", str(port)), running.folder, running.environment
+        )
+        other.start()
+        try:
+            running.skill("bread", "Bake sourdough bread, from starter to loaf")
+            notes = running.project / "handbook.md"
+            notes.write_text("# Handbook\n\nHow holidays are asked for.\n", "utf-8")
+            running.ready()
+            one = repertory.connect(f"http://127.0.0.1:{running.port}")
+            two = repertory.connect(f"http://127.0.0.1:{port}")
+            running.wait(lambda: has_all(one) and has_all(two))
+            yield running, one, two
+        finally:
+            other.kill()
+
+
+Running = tuple[Team, repertory.Session, repertory.Session]
+
+
+def test_a_vector_written_through_one_is_found_through_the_other(team: Running) -> None:
+    """Contracts 1 and 2: nothing of it is kept in one process."""
+    running, one, other = team
+    procedure = running.project / "area.ns.txt"
+    procedure.write_text(
+        "DEFINE PROCEDURE Area(width, height)\nCOMMENT:\n    PURPOSE: Calculates the area of a "
+        "rectangle.\nENDCOMMENT\nRETURN 0\nEND\n",
+        "utf-8",
+    )
+    assert one.vector_update("area.ns.txt") == "OK"
+    found = json.loads(other.search_skills("Calculates the area of a rectangle"))
+    assert found[0]["path"] == "area.ns.txt"
+
+
+def test_a_tool_is_found_typed_and_called(team: Running) -> None:
+    """Contract 3, through either of them."""
+    for session in team[1:]:
+        assert session.search("forecst").hits[0].id == "weather__forecast"
+        assert "forecast(params" in session.tools_module("weather")
+        result = session.call("weather__forecast", {"city": "Oslo"})
+        assert result.content[0]["text"] == "Oslo: sun for 3 days"
+
+
+def test_skills_are_discovered_and_files_searched(team: Running) -> None:
+    """Contracts 4 and 5."""
+    for session in team[1:]:
+        skills = session.discover_skills("bake a loaf of bread")["results"]
+        assert skills[0]["name"] == "bread"
+        assert session.search_project("HOLIDAYS are")["totalResults"] == 1
+        assert session.search_project("hollidays", fuzzy_search=True)["totalResults"] == 1
+
+
+def test_agents_use_it_over_mcp(team: Running) -> None:
+    """The official client searches, reads and calls."""
+    url = f"http://127.0.0.1:{team[0].port}/mcp"
+
+    async def ask() -> list[CallToolResult]:
+        async with Client(url) as client:
+            return [
+                await client.call_tool("search", {"query": "sourdough"}),
+                await client.call_tool("get", {"id": "project/bread"}),
+                await client.call_tool(
+                    "call", {"tool": "weather__forecast", "arguments": {"city": "Rome", "days": 1}}
+                ),
+            ]
+
+    found, read, called = anyio.run(ask)
+    assert found.structured_content is not None
+    assert found.structured_content["results"][0]["toolId"] == "project/bread"
+    assert isinstance(read.content[0], TextContent)
+    assert "Bake sourdough bread" in read.content[0].text
+    assert isinstance(called.content[0], TextContent)
+    assert called.content[0].text == "Rome: sun for 1 days"
+
+
+def test_people_see_pages(team: Running) -> None:
+    """The search and the state of the whole team, with its worker."""
+    for path, said in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
+        request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
+        with urlopen(request, timeout=30) as response:
+            assert said in response.read().decode()
