@@ -54,7 +54,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     answers = Searches(service, searches, metrics)
     access = Access(keys_of(settings), values.host)
     app.include_router(searching.router(answers, values))
-    app.include_router(functions.router(service, others))
+    app.include_router(functions.router(service, searches))
     app.include_router(runtime.router(service, others))
     app.include_router(calling.router(service, calls))
     app.include_router(routes.router(service, answers, others, access, values))

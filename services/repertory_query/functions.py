@@ -1,14 +1,13 @@
 """``/functions``: what agents are handed, listed in function-calling form, and called by name."""
 
-import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
 from fastapi import APIRouter, Body, Request, Response
 from pydantic import BaseModel, JsonValue
 
-from repertory.errors import UnknownItemError, UsageError
+from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS
 from repertory.keys import Scope
@@ -46,7 +45,6 @@ def router(service: Service, pool: Pool) -> APIRouter:
 
     def calling(function: Function) -> Callable[..., Awaitable[Response]]:
         async def call(request: Request, arguments: Arguments) -> Response:
-            _check(arguments)
             if function.writes:
                 require(request.state.caller, Scope.CALL)
             found = await pool.run(lambda: function.call(service, arguments))
@@ -72,16 +70,6 @@ def router(service: Service, pool: Pool) -> APIRouter:
         raise UnknownItemError(f"There is no function {name[:200]!r}; there are {known}.")
 
     return routes
-
-
-def _check(arguments: Mapping[str, JsonValue]) -> None:
-    """Refuse what Python reads out of a body though it is no JSON, and what cannot be written."""
-    try:
-        json.dumps(arguments, allow_nan=False, ensure_ascii=False).encode()
-    except ValueError as error:
-        raise UsageError(
-            "The arguments hold NaN, Infinity or half a character; send what JSON can hold."
-        ) from error
 
 
 def _json(schema: dict[str, Any]) -> dict[str, Any]:

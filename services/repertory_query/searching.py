@@ -102,11 +102,8 @@ class Searches:
             answer = self._service.search(query)
             return rendered(form, answer, self._service.items, host), answer
 
-        began = time.perf_counter()
         found, answer = await self._pool.run(search)
         self._metrics.search(answer.mode.value)
-        seconds = time.perf_counter() - began
-        self._service.recent.note(query.text, len(answer.hits), answer.mode, seconds)
         headers = {MODE: answer.mode.value}  # most hosts have no place for it
         if isinstance(found, str):
             return Response(found, headers=headers, media_type="text/markdown")

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["AsyncSession", "Session", "connect", "open"]
 
 
+def __dir__() -> list[str]:
+    """What can be had from here, though most of it is not imported yet."""
+    return [*globals(), *__all__]
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - as typed above
     """Import the interface when it is first used: the command line has no need of it."""
     if name not in __all__:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from repertory import running
-from repertory.catalogue.item import Item
+from repertory.catalogue.item import Item, Kind
 from repertory.client import Client
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
@@ -95,7 +95,7 @@ class Session:
     """
 
     def __init__(self, backend: "Repertory | Client", defaults: Values) -> None:
-        self._backend = backend
+        self._open: Repertory | Client | None = backend
         self._defaults = defaults
         self._indexing = threading.Lock()
         self._is_indexed = isinstance(backend, Client)
@@ -116,8 +116,9 @@ class Session:
 
     def close(self) -> None:
         """Let go of everything. Closing twice is allowed."""
-        if not isinstance(self._backend, Client):
-            self._backend.close()
+        backend, self._open = self._open, None
+        if not (backend is None or isinstance(backend, Client)):
+            backend.close()
 
     def search(
         self,
@@ -253,6 +254,13 @@ class Session:
         last = self._backend.stats()
         return [str(problem) for problem in last.report.problems] if last else []
 
+    @property
+    def _backend(self) -> "Repertory | Client":
+        """What is asked; UsageError once it is closed."""
+        if self._open is None:
+            raise UsageError("This session is closed; open another one.")
+        return self._open
+
     def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
 
@@ -299,9 +307,14 @@ def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 def _filter(
     kinds: Iterable[str], sources: Iterable[str], servers: Iterable[str], tags: Iterable[str]
 ) -> Filter:
-    return Filter(
-        kinds=tuple(kinds), sources=tuple(sources), servers=tuple(servers), tags=tuple(tags)
-    )
+    given = {"kinds": kinds, "sources": sources, "servers": servers, "tags": tags}
+    for name, values in given.items():
+        if isinstance(values, str):
+            raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
+    where = Filter(**{name: tuple(values) for name, values in given.items()})
+    if unknown := [kind for kind in where.kinds if kind not in list(Kind)]:
+        raise UsageError(f"There is no kind {unknown[0]!r}; there are {', '.join(Kind)}.")
+    return where
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:

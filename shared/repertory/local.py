@@ -126,9 +126,8 @@ class Local(abc.ABC):
     def _skill_vectors(self) -> "SkillVectors":
         from repertory.skill_vectors.vectors import SkillVectors  # noqa: PLC0415 - rarely needed
 
-        given = self.settings.values.sandbox
-        sandbox = Path(given).expanduser() if given else self.workspace.directory
-        return SkillVectors(sandbox, self.vector_store, self.embedding)
+        given = Path(self.settings.values.sandbox or "").expanduser()
+        return SkillVectors(self.workspace.directory / given, self.vector_store, self.embedding)
 
     @cached_property
     def _project_search(self) -> "ProjectSearch":

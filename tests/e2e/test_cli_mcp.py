@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -266,10 +267,12 @@ def test_the_inspector_of_mcp_can_use_it(
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    for where in ([*COMMAND, "mcp"], [f"{url}/mcp", "--transport", "http"]):
-        tools = inspect(*where, "--method", "tools/list", "--strict")["tools"]
-        call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
-        result = inspect(*where, *call)
-
+    places = ([*COMMAND, "mcp"], [f"{url}/mcp", "--transport", "http"])
+    listing = ("--method", "tools/list", "--strict")
+    call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
+    with ThreadPoolExecutor() as pool:  # each of them is slow to start
+        listed = pool.map(lambda where: inspect(*where, *listing)["tools"], places)
+        found = pool.map(lambda where: inspect(*where, *call)["structuredContent"], places)
+    for tools, answer in zip(listed, found, strict=True):
         assert [tool["name"] for tool in tools] == ["search", "get"]
-        assert result["structuredContent"]["results"][0]["id"] == "project/bread-baking"
+        assert answer["results"][0]["id"] == "project/bread-baking"

@@ -238,6 +238,17 @@ def test_nothing_is_wider_than_a_phone(
         visitor.troubles = [one for one in visitor.troubles if "404" not in one]
 
 
+def test_a_phone_shows_how_each_source_is(browser: Browser, url: str) -> None:
+    """Beside the longest of errors, without scrolling."""
+    with Visitor(browser, width=390) as visitor:
+        visitor.page.goto(f"{url}/status")
+        table = visitor.page.get_by_role("region", name="Sources")
+        table.locator("tbody th").first.evaluate(
+            "cell => cell.insertAdjacentHTML('beforeend', `<p>${'/folder'.repeat(20)}</p>`)"
+        )
+        assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+
+
 def test_without_scripts_it_is_a_plain_form(browser: Browser, url: str) -> None:
     """Words, filters and limits are sent by the button."""
     with Visitor(browser, scripts=False) as visitor:

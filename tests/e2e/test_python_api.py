@@ -196,6 +196,30 @@ def test_the_options_are_settings_of_the_same_types() -> None:
             assert values[name] in (kind, kind | None)
 
 
+def test_what_is_closed_says_so(opening: Opening) -> None:
+    """Instead of an error from within."""
+    session = opening()
+    session.close()
+    session.close()
+    for method in (session.search, session.search_skills, session.vector_update):
+        with pytest.raises(UsageError, match="closed"):
+            method("x")
+
+
+def test_a_sandbox_is_named_from_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the other files are, wherever the process is."""
+    folder = make_project(tmp_path / "project")
+    (folder / "drafts").mkdir()
+    (folder / "drafts" / "polish.md").write_text("Polish brass candlesticks.")
+    monkeypatch.chdir(tmp_path)
+    data = str(tmp_path / "data")
+    with repertory.open("project", data_dir=data, model=MODEL, sandbox="drafts") as session:
+        assert session.vector_update("polish.md") == "OK"
+        assert json.loads(session.search_skills("polish brass"))[0]["path"] == "polish.md"
+
+
 def test_its_names_can_be_completed() -> None:
     """Though they are imported only when they are used."""
     assert {"open", "connect", "Session"} <= set(dir(repertory))

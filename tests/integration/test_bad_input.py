@@ -5,6 +5,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -310,21 +311,24 @@ def test_the_command_line_says_it_in_a_line(tmp_path: Path) -> None:
     project = tmp_path / "project"
     skill(project, "key-rotation", "Rotate API keys without downtime")
     assert cli.run(project, "index").returncode == 0
-    for arguments, words in {
+    wrong = {
         ("search", "x" * 4_001): "4,000 is the limit",
         ("search", "x", "--threshold", "nan"): "--threshold is nan",
         ("items", "show", "nobody"): "no item 'nobody'",
         ("items", "show", os.fsdecode(b"\xff")): "no item",
         ("index", os.fsdecode(b"\xff")): "There is no",
-    }.items():
-        done = cli.run(project, *arguments)
+    }
+    fruitless = (
+        ("search", "x", "--limit", str(HUGE)),
+        ("search", os.fsdecode(b"rotate \xff"), "--output", "json", "--tag", os.fsdecode(b"\xff")),
+    )
+    with ThreadPoolExecutor() as pool:  # each of them is slow to start
+        refused = pool.map(lambda arguments: cli.run(project, *arguments), wrong)
+        empty = pool.map(lambda arguments: cli.run(project, *arguments), fruitless)
+    for words, done in zip(wrong.values(), refused, strict=True):
         assert (done.returncode, done.stdout) == (2, "")
         (line,) = done.stderr.splitlines()
         assert line.startswith("repertory: ")
         assert words in line
-    for arguments in (
-        ("search", "x", "--limit", str(HUGE)),
-        ("search", os.fsdecode(b"rotate \xff"), "--output", "json", "--tag", os.fsdecode(b"\xff")),
-    ):
-        done = cli.run(project, *arguments)
+    for done in empty:
         assert (done.returncode, done.stderr) == (1, "")

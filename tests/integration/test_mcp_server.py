@@ -199,15 +199,15 @@ def test_a_long_text_is_cut_and_says_how_to_read_on(
 
 
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("search", {}, "search: 'query' is a required property."),
-    ("search", {"query": 7}, "search: query: 7 is not of type 'string'."),
+    ("search", {}, "search: query must be given."),
+    ("search", {"query": 7}, "search: query must be string."),
     ("search", {"query": " "}, "empty"),
     ("search", {"query": "x" * 100_000}, "4,000"),
-    ("search", {"query": "x", "limit": 0}, "limit: 0 is less than the minimum of 1."),
-    ("search", {"query": "x", "limit": 1.5}, "limit: 1.5 is not of type 'integer'."),
-    ("search", {"query": "x", "threshold": "low"}, "threshold: 'low'"),
-    ("search", {"query": "x", "kinds": ["spoon"]}, "'spoon' is not one of"),
-    ("search", {"query": "x", "colour": 1}, "'colour' was unexpected"),
+    ("search", {"query": "x", "limit": 0}, "limit must be 1 or more."),
+    ("search", {"query": "x", "limit": 1.5}, "limit must be integer."),
+    ("search", {"query": "x", "threshold": "low"}, "threshold must be number."),
+    ("search", {"query": "x", "kinds": ["spoon"]}, "kinds[0] must be one of"),
+    ("search", {"query": "x", "colour": 1}, "colour is not known"),
     ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
     ("get", {"id": "x" * 9_999}, "There is no item"),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),

@@ -150,10 +150,11 @@ def test_a_skill_that_another_shadows_says_so(client: TestClient) -> None:
 
 
 def test_an_item_is_shown_whole(client: TestClient) -> None:
-    """Its text as it is written."""
+    """Its text as it is written, and its file as seen from where the server runs."""
     text = client.get("/view/project/key-rotation").text
     assert "Rotate API keys without downtime" in text
     assert "Steps follow." in text
+    assert '<code dir="auto">skills/key-rotation/SKILL.md</code>' in text
     assert 'href="/items/project/key-rotation"' in text
 
 

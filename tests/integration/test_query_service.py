@@ -795,6 +795,20 @@ def test_a_request_that_does_not_come_is_not_waited_for(
     said(address, some)  # fails after its own patience if the server does not hang up
 
 
+def test_answers_that_are_not_taken_are_not_kept(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server hangs up on who asks and does not read, for each answer takes its memory."""
+    monkeypatch.setattr("repertory_query.connection.PATIENCE", 0.1)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        connection.settimeout(30)
+        connection.connect(address)
+        asked = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with pytest.raises(ConnectionError):
+            connection.sendall(asked * 200_000)
+
+
 def test_an_answer_is_not_held_back_for_the_client_to_acknowledge_its_head(tmp_path: Path) -> None:
     """Connections send at once what is written to them."""
     with listening(settings_of(tmp_path, port=0)) as listener:

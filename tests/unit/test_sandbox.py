@@ -234,7 +234,7 @@ def test_the_whole_of_a_file_is_read(tmp_path: Path) -> None:
 
 
 def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
-    """One that is not there has no files; one that is a link is the folder behind it."""
+    """One that is not there is said to be missing; one that is a link is the folder behind it."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text(INSIDE)
     (tmp_path / "link").symlink_to("real")
@@ -243,5 +243,5 @@ def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
     assert linked.read("a.md").path == str((tmp_path / "real" / "a.md").resolve())
     assert linked.place(str(tmp_path / "link" / "a.md")) == "a.md"
     assert linked.place(str(tmp_path / "link2" / "a.md")) is None
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="There is no folder"):
         Sandbox(tmp_path / "gone").read("a.md")

@@ -144,7 +144,9 @@ def test_a_source_is_one_of_three(index: SkillDiscoveryIndex) -> None:
 
 
 @pytest.mark.parametrize("texts", [("a", None, "Does."), ("a", "A", b"Does."), (5, "A", "Does.")])
-def test_what_is_no_text_is_refused(index: SkillDiscoveryIndex, texts: tuple[Any, Any, Any]) -> None:
+def test_what_is_no_text_is_refused(
+    index: SkillDiscoveryIndex, texts: tuple[Any, Any, Any]
+) -> None:
     """Nothing of it is stored, where no search could read it any more."""
     with pytest.raises(UsageError, match="texts"):
         index.index_skill(*texts, "python", X)

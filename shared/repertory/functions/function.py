@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
 
 from repertory.backend import Backend
+from repertory.calling.arguments import as_json
+from repertory.calling.faults import faults
 from repertory.errors import UsageError
-
-LONGEST_MESSAGE = 300  # characters
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +47,11 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         """Check arguments and do it.
 
         Raises:
-            UsageError: The arguments do not fit ``parameters``.
+            UsageError: The arguments are no JSON object, or do not fit ``parameters``.
             RepertoryError: It failed; the message says why.
         """
-        fault = best_match(Draft202012Validator(self.parameters).iter_errors(arguments))
-        if fault is not None:
-            where = "".join(f"{part}: " for part in fault.absolute_path)
-            message = fault.message
-            if len(message) > LONGEST_MESSAGE:  # it quotes the value and then says what is wrong
-                message = f"{message[:100]} … {message[-100:]}"
-            raise UsageError(f"{self.name}: {where}{message}.")
-        return self.run(backend, arguments)  # type: ignore[arg-type]  # parameters is an object's
+        if not isinstance(arguments, Mapping):
+            raise UsageError(f"{self.name} takes its arguments by name; give an object of them.")
+        if wrong := faults(dict(arguments), self.parameters):
+            raise UsageError(f"{self.name}: {'; '.join(wrong)}.")
+        return self.run(backend, as_json(arguments))

@@ -21,7 +21,7 @@ class _Search(Function, frozen=True, kw_only=True):
     """Says of a query that is missing what the contract says of an empty one."""
 
     def call(self, backend: Backend, arguments: object) -> Any:  # noqa: ANN401 - plain JSON
-        if isinstance(arguments, dict) and arguments.get("searchQuery") is None:
+        if isinstance(arguments, Mapping) and arguments.get("searchQuery") is None:
             raise UsageError(EMPTY_QUERY)
         return super().call(backend, arguments)
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from repertory.project_search.words import words_of
 
-LONGEST = 100  # characters
+LONGEST = 100  # characters, marks included
 CUT = "..."
 
 _RUN = re.compile(r"\w+")
@@ -47,8 +47,9 @@ def snippet(text: str, start: int, end: int) -> str:
     As much as there is room for is shown on both sides, and marked with ``CUT`` where it goes on.
     A longer place is cut at its end.
     """
-    room = max(0, LONGEST - (end - start)) // 2
-    first = max(0, min(start - room, len(text) - LONGEST))
-    last = first + LONGEST
+    length = len(text) if len(text) <= LONGEST else LONGEST - 2 * len(CUT)
+    room = max(0, length - (end - start)) // 2
+    first = max(0, min(start - room, len(text) - length))
+    last = first + length
     shown = _SPACE.sub(" ", text[first:last])
     return f"{CUT if first else ''}{shown}{CUT if last < len(text) else ''}"

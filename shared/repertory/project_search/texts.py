@@ -1,6 +1,5 @@
 """The texts of a project's files, kept in memory as the index changes."""
 
-import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
+from repertory.sources.reading.top import Top
 
 READ_AT_ONCE = 500  # items
 
@@ -43,11 +43,7 @@ class Texts:
     """
 
     def __init__(self, directory: Path) -> None:
-        # As it was named and as it is: sources name files either way.
-        self._tops = tuple(
-            os.path.join(top, "")  # noqa: PTH118 - with a slash at its end
-            for top in (os.path.abspath(directory), os.path.realpath(directory))  # noqa: PTH100
-        )
+        self._top = Top(directory)
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
         # Held no longer than it is in force: an engine has a keyword index of its own.
@@ -83,17 +79,11 @@ class Texts:
         return File(
             id=item.id,
             hash=version,
-            path=self._place(item.path) or item.id,
+            path=self._top.place(item.path) or item.path or item.id,
             title=item.name.casefold(),
             content=item.body.casefold(),
             synopsis=item.description.casefold(),
         )
-
-    def _place(self, path: str) -> str:
-        for top in self._tops:
-            if path.startswith(top):
-                return path[len(top) :].replace(os.sep, "/")
-        return path
 
 
 def _is(file: File, entry: Entry | None) -> bool:

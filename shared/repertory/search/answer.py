@@ -5,9 +5,22 @@ from enum import StrEnum
 import msgspec
 
 from repertory.catalogue.item import Kind
+from repertory.errors import UsageError
 from repertory.index.vectors import Filter
 
 LONGEST_QUERY = 4_000  # characters
+
+
+def check_text(text: str) -> None:
+    """See that something is looked for, and not too much.
+
+    Raises:
+        UsageError: The text of the query is empty or too long.
+    """
+    if not text.strip():
+        raise UsageError("The query is empty; say what you look for.")
+    if len(text) > LONGEST_QUERY:
+        raise UsageError(f"The query has {len(text):,} characters; {LONGEST_QUERY:,} is the limit.")
 
 
 class Mode(StrEnum):

@@ -14,7 +14,7 @@ from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.keywords.names import ONE_EDIT
 from repertory.index.vectors import Collection, Filter, Match
-from repertory.search.answer import LONGEST_QUERY, Answer, Hit, Mode, Query
+from repertory.search.answer import Answer, Hit, Mode, Query, check_text
 from repertory.search.candidates import Candidates, gather, pool
 from repertory.search.confidence import confidences
 from repertory.search.hits import explained, shadowing
@@ -193,12 +193,7 @@ def _as_text(query: Query) -> Query:
 
 
 def _validate(query: Query) -> None:
-    if not query.text.strip():
-        raise UsageError("The query is empty; say what you look for.")
-    if len(query.text) > LONGEST_QUERY:
-        raise UsageError(
-            f"The query has {len(query.text):,} characters; {LONGEST_QUERY:,} is the limit."
-        )
+    check_text(query.text)
     for name, value in (("threshold", query.threshold), ("alpha", query.alpha)):
         if not 0.0 <= value <= 1.0:
             raise UsageError(f"{name} is {value}; it must be from 0 to 1.")

@@ -120,9 +120,11 @@ class SkillDiscoveryIndex:
             embedding: Of what it does, of any length but zero; it is scaled to unit length.
 
         Raises:
-            UsageError: The id, the source or the embedding cannot be one, or the embeddings here
-                are of another length.
+            UsageError: The id, a text, the source or the embedding cannot be one, or the embeddings
+                here are of another length.
         """
+        if not all(isinstance(text, str) for text in (skill_id, name, description)):
+            raise UsageError("The id, the name and the description of a skill must be texts.")
         if not (0 < len(skill_id) <= LONGEST_ID and is_clean(skill_id)):
             raise UsageError(
                 f"The skill id {skill_id[:100]!r} cannot be one; give 1 to {LONGEST_ID:,} "

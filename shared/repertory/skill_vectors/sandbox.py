@@ -9,6 +9,7 @@ import msgspec
 
 from repertory.errors import UsageError
 from repertory.sources.reading.text import is_clean
+from repertory.sources.reading.top import Top
 
 LARGEST = 1 << 17  # bytes of a file: embedding takes some ten seconds by then
 LONGEST_PATH = 4_096  # characters
@@ -39,16 +40,12 @@ class Sandbox:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.root = os.path.realpath(folder)
-        # Sources name their files by the path that they were given, links kept.
-        self._names = (self.root, os.path.abspath(folder))  # noqa: PTH100
+        self._top = Top(folder)
+        self.root = self._top.real
 
     def place(self, path: str) -> str | None:
         """An absolute path as one relative to the sandbox, with ``/``; None outside of it."""
-        for name in self._names:
-            if path.startswith(above := os.path.join(name, "")):  # noqa: PTH118 - of strings
-                return path.removeprefix(above).replace(os.sep, "/")
-        return None
+        return self._top.place(path)
 
     def path(self, place: str) -> str:
         """The absolute path of a place."""
@@ -75,6 +72,10 @@ class Sandbox:
                 raise UsageError(f"The path {shown} leads to no file inside the sandbox.")
             data = self._content(place)
         except OSError as error:
+            if not Path(self.root).is_dir():
+                raise UsageError(
+                    f"There is no folder {self.root} to be the sandbox; name another as --sandbox."
+                ) from error
             raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
         if data is None:
             raise UsageError(f"{shown} is no plain file (a folder, a pipe or a device).")

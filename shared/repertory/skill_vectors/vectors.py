@@ -11,10 +11,10 @@ from pathlib import Path
 from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
-from repertory.errors import ModelError, StoreCorruptError, StoreError, UsageError
+from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.vectors import Collection, Filter, Point, VectorStore
 from repertory.pipeline.collections import model_slug
-from repertory.search.answer import LONGEST_QUERY
+from repertory.search.answer import check_text
 from repertory.search.engine import SearchEngine
 from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
@@ -65,12 +65,7 @@ class SkillVectors:
             ModelError: It cannot be embedded.
             StoreError: The vectors cannot be read.
         """
-        if not query.strip():
-            raise UsageError("The query is empty; say what you look for.")
-        if len(query) > LONGEST_QUERY:
-            raise UsageError(
-                f"The query has {len(query):,} characters; {LONGEST_QUERY:,} is the limit."
-            )
+        check_text(query)
         with _told_as("SearchSkills"):
             embedding = self._embedding()
             vector = embedding.embed_query(query)

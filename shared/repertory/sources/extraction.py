@@ -8,14 +8,14 @@ from repertory.sources.python_skills import MANIFESTS, PythonSkills
 from repertory.sources.reading.files import Found, read_text
 
 
-def extract_python_skill_text(skills_dir: Path, skill_id: str) -> tuple[str, str] | None:
+def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[str, str] | None:
     """The name and description of the Python skill in a folder below ``skills_dir``.
 
     Returns:
         None where there is no such folder below it, or no manifest with a description.
     """
     try:
-        root = skills_dir.resolve()
+        root = Path(skills_dir).resolve()
         folder = (root / skill_id).resolve()
         manifests = [path for name in MANIFESTS if (path := folder / name).exists()]
         inside = [path.resolve().is_relative_to(root) for path in (folder, *manifests)]
@@ -27,7 +27,7 @@ def extract_python_skill_text(skills_dir: Path, skill_id: str) -> tuple[str, str
     return _extract(PythonSkills(name="python", path=root), Found(place, str(manifests[0])))
 
 
-def extract_markdown_skill_text(path: Path) -> tuple[str, str] | None:
+def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:
     """The name of a Markdown skill, from its file, and its first paragraph.
 
     Front matter that gives them goes first.
@@ -35,8 +35,9 @@ def extract_markdown_skill_text(path: Path) -> tuple[str, str] | None:
     Returns:
         None where the file cannot be read.
     """
-    source = MarkdownSkills(name="markdown", path=path.parent)
-    return _extract(source, Found(path.name, str(path)))
+    file = Path(path)
+    source = MarkdownSkills(name="markdown", path=file.parent)
+    return _extract(source, Found(file.name, str(file)))
 
 
 def extract_builtin_skill_text(name: str, content: str) -> tuple[str, str]:
