@@ -114,7 +114,11 @@ def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> No
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
-    _Server(configuration(app), told).run(sockets=[listener])
+    server = _Server(configuration(app), told)
+    try:
+        server.run(sockets=[listener])
+    finally:
+        _log.info("ending", extra={"requests": server.server_state.total_requests})
 
 
 class _Server(uvicorn.Server):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.skill_vectors.vectors import SkillVectors
 
 
-_MAKING = threading.Lock()
+_MAKING = threading.Lock()  # a cached property may be made by two threads at once
 
 
 class Local(abc.ABC):
@@ -85,15 +85,21 @@ class Local(abc.ABC):
             engine: SearchEngine | None = self.engine
         except StoreError:  # what was written one by one is found all the same
             engine = None
-        return self._skill_vectors.search(query, engine)
+        with _MAKING:
+            vectors = self._skill_vectors
+        return vectors.search(query, engine)
 
     def update_vector(self, filepath: str) -> None:
         """Store the vector of a file of the sandbox; see ``SkillVectors.update``."""
-        self._skill_vectors.update(filepath)
+        with _MAKING:
+            vectors = self._skill_vectors
+        vectors.update(filepath)
 
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
         """Search the files of the project; see ``ProjectSearch.search``."""
-        return self._project_search.search(self.engine, query)
+        with _MAKING:
+            files = self._project_search
+        return files.search(self.engine, query)
 
     @property
     def calls_allowed(self) -> bool:
@@ -108,7 +114,7 @@ class Local(abc.ABC):
                 "REPERTORY_MCP_ALLOW_CALLS=true."
             )
         tool = self.item(tool_id)
-        with _MAKING:  # a cached property may be made by two threads at once
+        with _MAKING:
             calls = self._calls
         return calls.call(tool, arguments)
 
@@ -132,8 +138,12 @@ class Local(abc.ABC):
     @cached_property
     def _project_search(self) -> "ProjectSearch":
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - likewise
+        from repertory.sources.discover import is_project  # noqa: PLC0415 - likewise
 
-        return ProjectSearch(self.workspace.directory)
+        # Whoever wrote the catalogue said what may be seen; a team's server may be anywhere.
+        directory = self.workspace.directory
+        is_found = self.workspace.is_found and not self.settings.values.redis_url
+        return ProjectSearch(directory, whole=is_found and is_project(directory, Path.home()))
 
     @cached_property
     def _calls(self) -> "Calls":

@@ -114,11 +114,11 @@ def test_anything_but_one_string(library: Asked, argument: object) -> None:
         library.session.search_skills(argument)  # type: ignore[arg-type]  # that is the point
 
 
-@pytest.mark.parametrize("query", ["", " \n\t", "x" * 4_001])
-def test_queries_that_say_nothing_or_too_much(library: Asked, query: str) -> None:
-    """An empty query is one as well, and so is one over 4,000 characters."""
-    with pytest.raises(UsageError, match="The query"):
-        library.session.search_skills(query)
+def test_queries_that_say_nothing_or_too_much(library: Asked) -> None:
+    """A blank query is near nothing; one over 4,000 characters is an error."""
+    assert library.session.search_skills("") == library.session.search_skills(" \n\t") == "[]"
+    with pytest.raises(UsageError, match="The query has 4,001 characters"):
+        library.session.search_skills("x" * 4_001)
 
 
 def test_the_index_alone_is_read(library: Asked) -> None:

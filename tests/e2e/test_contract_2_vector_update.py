@@ -175,6 +175,17 @@ def test_an_entry_is_overwritten(library: Asked) -> None:
     assert place in paths(library.session.search_skills("add two numbers"))
 
 
+def test_a_file_that_is_gone_is_forgotten(library: Asked) -> None:
+    """An error, and its entry is not found any more."""
+    place = write(library.folder, "gone.md", "How to shoe a horse.\n")
+    assert library.session.vector_update(place) == "OK"
+    (library.folder / place).unlink()
+    assert paths(library.session.search_skills("shoe a horse")) == [place]
+
+    assert "cannot be read" in library.session.vector_update(place)
+    assert library.session.search_skills("shoe a horse") == "[]"
+
+
 def test_other_processes(library: Asked) -> None:
     """What was indexed is found by every other process, and what that indexed by this one."""
     mine = write(library.folder, "mine.md", "How to catch a trout with a fly.\n")

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import repertory
-from repertory.api import Session
+from repertory.api import Options, Session
 from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
 from tests.support.command_line import Cli, add_skill
@@ -88,6 +88,30 @@ def test_an_agent_tool_named_search_over_all_files_of_a_project(project: Project
         "documents/notes.txt",
         "project/release-notes",
     ]
+
+
+def test_files_that_are_no_documents(tmp_path: Path) -> None:
+    """All files: code and data as well, though they are no items; no ignored and hidden ones."""
+    folder = tmp_path / "project"
+    for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text('quagga = "Zoo"\n', "utf-8")
+    (folder / "picture.bin").write_bytes(b"\0quagga")
+    (folder / ".gitignore").write_text("build/\n", "utf-8")
+    (folder / "readme.md").write_text("# A quagga\n\nOnce.\n", "utf-8")
+    options: Options = {"data_dir": str(tmp_path / "data"), "model": MODEL}
+    with repertory.open(folder, **options) as session:
+        found = Project(session).found("QUAGGA", fuzzy_search=False)
+        assert found == ["documents/readme.md", "files/data.json", "files/src/main.py"]
+        assert Project(session).found("quaga", fuzzy_search=True) == found
+        assert [entry.id for entry in session.items()] == ["documents/readme.md"]
+        preview = session.search_project("zoo", search_type="content", max_results=1)["content"]
+        assert 'Preview: quagga = "Zoo"' in preview
+    (folder / "repertory.toml").write_text(
+        '[[sources]]\ntype = "documents"\npath = "."\nname = "documents"\n', "utf-8"
+    )
+    with repertory.open(folder, **options) as session:
+        assert Project(session).found("quagga") == ["documents/readme.md"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n\t"])

@@ -237,7 +237,12 @@ def test_over_http(tmp_path: Path) -> None:
         outside = client.post(UPDATE, json={"filepath": "../secret.md"})
         wrong = [
             client.post(SEARCH, json=arguments)
-            for arguments in ({}, {"query": 7}, {"query": "add", "limit": 1}, {"query": " "})
+            for arguments in (
+                {},
+                {"query": 7},
+                {"query": "add", "limit": 1},
+                {"query": "x" * 5_000},
+            )
         ]
 
     assert (done.status_code, done.json()) == (200, "OK")

@@ -365,7 +365,7 @@ def test_no_files_are_said_to_be_none(project: Project, search: ProjectSearch) -
         ),
         (ProjectQuery(search_query="x" * 4_001), "4,001 characters"),
         (ProjectQuery(search_query="x", max_results=0), "maxResults is 0"),
-        (ProjectQuery(search_query="x", max_results=MOST_RESULTS + 1), "maxResults is 101"),
+        (ProjectQuery(search_query="x", max_results=MOST_RESULTS + 1), "maxResults is 1001"),
         (ProjectQuery(search_query="x", threshold=1.5), "threshold is 1.5"),
         (ProjectQuery(search_query="x", threshold=float("nan")), "threshold is nan"),
     ],

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-MOST_RESULTS = 100
+MOST_RESULTS = 1_000
 EMPTY_QUERY = "searchQuery parameter is required and cannot be empty"
 
 

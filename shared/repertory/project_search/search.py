@@ -7,6 +7,7 @@ from pathlib import Path
 from repertory.catalogue.item import Item
 from repertory.errors import UsageError
 from repertory.project_search.exact import containing
+from repertory.project_search.folder import Folder
 from repertory.project_search.fuzzy import Like, like
 from repertory.project_search.query import (
     EMPTY_QUERY,
@@ -25,17 +26,18 @@ from repertory.search.engine import SearchEngine
 
 
 class ProjectSearch:
-    """Searches the files of a project: the catalogue's documents and skills.
+    """Searches the files of a project: the catalogue's documents and skills, and those beside them.
 
     Safe to use from several threads. The texts are read when they are first needed, and then only
     those that changed.
 
     Args:
         directory: The project's, which paths are shown from.
+        whole: Whether all its text files are searched, not only those of the catalogue.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._texts = Texts(directory)
+    def __init__(self, directory: Path, *, whole: bool = False) -> None:
+        self._texts = Texts(directory, Folder(directory) if whole else None)
         self._words = Words()
 
     def search(self, engine: SearchEngine, query: ProjectQuery) -> ProjectAnswer:
@@ -53,8 +55,12 @@ class ProjectSearch:
         if not files:
             return ProjectAnswer(content=NO_FILES, total_results=0)
         found = list(islice(self._found(files, query), query.max_results))
-        items = lookup.items(engine, [one.file.id for one in found])
-        results = [_result(one, items[one.file.id], query) for one in found if one.file.id in items]
+        items = lookup.items(engine, [one.file.id for one in found if not one.file.item])
+        results = [
+            _result(one, item, query)
+            for one in found
+            if (item := one.file.item or items.get(one.file.id))
+        ]
         return ProjectAnswer(content=report(query, results), total_results=len(results))
 
     def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[Like]:

@@ -2,7 +2,7 @@
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
+from repertory.project_search.folder import Folder
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.sources.reading.top import Top
@@ -25,6 +26,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         hash: What tells its version.
         path: Where it is, from the project's directory where it lies below that.
         title, content, synopsis: Its texts, case-folded.
+        item: The file as it is written, where the catalogue does not hold it.
     """
 
     id: str
@@ -33,24 +35,28 @@ class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     title: str
     content: str
     synopsis: str
+    item: Item | None = None
 
 
 class Texts:
-    """Reads the files of an index. Safe to call from several threads.
+    """Reads the files of an index, and others beside them. Safe to call from several threads.
 
     Args:
         directory: The project's.
+        folder: Gives the files that are searched though the catalogue does not hold them.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, folder: Folder | None = None) -> None:
         self._top = Top(directory)
+        self._folder = folder
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
+        self._others: tuple[Item, ...] = ()
         # Held no longer than it is in force: an engine has a keyword index of its own.
         self._engine: weakref.ref[SearchEngine] | None = None
 
     def of(self, engine: SearchEngine) -> tuple[File, ...]:
-        """The files of an engine's index, by path; only those that changed are read.
+        """The files of an engine's index, and the others, by path; only what changed is read.
 
         Whoever asks while they are being read waits for them.
 
@@ -58,36 +64,52 @@ class Texts:
             StoreError: They cannot be read.
         """
         with self._lock:
-            if self._engine is None or self._engine() is not engine:
-                self._files = self._read(engine)
-                self._engine = weakref.ref(engine)
+            others = self._folder.items() if self._folder else ()
+            is_same = self._engine is not None and self._engine() is engine
+            if not is_same or others is not self._others:
+                self._files = self._read(engine, others)
+                self._engine, self._others = weakref.ref(engine), others
             return self._files
 
-    def _read(self, engine: SearchEngine) -> tuple[File, ...]:
+    def _read(self, engine: SearchEngine, others: Sequence[Item]) -> tuple[File, ...]:
         if engine.keywords is None or engine.collection is None:
             raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
         wanted = {one.id: one for one in engine.keywords.entries if one.kind is not Kind.TOOL}
+        held = {self._place(one.path) for one in wanted.values()}
+        beside = {item.id: item for item in others if self._place(item.path) not in held}
         known = {file.id: file for file in self._files if _is(file, wanted.get(file.id))}
+        known |= {file.id: file for file in self._files if file.item and _is_of(file, beside)}
         changed = [item_id for item_id in wanted if item_id not in known]
-        if len(known) == len(self._files) and not changed:
+        new = [item for item_id, item in beside.items() if item_id not in known | wanted]
+        if len(known) == len(self._files) and not changed and not new:
             return self._files
         for item in _items(engine, changed):
             known[item.id] = self._file(item, wanted[item.id].hash)
+        for item in new:
+            known[item.id] = self._file(item, "", item)
         return tuple(sorted(known.values(), key=lambda file: (file.path, file.id)))
 
-    def _file(self, item: Item, version: str) -> File:
+    def _file(self, item: Item, version: str, original: Item | None = None) -> File:
         return File(
+            item=original,
             id=item.id,
             hash=version,
-            path=self._top.place(item.path) or item.path or item.id,
+            path=self._place(item.path) or item.id,
             title=item.name.casefold(),
             content=item.body.casefold(),
             synopsis=item.description.casefold(),
         )
 
+    def _place(self, path: str) -> str:
+        return self._top.place(path) or path
+
 
 def _is(file: File, entry: Entry | None) -> bool:
     return entry is not None and entry.hash == file.hash
+
+
+def _is_of(file: File, items: Mapping[str, Item]) -> bool:
+    return items.get(file.id) is file.item
 
 
 def _items(engine: SearchEngine, ids: list[str]) -> Iterator[Item]:

@@ -51,6 +51,13 @@ class Sandbox:
         """The absolute path of a place."""
         return os.path.join(self.root, place)  # noqa: PTH118 - of strings
 
+    def missing(self, filepath: str) -> str | None:
+        """The absolute path of a file that would be in the sandbox, if nothing is there."""
+        if _fault(filepath):
+            return None
+        path = os.path.realpath(self.path(filepath))
+        return path if self.place(path) and not os.path.lexists(path) else None
+
     def read(self, filepath: str) -> SandboxFile:
         """Read a file, whole.
 

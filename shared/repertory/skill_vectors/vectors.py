@@ -54,17 +54,19 @@ class SkillVectors:
         """The skill files whose cosine with the query is at least ``LEAST_SCORE``, best first.
 
         They are those that were written here, and the catalogue's skills that lie in the sandbox;
-        of a file that is both, what was written counts. No file is read.
+        of a file that is both, what was written counts. A blank query finds none. No file is read.
 
         Args:
             query: What is looked for.
             engine: The catalogue's search; None where nothing is indexed.
 
         Raises:
-            UsageError: The query is empty or too long.
+            UsageError: The query is too long.
             ModelError: It cannot be embedded.
             StoreError: The vectors cannot be read.
         """
+        if not query.strip():
+            return []
         check_text(query)
         with _told_as("SearchSkills"):
             embedding = self._embedding()
@@ -86,12 +88,16 @@ class SkillVectors:
     def update(self, filepath: str) -> None:
         """Read a file of the sandbox, whole, and store its vector under its absolute path.
 
+        What was stored of a file that is no longer there is removed.
+
         Raises:
             UsageError: The path leaves the sandbox, or its file cannot be read.
             ModelError: It cannot be embedded.
             StoreError: The vector cannot be stored.
         """
         seen = _now()
+        if gone := self._sandbox.missing(filepath):
+            self._forget(gone)
         file = self._sandbox.read(filepath)
         digest = hashlib.sha256(file.text.encode()).hexdigest()
         with _told_as("VectorUpdate"):
@@ -123,6 +129,14 @@ class SkillVectors:
                 with collection:
                     return any(one.content_hash == digest for one in collection.states([path]))
         return False
+
+    def _forget(self, path: str) -> None:
+        """Remove what was stored of a file, if anything was."""
+        with _told_as("VectorUpdate"):
+            collection = self._existing(self._embedding().model)
+        if collection:
+            with collection:
+                collection.delete_items([path], before=_now() + 1)
 
     def _name(self, model: Model) -> str:
         sandbox = hashlib.sha256(os.fsencode(self._sandbox.root)).hexdigest()[:16]

@@ -47,14 +47,18 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
             else that lies below them is nobody's catalogue.
         home: The user's home directory; None leaves it out.
     """
-    shared = {Path(root.anchor), Path("/home"), Path("/Users")}
-    entries = list(_in_project(root, whole=home is None or root not in {home, *shared}))
+    entries = list(_in_project(root, whole=home is None or is_project(root, home)))
     if home:
         known = [entry.get("path", entry.get("config")) for entry in entries]
         entries += [
             entry for entry in _in_home(home) if entry.get("path", entry.get("config")) not in known
         ]
     return entries
+
+
+def is_project(root: Path, home: Path) -> bool:
+    """Whether a folder may be somebody's project: not a home, nor what homes are in."""
+    return root not in {home, Path(root.anchor), Path("/home"), Path("/Users")}
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
