@@ -164,10 +164,9 @@ def test_the_help_shows_what_a_host_is_told(cli: Cli, project: Path) -> None:
     assert line in cli.run(project, "mcp", "--help").stdout
 
 
-@pytest.fixture
-def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A session without a client."""
-    process = subprocess.Popen(
+def started(own: Cli, project: Path) -> "subprocess.Popen[str]":
+    """A session that nobody has said anything to yet."""
+    return subprocess.Popen(
         [*COMMAND, "mcp"],
         cwd=project,
         env=own.environment,
@@ -176,6 +175,12 @@ def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+@pytest.fixture
+def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A session without a client."""
+    process = started(own, project)
     try:
         yield process
     finally:
@@ -228,15 +233,7 @@ def test_a_signal_ends_it_in_order(raw: "subprocess.Popen[str]", own: Cli, proje
 @pytest.mark.parametrize("after", [0.3, 0.9])
 def test_a_host_may_leave_at_once(own: Cli, project: Path, after: float) -> None:
     """Whenever the input ends, it ends, and shows no traceback."""
-    process = subprocess.Popen(
-        [*COMMAND, "mcp"],
-        cwd=project,
-        env=own.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(own, project)
     try:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(after)

@@ -13,8 +13,9 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
 from repertory.keys import Keys, Scope
 from repertory.live.job import jobs
-from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium, served
-from tests.support.query_service import RunningService, skill
+from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
+from tests.support.listening import served
+from tests.support.query_service import RunningService, looked_at, skill
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
@@ -84,11 +85,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     }
     (project / "tools").mkdir()
     (project / "tools" / "files.json").write_text(json.dumps(tools), "utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(root / "home"))
-        with RunningService(project) as server:
-            server.look()
-            yield server
+    with looked_at(project, root / "home") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from repertory.functions.table import FUNCTIONS
 from repertory_query.schemas import Refusal
 from tests.support.command_line import TOOLS, Cli
 from tests.support.listening import served
-from tests.support.query_service import RunningService, skill
+from tests.support.query_service import RunningService, looked_at, skill
 
 HUGE = 10**30
 Response = Any  # of the library that the test client takes
@@ -34,11 +34,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     skill(project, "key-rotation", "Rotate API keys without downtime")
     (project / "tools").mkdir()
     (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        with RunningService(project) as running:
-            running.look()
-            yield running
+    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Query
 from tests.support.listening import served
 from tests.support.ports import free_port
-from tests.support.query_service import RunningService, skill
+from tests.support.query_service import RunningService, looked_at, skill
 
 FILTERED = Filter(kinds=("skill",), sources=("project",))
 
@@ -41,11 +41,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     skill(project, "release-notes", "Write release notes from merged pull requests")
     skill(project, "post-mortem?", "Write up an incident: timeline, causes, actions")
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        with RunningService(project) as running:
-            running.look()
-            yield running
+    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ from repertory_query.mcp.tool import Work
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
 from tests.support.listening import served
-from tests.support.query_service import RunningService, skill
+from tests.support.query_service import RunningService, looked_at, skill
 
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
@@ -71,11 +71,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     TOOLS["tools"][0]["inputSchema"] = schema  # type: ignore[index]  # a list of tools
     (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        with RunningService(project) as running:
-            running.look()
-            yield running
+    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
 from repertory_query.access import COOKIE
 from repertory_query.pages.choices import Choice, Choices
-from tests.support.query_service import RunningService, skill
+from tests.support.query_service import RunningService, looked_at, skill
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -30,11 +30,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]
     archived = project / "skills" / "archive" / "release-notes" / "SKILL.md"
     archived.write_text(archived.read_text().replace("name: archive/", "name: "))
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(root / "home"))
-        with RunningService(project) as running:
-            running.look()
-            yield running
+    with looked_at(project, root / "home") as running:
+        yield running
 
 
 @pytest.fixture

@@ -2,17 +2,11 @@
 
 import os
 import shutil
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Self
 
-import uvicorn
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
-
-from repertory_query.app import create_app
-from repertory_query.run import configuration, listening
-from tests.support.query_service import RunningService, settings_of
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -30,21 +24,6 @@ def chromium() -> Iterator[Browser]:
         driver.chromium.launch(executable_path=CHROMIUM, args=as_root) as browser,
     ):
         yield browser
-
-
-@contextmanager
-def served(running: RunningService, **flags: object) -> Iterator[str]:
-    """The URL at which a running server's application is served, with other settings if given."""
-    settings = settings_of(running.project, port=0, **flags)
-    with closing(listening(settings)) as listener:
-        server = uvicorn.Server(configuration(create_app(running.service, settings)))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://localhost:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 class Visitor:

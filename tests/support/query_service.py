@@ -1,11 +1,13 @@
 """A running query service in this process: a real index, engine and queue, and its application."""
 
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
+import pytest
 from starlette.testclient import TestClient
 
 from repertory.pipeline.scan import look
@@ -28,6 +30,16 @@ def skill(project: Path, name: str, description: str) -> None:
 def settings_of(project: Path, **flags: object) -> Settings:
     """The settings in a project, with a data directory beside it."""
     return load({"data_dir": str(project.parent / "data"), "model": MODEL} | flags, project, {})
+
+
+@contextmanager
+def looked_at(project: Path, home: Path) -> Iterator["RunningService"]:
+    """A running server of a project, all of which can be searched, for somebody with that home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        with RunningService(project) as running:
+            running.look()
+            yield running
 
 
 class RunningService:
