@@ -10,8 +10,20 @@ from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
 _ORDER = (
-    *("init", "index", "search", "items", "stats", "rebuild", "mcp", "serve", "queue", "keys"),
-    *("watch", "worker", "api", "config", "doctor", "eval"),
+    *(
+        "init",
+        "index",
+        "search",
+        "explain",
+        "items",
+        "stats",
+        "rebuild",
+        "mcp",
+        "serve",
+        "queue",
+        "keys",
+    ),
+    *("watch", "worker", "api", "config", "doctor", "eval", "calibrate"),
     *("create", "list", "show", "check", "trust", "untrust", "retry", "revoke"),
 )
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]

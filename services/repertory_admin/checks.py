@@ -149,4 +149,4 @@ def sources(
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "there are none"))
-    return findings, [*catalogue.problems, *unite(scanned)[1]]
+    return findings, [*catalogue.problems, *unite(scanned, catalogue)[1]]

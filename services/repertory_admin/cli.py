@@ -11,9 +11,11 @@ from repertory_admin import terminal
 from repertory_admin.app import app
 from repertory_admin.commands import (  # noqa: F401 - each adds its commands to the application
     api,
+    calibrate,
     config,
     doctor,
     evaluate,
+    explain,
     index,
     init,
     items,

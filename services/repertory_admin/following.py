@@ -19,6 +19,7 @@ from repertory.client import Client
 from repertory.errors import StoreError
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Query
+from repertory.search.explanation import Explanation
 from repertory.settings import Settings
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ class Following:
     def search(self, query: Query) -> Answer:
         """Find what fits a query best."""
         return self._ask(lambda backend: backend.search(query))
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why not."""
+        return self._ask(lambda backend: backend.explain(query, item))
 
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
         """What is indexed, by id; StoreError soon where that cannot be had yet."""

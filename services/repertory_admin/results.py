@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
-    from repertory.search.answer import Answer, Evidence, Hit
+    from repertory.search.answer import Answer, Evidence, Hit, Query, Term
+    from repertory.search.explanation import Explanation, Word
 
 
 def show(answer: "Answer") -> None:
@@ -32,42 +33,91 @@ def show_nothing(answer: "Answer") -> None:
     terminal.say(f"Try other words{lower}{below}.")
 
 
-def explain(answer: "Answer") -> None:
+def show_evidence(answer: "Answer", query: "Query") -> None:
     """Show what each hit's confidence is made of."""
     for hit in answer.hits:
         terminal.say()
         terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
-        for name, value in _details(hit.evidence):
-            terminal.say(f"  {name:<10}  {terminal.safe(value)}")
+        terminal.show_facts(_evidence(hit.evidence), indent=2)
     terminal.say()
-    terminal.say(f"mode {answer.mode}, {answer.items:,} items, index {answer.index_version}")
+    terminal.tell(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
 
 
-def _details(evidence: "Evidence") -> list[tuple[str, str]]:
-    details = []
-    if evidence.semantic is not None:
-        cosine = "" if evidence.cosine is None else f", cosine {evidence.cosine:.3f}"
-        rank = _rank(evidence.semantic_rank)
-        details.append(("semantic", f"{evidence.semantic:.2f}{cosine}{rank}"))
-    if evidence.keyword is not None:
-        details.append(("keyword", f"{evidence.keyword:.2f}{_rank(evidence.keyword_rank)}"))
-    if evidence.name:
-        details.append(("name", f"{evidence.name:.2f}"))
-    if evidence.terms:
-        terms = (
-            term.typed if term.typed == term.matched else f"{term.typed} → {term.matched}"
-            for term in evidence.terms
+def show_explanation(explanation: "Explanation") -> None:
+    """Show why a search shows an item, or why not."""
+    hit = explanation.hit
+    terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
+    terminal.tell(explanation.verdict)
+    terminal.say()
+    terminal.show_facts({"reason": _reason(hit), **_evidence(hit.evidence)})
+    if explanation.words:
+        terminal.say()
+        terminal.show_table(
+            ("Word", "Share", "In the item"),
+            [(word.typed, f"{word.share:.0%}", _place(word)) for word in explanation.words],
+            right=("Share",),
         )
-        details.append(("terms", ", ".join(terms)))
-    if evidence.section:
-        details.append(("section", evidence.section))
-    if evidence.capability:
-        details.append(("capability", evidence.capability))
-    return details
+    if explanation.better:
+        terminal.say()
+        terminal.show_table(
+            ("Better", "Confidence"),
+            [(other.id, f"{other.confidence:.2f}") for other in explanation.better],
+            right=("Confidence",),
+        )
+    terminal.say()
+    terminal.tell(_search(explanation.query, explanation.mode, explanation.items))
 
 
-def _rank(rank: int | None) -> str:
-    return "" if rank is None else f", rank {rank}"
+def _evidence(evidence: "Evidence") -> dict[str, str]:
+    """What a confidence is made of, part by part."""
+    parts = {
+        "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
+        "keyword": _arm(evidence.keyword, evidence.keyword_rank),
+        "name": f"{evidence.name:.2f}" if evidence.name else "",
+        "terms": ", ".join(map(_term, evidence.terms)),
+        "section": evidence.section,
+        "capability": evidence.capability,
+        "policy": "; ".join(evidence.policy),
+    }
+    return {name: text for name, text in parts.items() if text}
+
+
+def _arm(value: float | None, rank: int | None, cosine: float | None = None) -> str:
+    if value is None:
+        return ""
+    raw = "" if cosine is None else f", cosine {cosine:.3f}"
+    return f"{value:.2f}, " + (f"rank {rank}" if rank else "not among its best") + raw
+
+
+def _term(term: "Term") -> str:
+    written = term.typed if term.typed == term.matched else f"{term.typed} → {term.matched}"
+    return f"{written} ({term.field})" if term.field else written
+
+
+def _place(word: "Word") -> str:
+    """Where an item has a word of the query, or what it has instead."""
+    if not word.matched:
+        return f"no; nearest is {word.near}" if word.near else "no"
+    where = ", ".join(word.fields) or "yes"
+    return where if word.matched == word.typed else f"{where}: {word.matched}"
+
+
+def _search(query: "Query", mode: str, items: int) -> str:
+    """How was searched."""
+    where = query.where
+    filters = (
+        ("kind", where.kinds),
+        ("source", where.sources),
+        ("server", where.servers),
+        ("tag", where.tags),
+    )
+    parts = [
+        f"mode {mode}, {terminal.count(items, 'item')}",
+        f"limit {query.limit}, threshold {query.threshold:g}",
+        f"alpha {query.alpha:g}, names {query.name_weight:g}, sections {query.section_weight:g}",
+        *(f"only {name} {' or '.join(values)}" for name, values in filters if values),
+    ]
+    return ", ".join(parts)
 
 
 def _reason(hit: "Hit") -> str:

@@ -20,6 +20,12 @@ _SOURCES = """
 _HOME = """
 # From the home directory: take these out of a file that is shared with others.
 """
+_POLICY = """
+# What you know of an item and no search can find out, by its id, its name or a pattern.
+# [[policy]]
+# item = "deploy-legacy"
+# deprecated_by = "deploy"  # comes before it; also: pin, aliases, boost, when_not_to_use
+"""
 _EXAMPLES = {"model": DEFAULT.id}
 
 
@@ -37,6 +43,7 @@ def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> st
     parts += [_source(entry, folder, home) for entry in here]
     if there:
         parts += [_HOME, *(_source(entry, folder, home) for entry in there)]
+    parts.append(_POLICY)
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -113,11 +113,11 @@ def show_json(value: object) -> None:
     say(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
 
 
-def show_facts(facts: Mapping[str, str]) -> None:
+def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
     """Write names and values, one pair a line."""
     width = max(map(_width, facts), default=0)
     for name, value in facts.items():
-        say(f"{safe(name)}{' ' * (width - _width(name))}  {safe(value)}")
+        say(f"{' ' * indent}{safe(name)}{' ' * (width - _width(name))}  {safe(value)}")
 
 
 def show_table(

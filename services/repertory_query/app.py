@@ -9,7 +9,17 @@ from fastapi.openapi.utils import get_openapi
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
-from repertory_query import calling, functions, items, jobs, problems, runtime, searching, state
+from repertory_query import (
+    calling,
+    explaining,
+    functions,
+    items,
+    jobs,
+    problems,
+    runtime,
+    searching,
+    state,
+)
 from repertory_query.access import OPEN, Access
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
@@ -54,6 +64,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     answers = Searches(service, searches, metrics)
     access = Access(keys_of(settings), values.host)
     app.include_router(searching.router(answers, values))
+    app.include_router(explaining.router(service, searches, values))
     app.include_router(functions.router(service, searches))
     app.include_router(runtime.router(service, others))
     app.include_router(calling.router(service, calls))

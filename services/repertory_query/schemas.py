@@ -63,6 +63,12 @@ class Query(_In):
     alpha: float | None = Field(
         None, strict=True, ge=0, le=1, description="The share of meaning against words."
     )
+    name_weight: float | None = Field(
+        None, strict=True, ge=0, le=1, description="What a name typed as it is adds."
+    )
+    section_weight: float | None = Field(
+        None, strict=True, ge=0, le=1, description="What a section counts of its item."
+    )
     kinds: Annotated[list[Kind], Field(max_length=MOST_VALUES)] = []
     sources: Values = []
     servers: Values = []
@@ -92,6 +98,7 @@ class Term(_Out):
 
     typed: str
     matched: str
+    field: str = Field(description="Where the item has it: `name`, `description` and so on.")
 
 
 class Evidence(_Out):
@@ -106,6 +113,7 @@ class Evidence(_Out):
     section: str
     terms: list[Term]
     capability: str
+    policy: list[str] = Field(description="What policies did to it.")
 
 
 class Hit(_Out):
@@ -158,7 +166,7 @@ class Answer(_Out):
                             "path": "skills/key-rotation/SKILL.md",
                             "tags": ["security"],
                             "confidence": 0.93,
-                            "reason": "Semantic similarity + keywords (rotate, api, keys)",
+                            "reason": "Semantic similarity + keywords in name (rotate)",
                             "matchedIn": "",
                             "shadowedBy": "",
                             "evidence": {
@@ -169,8 +177,11 @@ class Answer(_Out):
                                 "semanticRank": 1,
                                 "keywordRank": 1,
                                 "section": "",
-                                "terms": [{"typed": "rotate", "matched": "Rotate"}],
+                                "terms": [
+                                    {"typed": "rotate", "matched": "rotate", "field": "name"}
+                                ],
                                 "capability": "",
+                                "policy": [],
                             },
                         }
                     ],
@@ -186,6 +197,59 @@ class Answer(_Out):
             ]
         }
     )
+
+
+class Filter(_Out):
+    """Which items may be found: any of the values of a field, all fields together."""
+
+    kinds: list[Kind]
+    sources: list[str]
+    servers: list[str]
+    tags: list[str]
+
+
+class Asked(_Out):
+    """A search, as it was made."""
+
+    text: str
+    limit: int
+    threshold: float
+    alpha: float
+    name_weight: float
+    section_weight: float
+    where: Filter
+
+
+class Word(_Out):
+    """A word of the query, and what the item has of it."""
+
+    typed: str
+    matched: str = Field(description="As the item has it; empty where it does not.")
+    fields: list[str] = Field(description="Where the item has it: `name`, `description` and so on.")
+    near: str = Field(description="The item's word that is most like a missing one, if any is.")
+    share: float = Field(description="How much of the query it is, 0 to 1.")
+
+
+class Better(_Out):
+    """An item that stands before another."""
+
+    id: str
+    confidence: float
+
+
+class Explanation(_Out):
+    """Why a search shows an item, or why it does not."""
+
+    query: Asked
+    verdict: str = Field(description="The answer in a sentence or two.")
+    shown: bool
+    rank: int | None = Field(description="Its place among all that was found, if it was.")
+    hit: Hit = Field(description="The item as the search scores it, or would if it had found it.")
+    words: list[Word] = Field(description="The words of the query that are searched for.")
+    better: list[Better] = Field(description="The first of what stands before it.")
+    mode: Mode = Field(description="Which arms answered.")
+    degraded: str = Field(description="Why not both did; empty when both did.")
+    items: int = Field(description="How many items the index holds.")
 
 
 class Answers(_Out):
@@ -214,6 +278,19 @@ class Items(_Out):
     total: int = Field(description="How many there are on all pages.")
 
 
+class Policy(BaseModel):
+    """What people decided about an item; what is empty is left out."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    pin: list[str] = Field([], description="Queries with all words of one put the item first.")
+    boost: float = Field(0.0, description="-1 to 1, what raises or lowers its confidence.")
+    aliases: list[str] = Field([], description="Other names.")
+    deprecated_by: str = Field("", description="The id or the name of what to use instead.")
+    when_not_to_use: str = ""
+    is_vouched: bool = Field(False, description="Whether the configuration gave the pins.")
+
+
 class Item(BaseModel):
     """One item, whole; what is empty is left out."""
 
@@ -231,6 +308,7 @@ class Item(BaseModel):
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
     extra: dict[str, Any] = {}
+    policy: Policy | None = None
 
 
 class Ids(_In):

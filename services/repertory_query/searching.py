@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Query as Parameter
 
 from repertory.catalogue.item import Kind
@@ -127,41 +127,19 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
     """
     routes = APIRouter(tags=["search"])
 
+    asked = Depends(asked_with(defaults))
+
     @routes.get("/search", response_model=Found, responses=_MARKDOWN, summary="Search")
-    async def search(  # noqa: PLR0913, PLR0917 - one for each parameter of the address
+    async def search(
         request: Request,
-        q: Annotated[
-            str,
-            Parameter(
-                description=schemas.QUERY,
-                json_schema_extra=schemas.QUERY_BOUNDS,
-                openapi_examples={
-                    "a task": {"value": "change our API credentials with no outage"},
-                    "a name, misspelt": {"value": "read_fil"},
-                },
-            ),
-        ],
-        limit: Annotated[int, Parameter(ge=1, le=schemas.MOST_HITS)] = defaults.limit,
-        threshold: Annotated[float, Parameter(ge=0, le=1)] = defaults.threshold,
-        alpha: Annotated[float, Parameter(ge=0, le=1)] = defaults.alpha,
-        kind: Kinds = [],  # noqa: B006 - FastAPI's way to say that there need be none
-        source: Filters = [],  # noqa: B006 - likewise
-        server: Filters = [],  # noqa: B006 - likewise
-        tag: Filters = [],  # noqa: B006 - likewise
+        query: Annotated[Query, asked],
         form: Annotated[Format, Parameter(alias="format", description=FORMAT)] = Format.JSON,
         declared: Annotated[
             list[str], Parameter(description=DECLARED, max_length=MOST_DECLARED)
-        ] = [],  # noqa: B006 - likewise
+        ] = [],  # noqa: B006 - FastAPI's way to say that there need be none
         call_id: Annotated[str | None, Parameter(description=CALL_ID, max_length=200)] = None,
     ) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
-        query = Query(
-            text=q,
-            limit=limit,
-            threshold=threshold,
-            alpha=alpha,
-            where=filtered(kind, source, server, tag),
-        )
         if form is Format.JSON:
             return Response(await searches.answer(query), media_type="application/json")
         host = Host(
@@ -180,6 +158,10 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
                 limit=defaults.limit if one.limit is None else one.limit,
                 threshold=defaults.threshold if one.threshold is None else one.threshold,
                 alpha=defaults.alpha if one.alpha is None else one.alpha,
+                name_weight=defaults.name_weight if one.name_weight is None else one.name_weight,
+                section_weight=(
+                    defaults.section_weight if one.section_weight is None else one.section_weight
+                ),
                 where=filtered(one.kinds, one.sources, one.servers, one.tags),
             )
             for one in body.queries
@@ -188,6 +170,48 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
         return Response(b'{"answers":[' + answers + b"]}", media_type="application/json")
 
     return routes
+
+
+def asked_with(defaults: Values) -> Callable[..., Awaitable[Query]]:
+    """What reads a search from the parameters of an address.
+
+    Args:
+        defaults: The settings that hold for what they do not say.
+    """
+
+    async def asked(  # noqa: PLR0913, PLR0917 - one for each parameter
+        q: Annotated[
+            str,
+            Parameter(
+                description=schemas.QUERY,
+                json_schema_extra=schemas.QUERY_BOUNDS,
+                openapi_examples={
+                    "a task": {"value": "change our API credentials with no outage"},
+                    "a name, misspelt": {"value": "read_fil"},
+                },
+            ),
+        ],
+        limit: Annotated[int, Parameter(ge=1, le=schemas.MOST_HITS)] = defaults.limit,
+        threshold: Annotated[float, Parameter(ge=0, le=1)] = defaults.threshold,
+        alpha: Annotated[float, Parameter(ge=0, le=1)] = defaults.alpha,
+        name_weight: Annotated[float, Parameter(ge=0, le=1)] = defaults.name_weight,
+        section_weight: Annotated[float, Parameter(ge=0, le=1)] = defaults.section_weight,
+        kind: Kinds = [],  # noqa: B006 - as above
+        source: Filters = [],  # noqa: B006 - as above
+        server: Filters = [],  # noqa: B006 - as above
+        tag: Filters = [],  # noqa: B006 - as above
+    ) -> Query:
+        return Query(
+            text=q,
+            limit=limit,
+            threshold=threshold,
+            alpha=alpha,
+            name_weight=name_weight,
+            section_weight=section_weight,
+            where=filtered(kind, source, server, tag),
+        )
+
+    return asked
 
 
 def filtered(

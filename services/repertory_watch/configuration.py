@@ -50,7 +50,7 @@ def read(before: Configured) -> Configured:
         kept |= {name: one for name, one in earlier.items() if name not in kept and _is_away(one)}
     sources = tuple(kept.values())
     errors = (one.message for one in new.problems if one.severity is Severity.ERROR)
-    return Configured(workspace, Catalogue(sources, new.problems), next(errors, ""))
+    return Configured(workspace, Catalogue(sources, new.problems, new.rules), next(errors, ""))
 
 
 def _kept(source: Source, last: Source) -> Source:

@@ -12,6 +12,7 @@ from repertory.client import Client
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Query
+from repertory.search.explanation import Explanation
 from repertory.settings import Values, load
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Options(TypedDict, total=False):
     model: str
     device: str
     alpha: float
+    name_weight: float
+    section_weight: float
     limit: int
     threshold: float
     no_cache: bool
@@ -86,6 +89,18 @@ def connect(url: str, api_key: str | None = None) -> "Session":
     """
     values = load({}, Path.cwd()).values
     return Session(Client(url, api_key or values.server_api_key), values)
+
+
+class Asked(TypedDict, total=False):
+    """What a search may be given besides its words; see ``Session.search``."""
+
+    limit: int | None
+    threshold: float | None
+    alpha: float | None
+    kinds: Iterable[str]
+    sources: Iterable[str]
+    servers: Iterable[str]
+    tags: Iterable[str]
 
 
 class Session:
@@ -145,16 +160,29 @@ class Session:
             tags: With which tags, any of them.
         """
         self._index_first()
-        values = self._defaults
         return self._backend.search(
-            Query(
-                text=query,
-                limit=values.limit if limit is None else limit,
-                threshold=values.threshold if threshold is None else threshold,
-                alpha=values.alpha if alpha is None else alpha,
-                where=_filter(kinds, sources, servers, tags),
+            self._query(
+                query,
+                limit=limit,
+                threshold=threshold,
+                alpha=alpha,
+                kinds=kinds,
+                sources=sources,
+                servers=servers,
+                tags=tags,
             )
         )
+
+    def explain(self, query: str, item: str, **asked: Unpack[Asked]) -> Explanation:
+        """Tell why a search shows an item, or why it does not.
+
+        Args:
+            query: What is looked for.
+            item: The item's id, or its name where no other item has it.
+            asked: As for ``search``.
+        """
+        self._index_first()
+        return self._backend.explain(self._query(query, **asked), item)
 
     def items(
         self,
@@ -261,6 +289,30 @@ class Session:
             raise UsageError("This session is closed; open another one.")
         return self._open
 
+    def _query(
+        self,
+        text: str,
+        *,
+        limit: int | None = None,
+        threshold: float | None = None,
+        alpha: float | None = None,
+        kinds: Iterable[str] = (),
+        sources: Iterable[str] = (),
+        servers: Iterable[str] = (),
+        tags: Iterable[str] = (),
+    ) -> Query:
+        """A search, with the settings that hold for what was not said."""
+        values = self._defaults
+        return Query(
+            text=text,
+            limit=values.limit if limit is None else limit,
+            threshold=values.threshold if threshold is None else threshold,
+            alpha=values.alpha if alpha is None else alpha,
+            name_weight=values.name_weight,
+            section_weight=values.section_weight,
+            where=_filter(kinds, sources, servers, tags),
+        )
+
     def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
 
@@ -282,6 +334,7 @@ class AsyncSession:
 
     def __init__(self, session: Session) -> None:
         self.search = _awaited(session.search)
+        self.explain = _awaited(session.explain)
         self.items = _awaited(session.items)
         self.item = _awaited(session.item)
         self.call = _awaited(session.call)

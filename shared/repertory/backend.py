@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Query
+from repertory.search.explanation import Explanation
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -24,6 +25,10 @@ class Backend(Protocol):
 
     def search(self, query: Query) -> Answer:
         """Find what fits a query best; see ``SearchEngine.search``."""
+        ...
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
         ...
 
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":

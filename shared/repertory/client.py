@@ -22,7 +22,8 @@ from repertory.errors import (
 )
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Query
-from repertory.search.render import answer_of
+from repertory.search.explanation import Explanation
+from repertory.search.render import answer_of, explanation_of
 from repertory.server_state import Jobs, Rebuild, Stats
 
 if TYPE_CHECKING:
@@ -108,15 +109,18 @@ class Client:
 
     def search(self, query: Query) -> Answer:
         """Search; see ``SearchEngine.search``."""
-        fields: dict[str, Any] = {
-            "q": query.text,
-            "limit": query.limit,
-            "threshold": query.threshold,
-            "alpha": query.alpha,
-        }
-        data = self._ask("GET", "/search", {**fields, **_filters(query.where)}, dict[str, Any])
+        data = self._ask("GET", "/search", _parameters(query), dict[str, Any])
         try:
             return answer_of(data)
+        except msgspec.ValidationError as error:
+            raise self._unreadable(error) from error
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
+        asked = {**_parameters(query), "item": item}
+        data = self._ask("GET", "/explain", asked, dict[str, Any])
+        try:
+            return explanation_of(data)
         except msgspec.ValidationError as error:
             raise self._unreadable(error) from error
 
@@ -345,6 +349,19 @@ def _split(url: str) -> SplitResult:
             "REPERTORY_SERVER_API_KEY."
         )
     return parts
+
+
+def _parameters(query: Query) -> dict[str, Any]:
+    """A search as the parameters of an address."""
+    return {
+        "q": query.text,
+        "limit": query.limit,
+        "threshold": query.threshold,
+        "alpha": query.alpha,
+        "name_weight": query.name_weight,
+        "section_weight": query.section_weight,
+        **_filters(query.where),
+    }
 
 
 def _filters(where: Filter) -> dict[str, Iterable[str]]:

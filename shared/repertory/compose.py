@@ -29,6 +29,7 @@ from repertory.pipeline.collections import current, model_slug
 from repertory.pipeline.report import Progress, Report
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
+from repertory.search.explanation import Explanation
 from repertory.settings import Settings
 from repertory.sources.source import Problem, Severity
 from repertory.workspace import Pointer, Workspace
@@ -115,6 +116,15 @@ class Repertory(Local):
         """
         self._queries.begin()
         return super().search(query)
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``.
+
+        Raises:
+            StoreError: Nothing is indexed here, or the items cannot be read now.
+        """
+        self._queries.begin()
+        return super().explain(query, item)
 
     @property
     def engine(self) -> SearchEngine:

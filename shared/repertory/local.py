@@ -15,6 +15,7 @@ from repertory.index.vectors import Filter, VectorStore
 from repertory.search import lookup
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
+from repertory.search.explanation import Explanation
 from repertory.settings import Settings
 from repertory.workspace import Workspace
 
@@ -57,6 +58,10 @@ class Local(abc.ABC):
     def search(self, query: Query) -> Answer:
         """Search the index as it is; see ``SearchEngine.search``."""
         return self.engine.search(query)
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
+        return self.engine.explain(query, item)
 
     def entries(self, where: Filter | None = None) -> list[Entry]:
         """What is indexed, by id, as far as a filter lets it through."""

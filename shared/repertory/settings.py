@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
+from repertory.sources.policies import rules as rules_of
 
 PROJECT_FILE = "repertory.toml"
 
@@ -49,6 +51,16 @@ SETTINGS = (
     Setting(field="model", key="search.model", doc="The embedding model: a name or a folder."),
     Setting(field="device", key="search.device", doc="auto, cpu or gpu."),
     Setting(field="alpha", key="search.alpha", doc="The share of meaning against words, 0 to 1."),
+    Setting(
+        field="name_weight",
+        key="search.name_weight",
+        doc="What a name typed as it is adds to meaning and words, 0 to 1.",
+    ),
+    Setting(
+        field="section_weight",
+        key="search.section_weight",
+        doc="The share of a section's meaning that counts for its item, 0 to 1.",
+    ),
     Setting(field="limit", key="search.limit", doc="The most results to show."),
     Setting(field="threshold", key="search.threshold", doc="The least confidence to show, 0 to 1."),
     Setting(field="no_cache", key="search.no_cache", doc="Load nothing stored, store nothing."),
@@ -136,6 +148,8 @@ SETTINGS = (
 # The least and the most that a number may be.
 _RANGES = {
     "alpha": (0.0, 1.0),
+    "name_weight": (0.0, 1.0),
+    "section_weight": (0.0, 1.0),
     "threshold": (0.0, 1.0),
     "limit": (1, math.inf),
     "mcp_timeout": (0.001, math.inf),
@@ -155,6 +169,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model: str | None = None
     device: str = "auto"
     alpha: float = 0.7
+    name_weight: float = 0.8
+    section_weight: float = 0.95
     limit: int = 3
     threshold: float = 0.35
     no_cache: bool = False
@@ -183,6 +199,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         values: What they are.
         origins: Where each that is not a default was given, by field.
         sources: The ``[[sources]]`` of the configuration file; empty where it has none.
+        rules: What the ``[[policy]]`` tables decide, the user's before the project's.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
@@ -193,6 +210,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     values: Values
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
+    rules: tuple[Rule, ...] = ()
     base: Path
     file: Path | None = None
     trusted: bool = False
@@ -231,6 +249,7 @@ def load(
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
+    rules: tuple[Rule, ...] = ()
     base, trusted = directory, False
     for path in (user_file, file):
         if path is not None and path.is_file():
@@ -239,6 +258,7 @@ def load(
             if "sources" in document:
                 sources, base = _sources(document.pop("sources"), path), path.parent
                 trusted = mine
+            rules += rules_of(document.pop("policy", []), str(path))
             for field, value in _flatten(document, path, mine=mine).items():
                 given[field], origins[field] = value, str(path)
     for setting in SETTINGS:
@@ -254,6 +274,7 @@ def load(
         values=_convert(given, origins),
         origins=origins,
         sources=sources,
+        rules=rules,
         base=base,
         file=file,
         trusted=trusted,

@@ -132,7 +132,8 @@ class Workspace:
         if known is None:
             last = self.pointer()
             known = last.servers if last else {}
-        return catalogue(self.entries(), self.base, found=not written, known=known)
+        rules = self._settings.rules
+        return catalogue(self.entries(), self.base, found=not written, known=known, rules=rules)
 
     def again(self) -> "Workspace":
         """The same directory with all settings read anew.
@@ -207,7 +208,7 @@ class Workspace:
     def _pointer_file(self) -> Path:
         """One for each directory, model and configuration that was asked for."""
         settings = self._settings
-        asked = [
+        asked: list[object] = [
             str(self.directory),
             [str(path) for path in self.paths()],
             settings.values.model,
@@ -216,6 +217,8 @@ class Workspace:
             settings.sources,
             [str(path) for path in settings.mcp_configs],
         ]
+        if settings.rules:  # so that changed ones are in force at the next search
+            asked.append([[rule.item, rule.changes] for rule in settings.rules])
         return self._data / "workspaces" / f"{_key(asked)}.json"
 
 

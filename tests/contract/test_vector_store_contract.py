@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import item_key
+from repertory.catalogue.views import LEAD
 from repertory.errors import StoreError
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
@@ -120,6 +121,21 @@ def test_scores_are_the_cosines_of_the_items_named(collection: Collection) -> No
     query = direction(0.6, 0.8)
     expected = {item: float(vectors[item] @ query) for item in ("a", "b", "c")}
     assert collection.scores(query, ["a", "b", "c", "unknown"]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_score_of_an_item_is_the_better_of_its_own_and_its_lead_s(
+    collection: Collection,
+) -> None:
+    """What a description says first counts like the whole of it; a section does not."""
+    collection.upsert(
+        [
+            *(point("a", direction(0, 1)), point("a", direction(1), section=LEAD)),
+            *(point("b", direction(1)), point("b", direction(0, 1), section=LEAD)),
+            *(point("c", direction(0, 1)), point("c", direction(1), section=LEAD - 1)),
+        ]
+    )
+    scores = collection.scores(direction(1), ["a", "b", "c"])
+    assert scores == pytest.approx({"a": 1.0, "b": 1.0, "c": 0.0})
 
 
 def test_a_state_says_what_a_diff_needs(collection: Collection) -> None:

@@ -1,5 +1,8 @@
 """Everything but index and search, in a process of its own."""
 
+import json
+import re
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -227,12 +230,13 @@ def test_eval_measures_a_labelled_set(
     """The figures of a set are shown, and a recall that is too low is exit code 1."""
     folder = labelled_set("resize_image")
     done = cli.run(tmp_path, "eval", folder / "queries.jsonl", "--min-recall", "0.8")
-    (figures,) = cli.json(tmp_path, "eval", folder, "--worst", "1")
+    (figures,) = cli.json(tmp_path, "eval", folder)
 
     assert done.returncode == 0, done.stderr
     assert "recall@5" in done.stdout
-    assert figures["figures"]["recall@1"] == {"mean": 1.0, "margin": 0.0}
-    assert figures["worst"][0]["found"][0] == "resize_image"
+    assert figures["figures"]["recall@1"] == {"mean": 1.0, "low": 0.2065, "high": 1.0}
+    assert figures["generated"] is False
+    assert figures["worst"] == []
 
 
 def test_eval_fails_below_the_least_recall(
@@ -243,6 +247,65 @@ def test_eval_fails_below_the_least_recall(
 
     assert done.returncode == 1
     assert "labelled: recall@5 is 0.000, lower than 0.8" in done.stderr
+    assert re.search(r"elsewhere +1 +0.00  make a photo smaller → resize_image", done.stdout)
+
+
+def test_calibrate_fits_and_tests_on_labelled_sets(
+    cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
+) -> None:
+    """A model's curves come with what each set says of curves that have not seen it."""
+    folder = labelled_set("resize_image")
+    for number, text in enumerate(("send a mail", "size of a picture", "weigh a mail", "e-mail")):
+        right = "resize_image" if "size" in text else "send_mail"
+        with (folder / "queries.jsonl").open("a") as queries:
+            queries.write(json.dumps({"id": f"w{number}", "text": text}) + "\n")
+        with (folder / "qrels.jsonl").open("a") as judgements:
+            judgements.write(json.dumps({"query_id": f"w{number}", "item_id": right}) + "\n")
+    other = shutil.copytree(folder, tmp_path / "other")
+    report = cli.json(tmp_path, "calibrate", folder, other)
+
+    assert report["model"] == "Xenova/all-MiniLM-L6-v2"
+    assert {"hybrid", "semantic"} < report["calibration"].keys()
+    assert report["figures"]["hybrid"]["sets"].keys() == {"labelled", "other"}
+    assert report["figures"]["hybrid"]["mean"]["right"] == 1.0
+    alone = cli.run(tmp_path, "calibrate", folder)
+    assert alone.returncode == 2
+    assert "two labelled sets at least" in alone.stderr
+
+
+def test_eval_generates_queries_and_compares_settings(
+    cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
+) -> None:
+    """A corpus answers for its names too, and other weights are tried on the same queries."""
+    folder = labelled_set("resize_image")
+    labelled, generated = cli.json(
+        tmp_path, "eval", folder, "--generate", "--queries", "1", "--against", "alpha=0,threshold=1"
+    )
+
+    assert labelled["against"]["alpha=0,threshold=1"]["recall@5"]["worse"] == 1
+    assert generated["generated"] is True
+    assert "flatters" in generated["warning"]
+    assert generated["kinds"]["typo"]["queries"] == 1
+    assert generated["figures"]["hit@1"]["mean"] == 1.0
+    assert generated["against"]["alpha=0,threshold=1"]["hit@5"]["worse"] <= 2  # no names, but texts
+
+
+def test_eval_measures_what_is_indexed_here(cli: Cli, indexed: Path) -> None:
+    """Without a labelled set, queries are generated from the own items; the table marks them."""
+    done = cli.run(indexed, "eval", "--queries", "2", "--min-recall", "0.1")
+
+    assert done.returncode == 0, done.stderr
+    assert "project, generated:" in done.stdout
+    assert re.search(r"^prefix +2 +1.000", done.stdout, re.MULTILINE)
+    assert "generated from the very texts" in done.stdout
+
+
+def test_eval_tries_only_what_needs_no_other_index(cli: Cli, tmp_path: Path) -> None:
+    """Another model is no setting to compare with, and the error names those that are."""
+    done = cli.run(tmp_path, "eval", "--against", "model=x")
+
+    assert done.returncode == 2
+    assert "alpha, name_weight, section_weight, threshold" in done.stderr
 
 
 def test_eval_of_no_labelled_set_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:

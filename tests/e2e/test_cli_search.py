@@ -66,6 +66,20 @@ def test_explain_shows_what_a_confidence_is_made_of(cli: Cli, indexed: Path) -> 
         assert part in done.stdout
 
 
+def test_one_item_is_explained(cli: Cli, indexed: Path) -> None:
+    """Shown or not is an answer, with exit code 0; the words of the query need no quotes."""
+    shown = cli.run(indexed, "explain", "reed", "the", "contents", "files__read_file")
+    hidden = cli.json(indexed, "explain", "reed the contents", "Handbook", "--kind", "tool")
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert "Shown, at place 1 of " in shown.stdout
+    for part in ("reason", "semantic", "keyword", "cosine", "description", "mode hybrid"):
+        assert part in shown.stdout
+    assert not hidden["shown"]
+    assert hidden["verdict"].startswith("Filtered out: its kind is document, and tool was asked")
+    assert hidden["hit"]["toolId"] == "documents/handbook.md"
+
+
 def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
     """Nothing above the threshold is exit code 1, the agreed line, and the best there is."""
     done = cli.run(indexed, "search", "read the contents", "--threshold", "1")

@@ -79,6 +79,14 @@ def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> Non
         assert {hit.kind for hit in only} == {Kind.SKILL}
 
 
+def test_a_search_is_explained(opening: Opening) -> None:
+    """For one item, with the options of the search."""
+    with opening() as session:
+        assert session.explain("read_fil", "files__read_file").rank == 1
+        found = session.explain("read_fil", "read_file", kinds=["skill"], limit=1)
+        assert found.verdict.startswith("Filtered out: its kind is tool, and skill was asked for")
+
+
 def test_items_are_listed_and_shown_whole(opening: Opening) -> None:
     """A list is filtered as a search is; one item carries its schema."""
     with opening() as session:

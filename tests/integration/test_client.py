@@ -57,6 +57,7 @@ def client(running: RunningService) -> Iterator[Client]:
     [
         Query(text="rotate API keys"),
         Query(text="write", limit=9, threshold=0.0, alpha=0.2),
+        Query(text="rotate keyz", threshold=0.0, name_weight=0.1, section_weight=0.5),
         Query(text="write", limit=9, threshold=0.0, where=FILTERED),
         Query(text="zzqx", threshold=1.0),
         Query(text="100 % & more? #é+漢字"),
@@ -68,6 +69,26 @@ def test_an_answer_is_the_engines(client: Client, running: RunningService, query
 
     assert answer == running.service.engine.search(query)
     assert answer.items == 4
+
+
+@pytest.mark.parametrize("item", ["project/key-rotation", "documents/README.md", "release-notes"])
+@pytest.mark.parametrize(
+    "query", [Query(text="rotate API keys", limit=1), Query(text="wriet", where=FILTERED)]
+)
+def test_an_explanation_is_the_engines(
+    client: Client, running: RunningService, query: Query, item: str
+) -> None:
+    """Of what is shown, as the search shows it, left out or filtered out; by id and by name."""
+    found = client.explain(query, item)
+
+    assert found == running.service.explain(query, item)
+    assert found.shown == (found.hit in client.search(query).hits)
+
+
+def test_what_cannot_be_explained_is_an_error(client: Client) -> None:
+    """The same one as in the server."""
+    with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
+        client.explain(Query(text="keys"), "key-rotaton")
 
 
 def test_what_cannot_be_sent_is_replaced(client: Client) -> None:

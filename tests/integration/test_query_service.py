@@ -203,6 +203,8 @@ def test_what_is_not_there_is_said_so(client: TestClient) -> None:
     [
         ("/search?q=rotate&threshold=0", schemas.Answer),
         ("/search?q=read_fil&alpha=1", schemas.Answer),
+        ("/explain?q=rotate&item=key-rotation", schemas.Explanation),
+        ("/explain?q=rotate&item=documents/README.md&kind=skill", schemas.Explanation),
         ("/items", schemas.Items),
         ("/items/documents/README.md", schemas.Item),
         ("/stats", schemas.Stats),
@@ -241,7 +243,8 @@ def test_the_description_is_valid_and_so_are_its_examples(client: TestClient) ->
     assert checked >= 4
     paths = document["paths"]
     assert set(paths) >= {"/search", "/items", "/stats", "/rebuild", "/queue", "/readyz"}
-    assert paths["/search"]["get"]["parameters"][0]["examples"]
+    parameters = {one["name"]: one for one in paths["/search"]["get"]["parameters"]}
+    assert parameters["q"]["examples"]
     for operations in paths.values():
         for operation in operations.values():
             assert operation["summary"]

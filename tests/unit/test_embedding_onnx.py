@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import Unigram
+from tokenizers.pre_tokenizers import Metaspace
+from tokenizers.processors import TemplateProcessing
 
 from repertory.embedding.folder import Format
-from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL
+from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
 from repertory.embedding.weights import Weights, resolve
 from repertory.errors import ModelError
@@ -141,3 +145,26 @@ def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budg
     assert longest == sorted(longest, reverse=True)
     for batch, length in zip(batches, longest, strict=True):
         assert len(batch) == 1 or len(batch) * length <= budget
+
+
+def test_the_multilingual_model_is_run_with_its_kind_of_tokenizer(tmp_path: Path) -> None:
+    """Its tokenizer is a Unigram with other special tokens; its texts are cut at 128."""
+    folder = write_model(tmp_path / "paraphrase-multilingual-MiniLM-L12-v2")
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
+    pieces += [("文件", -3.0), ("搜索", -3.0), ("▁поиск", -3.0)]
+    tokenizer = Tokenizer(Unigram(pieces, unk_id=3))
+    tokenizer.pre_tokenizer = Metaspace()
+    tokenizer.post_processor = TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    tokenizer.enable_padding(pad_id=1, pad_token="<pad>", length=128)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    model = engine(folder, tmp_path)
+    assert model.model is MULTILINGUAL is known("multilingual")
+    one, other, both, limit, beyond = model.embed_texts(
+        ["文件搜索", "поиск", "文件搜索 поиск", "поиск " * 126, "поиск " * 200]
+    )
+    assert not np.allclose(one, other, atol=1e-2)
+    assert not np.allclose(one, both, atol=1e-2)
+    assert np.allclose(limit, beyond, atol=1e-6)
+    assert np.allclose(model.embed_query("文件搜索"), one, atol=1e-6)

@@ -36,3 +36,10 @@ def test_finds_a_word_through_any_single_edit(word: str, data: st.DataObject) ->
 def test_leaves_very_short_words_alone() -> None:
     """One edit in a word of three letters makes too many others."""
     assert OneEdit(["cat", "car", "cart"]).near("cat") == []
+
+
+def test_short_strings_are_corrected_where_that_is_asked_for() -> None:
+    """A name of two or three characters is found through one edit that leaves three."""
+    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("qmb") == ["qmd"]
+    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("hdn") == ["hn"]
+    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("tdo") == ["todo"]

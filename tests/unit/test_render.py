@@ -21,8 +21,9 @@ EVIDENCE = st.builds(
     semantic_rank=RANK,
     keyword_rank=RANK,
     section=TEXT,
-    terms=st.lists(st.builds(Term, typed=TEXT, matched=TEXT), max_size=2).map(tuple),
+    terms=st.lists(st.builds(Term, typed=TEXT, matched=TEXT, field=TEXT), max_size=2).map(tuple),
     capability=TEXT,
+    policy=st.lists(TEXT, max_size=2).map(tuple),
 )
 HIT = st.builds(
     Hit,

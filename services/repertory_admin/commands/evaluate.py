@@ -1,163 +1,263 @@
-"""``repertory eval``: the figures of the ranking on labelled sets."""
+"""``repertory eval``: the figures of the ranking, on labelled and on generated queries."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from repertory.settings import Settings, load
+from repertory.errors import StoreError, UsageError
+from repertory.settings import Settings, Values, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
+from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from repertory.backend import Backend
+    from repertory.evaluation.labelled import LabelledQuery
+    from repertory.evaluation.measure import Outcome
+    from repertory.evaluation.reliability import Reliability
+    from repertory.evaluation.trial import Trial
+    from repertory.search.answer import Query
+    from repertory_admin.progress import Bars
 
-    from repertory.evaluation.measure import Figure, Outcome
-
-JUDGED_BY = "recall@5"
+GENERATED_QUERIES = 200  # of each kind
+MOST_PROBLEMS = 3  # of a corpus that are told
+IN_FORCE = ""  # what is changed of the settings in force
+TRIED = (*WEIGHTS, "threshold")  # settings that decide about searches alone
 
 
 @command(
     app,
     "eval",
-    settings=(*STORE, *INDEXING, "alpha"),
+    settings=(*STORE, *INDEXING, *TRIED, *ASKING),
     examples=(
-        "repertory eval my-labelled-set",
+        "repertory eval",
+        "repertory eval my-labelled-set --generate",
         "repertory eval sets/* --min-recall 0.8 --output json",
+        "repertory eval sets/* --against alpha=0.5 --against alpha=0.5,name_weight=1",
     ),
 )
 def evaluate(
     flags: Flags,
     folders: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="FOLDER",
-            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl.",
+            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl  "
+            "[default: generated queries for what is indexed here]",
             show_default=False,
         ),
-    ],
-    worst: Annotated[int, typer.Option(min=0, help="Show so many of the worst queries.")] = 0,
+    ] = None,
+    generate: Annotated[
+        bool, typer.Option("--generate", help="Ask generated queries for labelled sets, too.")
+    ] = False,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Ask at most so many of a labelled set, and of each generated kind; 0 asks all  "
+            f"[default: all; {GENERATED_QUERIES} of each generated kind]",
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING=VALUE",
+            help=f"Compare with another {', '.join(TRIED)}; several with commas; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="Show so many of the worst items.")] = 10,
     min_recall: Annotated[
-        float, typer.Option(min=0, max=1, help=f"Exit code 1 if a set's {JUDGED_BY} is lower.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Exit code 1 if a set's recall@5 (generated: hit@5) is lower."
+        ),
     ] = 0.0,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Measure the ranking on labelled queries.
+    """Measure the ranking on labelled or generated queries.
 
-    The figures have 95 % confidence intervals. Each set's corpus is indexed apart from your own
-    items; the threshold is off.
+    Labelled sets are indexed apart from your own items and searched without a threshold. Generated
+    queries are made from the items: names in every spelling, begun and misspelt, descriptions, and
+    sections of bodies.
+    All figures have 95 % confidence intervals.
     """
-    from repertory.evaluation.measure import figures  # noqa: PLC0415 - --help must be instant
+    from repertory.evaluation.labelled import by_name  # noqa: PLC0415 - --help must be instant
+    from repertory_admin import trials  # noqa: PLC0415 - likewise
 
-    settings = load(flags, Path.cwd())
-    sets = {}
-    for given in folders:
-        folder = given.parent if given.is_file() else given
-        name = folder.resolve().name
-        sets[str(folder) if name in sets else name] = _outcomes(settings, folder)
-    measured = {name: figures(results) for name, results in sets.items()}
-    if output is Output.JSON:
-        terminal.show_json([_as_json(name, sets[name], measured[name], worst) for name in sets])
+    directory = Path.cwd()
+    tried = {IN_FORCE: load(flags, directory)}
+    tried |= {text: _changed(flags, text, directory) for text in against or ()}
+    made: list[Trial] = []
+    if folders:
+        for name, folder in by_name(folders).items():
+            made += _of_labelled(folder, name, tried, queries, generate=generate)
     else:
-        _show(sets, measured)
-        for name, results in sets.items():
-            _show_worst(name, _worst(results, worst))
-    low = [name for name, row in measured.items() if _mean(row, JUDGED_BY) < min_recall]
-    for name in low:
-        recall = _mean(measured[name], JUDGED_BY)
-        terminal.warn(f"{name}: {JUDGED_BY} is {recall:.3f}, lower than {min_recall:g}")
+        made.append(_of_own(directory, tried, queries))
+    if output is Output.JSON:
+        terminal.show_json([trials.as_json(trial, worst) for trial in made])
+    else:
+        trials.show(made, worst)
+    low = [trial for trial in made if trial.judged().mean < min_recall]
+    for trial in low:
+        figure = trial.judged()
+        terminal.warn(
+            f"{trials.title(trial)}: {figure.name} is {figure.mean:.3f}, lower than {min_recall:g}"
+        )
     if low:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _outcomes(settings: Settings, folder: Path) -> "list[Outcome]":
+def _changed(flags: Flags, text: str, directory: Path) -> Settings:
+    """The settings with what an ``--against`` changes."""
+    changes = {}
+    for change in text.split(","):
+        name, equals, value = change.partition("=")
+        field = name.strip().replace("-", "_")
+        if not equals or field not in TRIED:
+            raise UsageError(
+                f"--against cannot try {change.strip()!r}; give SETTING=VALUE with one of "
+                f"{', '.join(TRIED)}, which need no other index."
+            )
+        changes[field] = value.strip()
+    return load({**flags, **changes}, directory)
+
+
+def _of_own(directory: Path, tried: Mapping[str, Settings], most: int | None) -> "Trial":
+    """Generated queries for what is indexed here."""
+    from repertory_admin.commands.search import backend  # noqa: PLC0415 - only here
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - --help must be instant
+
+    with Bars() as bars, backend(tried[IN_FORCE], directory, bars) as (answering, _):
+        return _generated(_Asking(answering, tried, bars), directory.name or "/", most)
+
+
+def _of_labelled(
+    folder: Path, name: str, tried: Mapping[str, Settings], most: int | None, *, generate: bool
+) -> "list[Trial]":
+    """A labelled set's queries, and those that are generated from its corpus if they are wanted."""
     from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
-    from repertory.evaluation.labelled import read_queries  # noqa: PLC0415 - likewise
-    from repertory.evaluation.measure import DEPTH, outcomes  # noqa: PLC0415 - likewise
-    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
+    from repertory.evaluation.labelled import evenly, read_queries  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
-    queries = read_queries(folder)
-    degraded = set()
-    with Bars() as bars, open_corpus(settings, folder, bars.download) as repertory:
-        report = repertory.index(bars.step)
+    queries = evenly(read_queries(folder), most or 0)
+    with Bars() as bars, open_corpus(tried[IN_FORCE], folder, bars.download) as repertory:
+        report = repertory.index(bars.step, words_suffice=True)
+        for notice in [*report.notices, *map(str, report.problems[:MOST_PROBLEMS])]:
+            terminal.warn(f"{name}: {notice}")
+        asking = _Asking(repertory, tried, bars)
+        made = [asking.trial(name, queries, is_generated=False)]
+        if generate:
+            made.append(_generated(asking, name, most))
+    return made
 
-        def search(text: str) -> list[str]:
-            query = Query(text=text, limit=DEPTH, threshold=0.0, alpha=settings.values.alpha)
-            answer = repertory.search(query)
+
+def _generated(asking: "_Asking", name: str, most: int | None) -> "Trial":
+    from repertory.evaluation.generate import generate  # noqa: PLC0415 - --help must be instant
+
+    answering = asking.answering
+    most = GENERATED_QUERIES if most is None else most
+    queries = generate(answering.entries(), most, _bodies(answering))
+    if not queries:
+        raise UsageError("Nothing is indexed here that queries could be generated for.")
+    return asking.trial(name, queries, is_generated=True)
+
+
+def _bodies(answering: "Backend") -> dict[str, str]:
+    """The bodies of what is indexed, by id; none where words alone are."""
+    from repertory.catalogue.item import Kind  # noqa: PLC0415 - --help must be instant
+
+    having = [entry.id for entry in answering.entries() if entry.kind is not Kind.TOOL]
+    try:
+        return {item: whole.body for item, whole in answering.items(having).items()}
+    except StoreError:
+        return {}
+
+
+class _Asking:
+    """Asks sets of queries.
+
+    Args:
+        answering: What is asked.
+        tried: The settings under which each is asked, by what ``--against`` changes.
+        bars: Told how far it is.
+    """
+
+    def __init__(self, answering: "Backend", tried: Mapping[str, Settings], bars: "Bars") -> None:
+        self.answering = answering
+        self._tried = tried
+        self._bars = bars
+
+    def trial(
+        self, name: str, queries: "Sequence[LabelledQuery]", *, is_generated: bool
+    ) -> "Trial":
+        """Ask a set of queries, generated ones with the threshold on, as a user would."""
+        from repertory.evaluation.trial import Trial  # noqa: PLC0415 - --help must be instant
+
+        results = {}
+        for changed, settings in self._tried.items():
+            has_threshold = is_generated or "threshold" in changed
+            results[changed] = self._outcomes(
+                queries,
+                settings.values,
+                settings.values.threshold if has_threshold else 0.0,
+                " ".join(filter(None, ("Searching", name, "generated" * is_generated, changed))),
+            )
+        return Trial(
+            name=name,
+            is_generated=is_generated,
+            results=results.pop(IN_FORCE),
+            others=results,
+            confidence=None if is_generated else self._confidence(name, queries),
+        )
+
+    def _confidence(self, name: str, queries: "Sequence[LabelledQuery]") -> "Reliability":
+        from repertory.evaluation.reliability import observe, reliability  # noqa: PLC0415 - --help
+
+        values = self._tried[IN_FORCE].values
+        stage = f"Testing the confidence for {name}"
+
+        def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
+            query = _query(text, values, threshold)
+            answer = self.answering.search(msgspec.structs.replace(query, without=without))
+            return [(hit.id, hit.confidence) for hit in answer.hits]
+
+        def done() -> None:
+            self._bars.step(stage, 1, len(queries))
+
+        return reliability(observe(queries, find, values.threshold, done))
+
+    def _outcomes(
+        self, queries: "Sequence[LabelledQuery]", values: Values, threshold: float, stage: str
+    ) -> "list[Outcome]":
+        from repertory.evaluation.measure import outcomes  # noqa: PLC0415 - --help must be instant
+
+        degraded = set()
+
+        def search(text: str, threshold: float = threshold) -> list[str]:
+            answer = self.answering.search(_query(text, values, threshold))
             degraded.add(answer.degraded)
             return [hit.id for hit in answer.hits]
 
-        found = outcomes(queries, search, lambda: bars.step("Searching", 1, len(queries)))
-    for notice in [*report.notices, *filter(None, degraded), *map(str, report.problems[:3])]:
-        terminal.warn(f"{folder.name}: {notice}")
-    return found
+        found = outcomes(
+            queries,
+            search,
+            lambda: self._bars.step(stage, 1, len(queries)),
+            without_threshold=lambda text: search(text, 0.0),
+        )
+        for notice in filter(None, degraded):
+            terminal.warn(f"{stage}: {notice}")
+        return found
 
 
-def _worst(results: "Sequence[Outcome]", most: int) -> "list[Outcome]":
-    return sorted(results, key=lambda one: (one.ndcg, one.query.id))[:most]
+def _query(text: str, values: Values, threshold: float) -> "Query":
+    from repertory.evaluation.measure import DEPTH  # noqa: PLC0415 - --help must be instant
+    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
 
-
-def _mean(row: "Sequence[Figure]", name: str) -> float:
-    return next(figure.mean for figure in row if figure.name == name)
-
-
-def _show(sets: "dict[str, list[Outcome]]", measured: "dict[str, list[Figure]]") -> None:
-    names = [figure.name for figure in next(iter(measured.values()))]
-    terminal.show_table(
-        ("Set", "Queries", *names),
-        [
-            (
-                name,
-                f"{len(sets[name]):,}",
-                *(f"{figure.mean:.3f} ±{figure.margin:.3f}" for figure in row),
-            )
-            for name, row in measured.items()
-        ],
-        right=("Queries", *names),
-        styles={"Set": lambda _: "bold cyan"},
-    )
-
-
-def _show_worst(name: str, results: "Sequence[Outcome]") -> None:
-    if not results:
-        return
-    terminal.say()
-    terminal.say(terminal.safe(f"{name}, the worst queries:"))
-    terminal.show_table(
-        ("nDCG@10", "Query", "Right", "Found"),
-        [
-            (
-                f"{one.ndcg:.2f}",
-                one.query.text,
-                ", ".join(one.query.grades),
-                ", ".join(one.found[:3]),
-            )
-            for one in results
-        ],
-    )
-
-
-def _as_json(
-    name: str, results: "list[Outcome]", row: "list[Figure]", worst: int
-) -> dict[str, Any]:
-    return {
-        "set": name,
-        "queries": len(results),
-        "figures": {
-            figure.name: {"mean": round(figure.mean, 4), "margin": round(figure.margin, 4)}
-            for figure in row
-        },
-        "worst": [
-            {
-                "id": one.query.id,
-                "query": one.query.text,
-                "nDCG@10": round(one.ndcg, 4),
-                "right": one.query.grades,
-                "found": list(one.found),
-            }
-            for one in _worst(results, worst)
-        ],
-    }
+    weights = {name: getattr(values, name) for name in WEIGHTS}
+    return Query(text=text, limit=DEPTH, threshold=threshold, **weights)

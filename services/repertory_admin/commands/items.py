@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from repertory.catalogue.policy import told
 from repertory.plain import plain
 from repertory.settings import load
 from repertory_admin import terminal
@@ -124,7 +125,7 @@ def _show(item: "Item") -> None:
         "server": item.server,
         "path": item.path,
         "tags": ", ".join(item.tags),
-        **{key: _text(value) for key, value in item.extra.items()},
+        **{key: _text(value) for key, value in (item.extra | told(item.policy)).items()},
     }
     terminal.show_facts({name: value for name, value in facts.items() if value})
     for text in (item.description, item.body):

@@ -1,6 +1,6 @@
 """``repertory search``."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.settings import Settings, load
+from repertory.settings import Settings, Values, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from repertory.backend import Backend
     from repertory.compose import Repertory
     from repertory.formats.table import Rendered
+    from repertory.search.answer import Query
     from repertory_admin.progress import Bars
 
 KindOption = Annotated[
@@ -70,29 +71,17 @@ def search(
     nothing is indexed yet, it indexes first.
     """
     from repertory.formats.table import Format, Host, rendered  # noqa: PLC0415 - instant --help
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - likewise
-    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
     from repertory_admin import results  # noqa: PLC0415 - likewise
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
-    asked = Query(
-        text=" ".join(query),
-        limit=settings.values.limit,
-        threshold=settings.values.threshold,
-        alpha=settings.values.alpha,
-        where=Filter(
-            kinds=tuple(kind or ()),
-            sources=tuple(source or ()),
-            servers=tuple(server or ()),
-            tags=tuple(tag or ()),
-        ),
-    )
+    asked = asked_for(settings.values, query, kind, source, server, tag)
     found: Rendered | None = None
-    with _backend(settings, directory) as (backend, url):
-        answer = backend.search(asked)
+    with Bars() as bars, backend(settings, directory, bars) as (answering, url):
+        answer = answering.search(asked)
         if output is not SearchOutput.TABLE:
-            found = rendered(Format(output), answer, backend.items, Host(gateway=url))
+            found = rendered(Format(output), answer, answering.items, Host(gateway=url))
     if answer.degraded:
         terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
     if isinstance(found, str):
@@ -102,25 +91,55 @@ def search(
     elif answer.hits:
         results.show(answer)
         if explain:
-            results.explain(answer)
+            results.show_evidence(answer, asked)
     else:
         results.show_nothing(answer)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
+def asked_for(
+    values: Values,
+    words: Sequence[str],
+    kinds: Sequence[Kind] | None,
+    sources: Sequence[str] | None,
+    servers: Sequence[str] | None,
+    tags: Sequence[str] | None,
+) -> "Query":
+    """The search for some words, with the settings that are in force."""
+    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
+    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
+
+    return Query(
+        text=" ".join(words),
+        limit=values.limit,
+        threshold=values.threshold,
+        alpha=values.alpha,
+        name_weight=values.name_weight,
+        section_weight=values.section_weight,
+        where=Filter(
+            kinds=tuple(kinds or ()),
+            sources=tuple(sources or ()),
+            servers=tuple(servers or ()),
+            tags=tuple(tags or ()),
+        ),
+    )
+
+
 @contextmanager
-def _backend(settings: Settings, directory: Path) -> Iterator[tuple["Backend", str]]:
-    """What answers, and the URL of the server that calls tools, which may have to be started."""
+def backend(settings: Settings, directory: Path, bars: "Bars") -> Iterator[tuple["Backend", str]]:
+    """What answers, and the URL of the server that calls tools, which may have to be started.
+
+    Without a server, and where nothing is indexed yet, it indexes first.
+    """
     from repertory import running  # noqa: PLC0415 - --help must be instant
 
     if client := running.client(settings, directory):
         yield client, client.url
         return
     from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
-    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
-    with Bars() as bars, Repertory(settings, directory, download=bars.download) as repertory:
+    with Repertory(settings, directory, download=bars.download) as repertory:
         if not repertory.is_indexed:
             _index_first(repertory, bars)
         yield repertory, running.url_of(settings.values.host, settings.values.port)

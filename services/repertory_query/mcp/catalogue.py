@@ -8,6 +8,7 @@ from mcp_types import CallToolResult, TextContent
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import told
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.mcp import mcp
@@ -83,8 +84,9 @@ def text_of(item: Item) -> str:
         return msgspec.json.format(msgspec.json.encode(_tool(item))).decode()
     if item.kind is Kind.DOCUMENT:
         return item.body or item.description
-    fields = msgspec.yaml.encode({"name": item.name, "description": item.description, **item.extra})
-    return f"---\n{fields.decode()}---\n\n{item.body}"
+    fields = {"name": item.name, "description": item.description, **item.extra}
+    front = msgspec.yaml.encode(fields | told(item.policy)).decode()
+    return f"---\n{front}---\n\n{item.body}"
 
 
 def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> CallToolResult:
@@ -93,6 +95,8 @@ def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> C
         limit=int(arguments.get("limit", values.limit)),  # JSON Schema takes 5.0 for an integer
         threshold=arguments.get("threshold", values.threshold),
         alpha=values.alpha,
+        name_weight=values.name_weight,
+        section_weight=values.section_weight,
         where=Filter(**{name: tuple(arguments.get(name, ())) for name in Filter.__struct_fields__}),
     )
     return CallToolResult.model_validate(mcp(backend.search(query)))
@@ -114,6 +118,7 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
 def _tool(item: Item) -> dict[str, Any]:
     return {
         **item.extra,
+        **told(item.policy),
         "id": item.id,
         "name": item.name,
         "server": item.server,

@@ -42,6 +42,8 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
             limit=self.limit or LIMIT,
             threshold=defaults.threshold if self.threshold is None else self.threshold,
             alpha=defaults.alpha if self.alpha is None else self.alpha,
+            name_weight=defaults.name_weight,
+            section_weight=defaults.section_weight,
             where=self.where,
         )
 

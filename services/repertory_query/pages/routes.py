@@ -96,7 +96,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
     try:
         item = service.item(item_id)
     except UnknownItemError:
-        close = lookup.close_to(service.engine, item_id)
+        close = lookup.close_to(service.engine.keywords, item_id)
         return page(request, "unknown.html", 404, item_id=item_id, close=close)
     schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
     return page(

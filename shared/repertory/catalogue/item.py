@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.catalogue.policy import Policy
 from repertory.catalogue.views import RECIPE, View, views
 
 
@@ -35,6 +36,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
         input_schema: The JSON Schema of a tool's arguments.
         output_schema: The JSON Schema of a tool's result.
         extra: Whatever else its author wrote (unknown front matter keys, tool annotations).
+        policy: What its author and the configuration decided about it, if anything.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
     extra: dict[str, Any] = {}
+    policy: Policy | None = None
 
     def views(self) -> list[View]:
         """The texts of this item that are embedded: the item itself first, then its sections."""
@@ -62,7 +65,20 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
         """SHA-256, in hex, over everything that the item holds."""
         return self._metadata_hash
 
+    def under(self, policy: Policy | None) -> "Item":
+        """This item with another policy; for the same policy the very same item again."""
+        if policy == self.policy:
+            return self
+        if policy not in self._under:
+            self._under.clear()
+            self._under[policy] = msgspec.structs.replace(self, policy=policy)
+        return self._under[policy]
+
     # Each is computed once: a watched source offers the same objects again and again.
+    @cached_property
+    def _under(self) -> "dict[Policy | None, Item]":
+        return {}
+
     @cached_property
     def _content_hash(self) -> str:
         digest = hashlib.sha256(f"recipe {RECIPE}".encode())

@@ -3,19 +3,39 @@
 import re
 import unicodedata
 
+# Marks that belong to the letter before them (vowel signs, accents), which `\w` leaves out.
+MARKS = "".join(c for c in map(chr, range(0x300, 0x1CFF)) if unicodedata.category(c)[0] == "M")
+MARKS += "\u3099\u309a"  # of kana
+
 # Boundaries inside an identifier: readFile, HTTPServer, v2Beta, utf8.
 _INSIDE = re.compile(
     r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])"
 )
-_SEPARATORS = re.compile(r"[\W_]+")
+_SEPARATORS = re.compile(rf"(?:[^\w{MARKS}]|_)+")
+# Accents and vowel points that are often left out: Latin, Greek and Cyrillic; Hebrew; Arabic.
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670]+")
+_PLAIN = str.maketrans({"\u0131": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
+_NOT_IN_ASCII_NAMES = {code: None for code in range(128) if not chr(code).isalnum()}
 
 
 def split_name(name: str) -> str:
     """Split at separators, case changes and digits: ``getHTTPUrl_v2`` → ``get http url v 2``."""
+    if name.isascii() and name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
+        return name.lower()  # as most words of texts are, and 10 times faster
     words = _SEPARATORS.sub(" ", _INSIDE.sub(" ", unicodedata.normalize("NFKC", name)))
     return " ".join(words.lower().split())
 
 
 def compact_name(name: str) -> str:
-    """A name without case and separators: ``Read_File``, ``read-file`` and ``readFile`` are one."""
-    return _SEPARATORS.sub("", unicodedata.normalize("NFKC", name).casefold())
+    """A name without case, accents and separators: ``Read_File`` and ``readFile`` are one."""
+    if name.isascii():
+        return name.lower().translate(_NOT_IN_ASCII_NAMES)
+    return _SEPARATORS.sub("", folded(name))
+
+
+def folded(text: str) -> str:
+    """A text without case and accents: ``Café`` and ``cafe`` are one, ``ß`` and ``ss`` too."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).translate(_PLAIN)

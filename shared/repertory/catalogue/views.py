@@ -8,16 +8,20 @@ import msgspec
 from repertory.catalogue.names import split_name
 
 # Raised when views are made differently, so that stored hashes no longer match.
-RECIPE = 1
+RECIPE = 2
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
 SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens
 SHORTEST_SECTION = 80  # characters; less says too little to be found by
 MOST_SECTIONS = 16
+LEAD = MOST_SECTIONS  # the number of the view of a description's first sentence
+MOST_VIEWS = MOST_SECTIONS + 2  # the item itself, what it says first, its sections
+SHORTEST_LEAD = 20  # characters; less is an abbreviation's full stop
 
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _SPACE = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])(?=.)")
 
 
 class Section(msgspec.Struct, frozen=True):
@@ -38,7 +42,14 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """One text that is embedded, and which section it is of; None stands for the item itself."""
+    """One text that is embedded, and which section it is of.
+
+    Attributes:
+        section: The section's number; None stands for the item itself, ``LEAD`` for what its
+            description says first.
+        heading: The section's, as written; empty for the others.
+        text: What is embedded.
+    """
 
     section: int | None
     heading: str
@@ -66,16 +77,24 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
 
 
 def views(name: str, server: str, description: str, body: str) -> list[View]:
-    """The texts of an item that are embedded: the item itself first, then its sections.
+    """The texts of an item that are embedded: the item itself first, then its parts.
 
     The item is ``server, split name: description`` (raw schema text lowers the ranking, and
-    parameter names do not raise it). Only a body over ``LONG_BODY`` characters has sections of its
-    own; they are its parts under headings of the first two levels, ``MOST_SECTIONS`` at most.
+    parameter names do not raise it). The first sentence of a longer description is embedded once
+    more alone, since a long vector says a little of everything. Only a body over ``LONG_BODY``
+    characters has sections of its own; they are its parts under headings of the first two levels,
+    ``MOST_SECTIONS`` at most.
     """
     title = split_name(name)
     head = ", ".join(part for part in (split_name(server), title) if part)
     first = View(None, "", _squeeze(f"{head}: {description}" if description else head))
-    return [first, *_section_views(title, body)]
+    return [first, *_lead_view(title, _squeeze(description)), *_section_views(title, body)]
+
+
+def _lead_view(title: str, description: str) -> Iterator[View]:
+    end = _SENTENCE_END.search(description, SHORTEST_LEAD)
+    if end:
+        yield View(LEAD, "", f"{title}: {description[: end.start()]}")
 
 
 def _section_views(title: str, body: str) -> Iterator[View]:

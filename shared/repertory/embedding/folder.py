@@ -43,6 +43,8 @@ NEEDED = {
     Format.TORCH: ("config.json", "tokenizer.json", "modules.json"),
 }
 
+CALIBRATION = "calibration.json"  # what `repertory calibrate` says of a model, if it was saved
+
 _BGE_ENGLISH = re.compile(r"bge-(small|base|large)-en\b", re.IGNORECASE)
 _NOT_ENCODERS = {
     "ForCausalLM": "it is a decoder that generates text",
@@ -123,6 +125,7 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     """What a folder says of its model.
 
     A folder that is named like a model of the table, and does not contradict it, holds that model.
+    A ``calibration.json`` in it counts for either.
 
     Args:
         folder: Has at least ``config.json``.
@@ -139,7 +142,8 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     name = _name(folder)
     model = known(name)
     if model and model.dimension == dimension and pooling in (None, model.pooling):
-        return model
+        own = _calibration(folder)
+        return msgspec.structs.replace(model, calibration=own) if own else model
     bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
     return Model(
         id=repository or f"{name}@{digest[:12]}",
@@ -148,7 +152,7 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
         max_tokens=_max_tokens(folder, config),
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
-        calibration=BGE_SMALL.calibration if bge else Calibration(),
+        calibration=_calibration(folder) or (BGE_SMALL.calibration if bge else Calibration()),
     )
 
 
@@ -165,6 +169,13 @@ def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
         positions -= int(config.get("pad_token_id") or 0) + 1
     stated = _read(folder / "sentence_bert_config.json", needed=False).get("max_seq_length")
     return min(stated, positions) if isinstance(stated, int) and stated > 2 else positions
+
+
+def _calibration(folder: Path) -> Calibration | None:
+    """What was saved beside the weights; None if nothing was."""
+    file = folder / CALIBRATION
+    saved: Calibration | None = _parse(file, Calibration) if file.is_file() else None
+    return saved
 
 
 def _pooling(folder: Path) -> Pooling | None:

@@ -19,14 +19,32 @@ class Pooling(StrEnum):
     CLS = "cls"
 
 
-class Calibration(msgspec.Struct, frozen=True):
-    """Maps a raw cosine of one model onto 0…1: ``floor`` and below is 0, ``ceiling`` and above 1.
+class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How sure a first hit is: the weights of a logistic curve over what tells right from wrong.
 
-    No cosine threshold carries over between models, so each has its own.
+    ``repertory calibrate`` fits them; see ``search.confidence.Signals`` for what they weigh.
+    """
+
+    margin: float
+    length: float
+    shared: float
+    bias: float
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the cosines of one model mean: no threshold carries over from one model to another.
+
+    Attributes:
+        floor: A cosine that counts 0, as does any below.
+        ceiling: One that counts 1, as does any above.
+        hybrid: The curve where both arms answer.
+        semantic: The curve where the semantic arm answers alone.
     """
 
     floor: float = 0.0
     ceiling: float = 1.0
+    hybrid: Curve = Curve(margin=8.38, length=1.19, shared=3.11, bias=-5.79)
+    semantic: Curve = Curve(margin=8.21, length=1.09, shared=3.72, bias=-5.55)
 
     def apply(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
         """Cosines as 0…1, of the same shape."""
@@ -74,7 +92,7 @@ BGE_SMALL = Model(
     max_tokens=512,
     pooling=Pooling.CLS,
     query_prefix=BGE_QUERY_PREFIX,
-    calibration=Calibration(0.4, 1.0),
+    calibration=Calibration(floor=0.4),
     torch_id="BAAI/bge-small-en-v1.5",
 )
 MINILM = Model(
@@ -83,6 +101,15 @@ MINILM = Model(
     dimension=384,
     max_tokens=256,
     torch_id="sentence-transformers/all-MiniLM-L6-v2",
+)
+
+# For catalogues and queries in some fifty languages.
+MULTILINGUAL = Model(
+    id="Xenova/paraphrase-multilingual-MiniLM-L12-v2",
+    slug="multilingual-minilm-l12-v2",
+    dimension=384,
+    max_tokens=128,
+    torch_id="sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
 )
 
 DEFAULT = BGE_SMALL
@@ -95,6 +122,10 @@ TABLE: dict[str, Model] = {
     "Xenova/all-MiniLM-L6-v2": MINILM,
     "sentence-transformers/all-MiniLM-L6-v2": MINILM,
     "all-MiniLM-L6-v2": MINILM,
+    "Xenova/paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
+    "paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
+    "multilingual": MULTILINGUAL,
 }
 _BY_FOLDED_NAME = {name.casefold(): model for name, model in TABLE.items()}
 

@@ -1,5 +1,6 @@
 """A labelled set: queries, and which items answer each."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -33,6 +34,19 @@ class _Judgement(msgspec.Struct, frozen=True):
     grade: float = 1.0
 
 
+def by_name(given: Iterable[Path]) -> dict[str, Path]:
+    """The folders of labelled sets by their names; a file in one stands for it.
+
+    A name that is taken gives way to the whole path.
+    """
+    folders: dict[str, Path] = {}
+    for path in given:
+        folder = path.parent if path.is_file() else path
+        name = folder.resolve().name
+        folders[str(folder) if name in folders else name] = folder
+    return folders
+
+
 def read_queries(folder: Path) -> list[LabelledQuery]:
     """Read the queries of a labelled set that have an answer.
 
@@ -55,6 +69,13 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
     if not queries:
         raise UsageError(f"No query of {folder / QUERIES} has an answer in {JUDGEMENTS}.")
     return queries
+
+
+def evenly(things: Sequence[T], most: int) -> Sequence[T]:
+    """At most so many of some things, evenly spread over them; 0 takes all."""
+    if not 0 < most < len(things):
+        return things
+    return [things[place * len(things) // most] for place in range(most)]
 
 
 def _read(path: Path, kind: type[T]) -> list[T]:

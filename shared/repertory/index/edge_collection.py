@@ -8,7 +8,7 @@ import numpy as np
 import qdrant_edge as engine
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import item_key, point_id
+from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room, translated
@@ -85,18 +85,19 @@ class EdgeCollection:
         return [layout.match(str(point.id), point.score) for point in found]
 
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector and the own points of these items (not their sections)."""
-        ids: dict[engine.PointId, str] = {point_id(item_key(item)): item for item in items}
+        """The cosine of a vector with each of these items: its own point's, or its lead's."""
+        ids = layout.own_and_leads(items)
         request = engine.QueryRequest(
             limit=len(ids),
             query=engine.Query.Nearest(layout.numbers(vector)),
-            filter=engine.Filter(must=[engine.HasIdCondition(set(ids))]),
+            filter=engine.Filter(must=[engine.HasIdCondition({*ids})]),
             params=engine.SearchParams(exact=True),
             with_payload=False,
         )
         with translated(self._path):
             found = self._shard.engine.query(request)
-        return {ids[str(point.id)]: point.score for point in found}
+        # Best first, so that the better of an item's two is kept.
+        return {ids[str(point.id)]: point.score for point in reversed(found)}
 
     def count(self) -> int:
         """The number of points, sections included."""

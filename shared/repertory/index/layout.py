@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import point_id, point_parts
+from repertory.catalogue.item import item_key, point_id, point_parts
+from repertory.catalogue.views import LEAD
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.vectors import Filter, Match, Point, State
 
@@ -129,6 +130,12 @@ def pages(keys: Iterable[str]) -> Iterator[list[str]]:
     ids = [point_id(key) for key in dict.fromkeys(keys)]
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
+
+
+def own_and_leads(items: Iterable[str]) -> dict[str, str]:
+    """The ids of the own points of items and of their leads, each with its item's id."""
+    keys = {item_key(item): item for item in items}
+    return {point_id(key, part): item for key, item in keys.items() for part in (None, LEAD)}
 
 
 def numbers(vector: NDArray[np.float32]) -> list[float]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
 
-from repertory.catalogue.item import item_key, point_id
+from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.qdrant_connection import QUERY_TIMEOUT, QdrantServer
@@ -98,8 +98,8 @@ class QdrantCollection:
         return [layout.match(str(point.id), point.score) for point in found]
 
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector and the own points of these items (not their sections)."""
-        ids = {point_id(item_key(item)): item for item in items}
+        """The cosine of a vector with each of these items: its own point's, or its lead's."""
+        ids = layout.own_and_leads(items)
         if not ids:
             return {}
         with self._use() as client:
@@ -112,7 +112,8 @@ class QdrantCollection:
                 with_payload=False,
                 timeout=QUERY_TIMEOUT,
             ).points
-        return {ids[str(point.id)]: point.score for point in found}
+        # Best first, so that the better of an item's two is kept.
+        return {ids[str(point.id)]: point.score for point in reversed(found)}
 
     def count(self) -> int:
         """The number of points, sections included."""

@@ -132,7 +132,11 @@ class Collection(Protocol):
         ...
 
     def scores(self, vector: "NDArray[np.float32]", items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector and the own points of these items (not their sections)."""
+        """The cosine of a vector with each of these items; what is not there is left out.
+
+        It is that of the item's own point, or of its ``LEAD`` if that is more; sections do not
+        count.
+        """
         ...
 
     def count(self) -> int:

@@ -112,4 +112,4 @@ class Looks:
     def _unite(self) -> None:
         sources = self.catalogue.sources
         looks = [self._by_source[one.name] for one in sources if one.name in self._by_source]
-        self.items, self._problems = unite(looks)
+        self.items, self._problems = unite(looks, self.catalogue)

@@ -135,7 +135,7 @@ class Indexer:
         prune: bool,
         carried: Sequence[Item] = (),
     ) -> Report:
-        items, problems = unite(scanned)
+        items, problems = unite(scanned, self._catalogue)
         problems = [*self._catalogue.problems, *problems]
         for item in carried:
             items.setdefault(item.id, item)

@@ -7,7 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.policy import Rule
 from repertory.errors import SourceError
+from repertory.sources.catalogue import Catalogue
+from repertory.sources.policies import apply
 from repertory.sources.source import Problem, Scan, Severity, Source
 
 AT_ONCE = 16  # sources; most wait for a server
@@ -63,8 +66,13 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanne
         return list(pool.map(one, sources))
 
 
-def unite(scanned: Sequence[Scanned]) -> tuple[dict[str, Item], list[Problem]]:
-    """All items by id, and all problems; of two items of one id, the earlier source's is taken."""
+def unite(
+    scanned: Sequence[Scanned], catalogue: Catalogue
+) -> tuple[dict[str, Item], list[Problem]]:
+    """All items by id, under the catalogue's rules, and all problems of looks at its sources.
+
+    Of two items of one id, the earlier source's is taken.
+    """
     items: dict[str, Item] = {}
     problems: list[Problem] = []
     for one in scanned:
@@ -83,4 +91,11 @@ def unite(scanned: Sequence[Scanned]) -> tuple[dict[str, Item], list[Problem]]:
                         item=item.id,
                     )
                 )
-    return items, problems
+    unused = apply(catalogue.rules, items)
+    is_whole = len(scanned) == len(catalogue.sources) and not any(one.is_partial for one in scanned)
+    return items, problems + [_about_nothing(rule) for rule in unused if is_whole]
+
+
+def _about_nothing(rule: Rule) -> Problem:
+    message = f"{rule.place} is about {rule.item!r}, and no item has that id or name."
+    return Problem(severity=Severity.WARNING, message=message)

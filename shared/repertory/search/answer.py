@@ -39,21 +39,36 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
         limit: The most hits to return.
         threshold: The least confidence of a hit, 0…1. A hit whose name was typed is never hidden.
         alpha: The share of the semantic arm, 0…1; the rest is the keyword arm's.
+        name_weight: The most that a name like the query adds to the score of both arms, 0…1.
+        section_weight: What a section's cosine counts of its item's own, 0…1.
         where: Which items may be returned.
+        without: The ids of items that are passed over as if they were not there.
     """
 
     text: str
     limit: int = 3
     threshold: float = 0.35
     alpha: float = 0.7
+    name_weight: float = 0.8
+    section_weight: float = 0.95
     where: Filter = Filter()
+    without: tuple[str, ...] = ()
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """A word of the query and the word of the item that it matched."""
+    """A word of the query and the word of the item that it matched.
+
+    Attributes:
+        typed: As the query has it.
+        matched: As the item has it.
+        field: Where that stands, the most telling place if there are several: ``name``,
+            ``description`` (title and tags are part of it), ``server``, ``parameters``, ``body``;
+            empty where only the whole item could tell.
+    """
 
     typed: str
     matched: str
+    field: str = ""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +80,12 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         keyword: How much of a perfect match of the query's words it is, 0…1; None likewise.
         name: How like its name the query is, 0…1; 0 for queries that are no names.
         cosine: The raw cosine, -1…1; None likewise.
-        semantic_rank, keyword_rank: Its place in each arm, from 1; None where it was not found.
+        semantic_rank, keyword_rank: Its place in each arm, from 1; None where that arm did not
+            find it.
         section: The heading of the section that matched best, if that beat the item itself.
-        terms: The words that matched, with their corrections.
+        terms: The words that matched, with their corrections and where they stand.
         capability: The inference that brought it up, like ``shell → git operations``.
+        policy: What its policy, or that of an item in whose place it is, did.
     """
 
     semantic: float | None = None
@@ -80,6 +97,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     section: str = ""
     terms: tuple[Term, ...] = ()
     capability: str = ""
+    policy: tuple[str, ...] = ()
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """The items that either arm found for a query, with all that is known of each."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -8,24 +9,49 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
 from repertory.catalogue.names import split_name
+from repertory.catalogue.views import LEAD, MOST_VIEWS
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex, Term
+from repertory.index.keywords.names import EXACT
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode, Query
+from repertory.search.languages import shared_terms
 
 POOL = 20  # candidates of each arm; 50 are no better on any labelled set
 LARGEST_POOL = 100_000  # whatever the limit
 NAME_WORDS = 4  # a longer query is a sentence, not a name
 SHORTEST_NAME = 4  # characters of an identifier that is looked for within a sentence
-SECTION = 0.95  # what a section's cosine counts of its item's own
+
+# A word that looks like the name of something: ``read_file``, ``readFile``; not ``GitHub``.
+_IDENTIFIER = re.compile(r"[^\W_][-_./:]+[^\W_]|^[^\w]*[a-z0-9]+[A-Z]")
 
 Values = NDArray[np.float32]
 
 
 def pool(query: Query) -> int:
-    """How many candidates each arm gives for a query."""
-    return min(max(POOL, 2 * query.limit), LARGEST_POOL)
+    """How many candidates each arm gives for a query, those to be passed over among them."""
+    passed_over = MOST_VIEWS * len(query.without)
+    return min(max(POOL, 2 * query.limit) + passed_over, LARGEST_POOL)
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What the words of a query alone find.
+
+    Attributes:
+        terms: The query's terms in the keyword index.
+        rows: The rows that match them best, best first.
+        close: The rows whose names were typed; see ``NameIndex.close``.
+        is_word: Whether what was typed is one word of names or of language, and so perhaps no name
+            that was misspelt or begun.
+        of_names: The terms that are words of names, where the query may well consist of them.
+    """
+
+    terms: Sequence[Term]
+    rows: Sequence[int]
+    close: Mapping[int, float]
+    is_word: bool
+    of_names: Sequence[Term]
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +68,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         keyword: Shares of a perfect keyword match, 0…1.
         similarity: How like the query the name is, 0…1; 0 throughout for queries that are no name.
         close: Whether the name was typed; see ``NameIndex.close``.
+        is_word: See ``Words``.
+        shared: For one word alone, and for a query in another language: shares of a perfect match
+            of its words that names have, 0…1; 0 throughout for others.
         sections: The number of the section that beat the item itself, by row.
+        calibration: The model's.
     """
 
     query: Query
@@ -55,59 +85,88 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     keyword: Values
     similarity: Values
     close: Values
+    is_word: bool
+    shared: Values
     sections: Mapping[int, int]
+    calibration: Calibration
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.index.entries[int(self.rows[place])]
 
 
+def read(query: Query, index: KeywordIndex) -> Words:
+    """Look up the words of a query, which can be done while it is embedded."""
+    terms = index.terms(query.text)
+    return Words(
+        terms=terms,
+        rows=index.candidates(terms, pool(query), query.where).tolist(),
+        close=_close_names(query.text, index, query.where),
+        is_word=_is_word(query.text, index, terms),
+        of_names=_words_of_names(query.text, index, terms),
+    )
+
+
 def gather(
     query: Query,
     index: KeywordIndex,
     *,
-    terms: Sequence[Term],
-    found: NDArray[np.integer],
+    words: Words,
+    also: Collection[int],
     matches: Sequence[Match],
     cosines_of: Callable[[list[str]], Mapping[str, float]],
     calibration: Calibration,
     mode: Mode,
 ) -> Candidates:
-    """Bring together what both arms and the names found.
+    """Bring together what both arms found.
 
     Args:
         query: What is looked for.
         index: The keyword index.
-        terms: The query's terms in it.
-        found: The rows that the keyword arm found.
+        words: What the query's words find in it.
+        also: Other rows that are to be scored.
         matches: What the vectors found.
         cosines_of: The cosines of further items, by id; empty when the semantic arm is missing.
         calibration: The model's.
         mode: Which arms answered.
     """
-    cosines, sections = _fold(index, matches)
-    close = _close_names(query.text, index, query.where)
-    rows = np.array(sorted({*found.tolist(), *cosines, *close}), np.int64)
+    cosines, sections = _fold(index, matches, query.section_weight)
+    close = words.close
+    there = {*words.rows, *also, *cosines, *close}
+    there |= _promoted(query, index, there)
+    there -= {index.row_of[item] for item in query.without if item in index.row_of}
+    ordered = sorted(there)
+    rows = np.array(ordered, np.int64)
 
-    rest = [index.entries[row].id for row in rows if int(row) not in cosines]
+    rest = [index.entries[row].id for row in ordered if row not in cosines]
     cosines |= {index.row_of[item]: value for item, value in cosines_of(rest).items()}
-    cosine = np.array([cosines.get(int(row), 0.0) for row in rows], np.float32)
+    cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     return Candidates(
         query=query,
         index=index,
-        terms=terms,
+        terms=words.terms,
         mode=mode,
         rows=rows,
         cosine=cosine,
         semantic=calibration.apply(cosine),
-        keyword=index.scores(terms, rows),
-        similarity=_similarities(query.text, index, rows),
-        close=np.array([close.get(int(row), 0.0) for row in rows], np.float32),
+        keyword=index.scores(words.terms, rows),
+        similarity=_similarities(query.text, index, ordered),
+        close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
+        is_word=words.is_word,
+        shared=index.scores(words.of_names, rows),
         sections=sections,
+        calibration=calibration,
     )
 
 
-def _fold(index: KeywordIndex, matches: Sequence[Match]) -> tuple[dict[int, float], dict[int, int]]:
+def _promoted(query: Query, index: KeywordIndex, found: Collection[int]) -> set[int]:
+    """The rows that belong beside what was found by their policies, as the filter lets through."""
+    return _let_through(index.policies.promoted(query.text, found), index, query.where)
+
+
+def _fold(
+    index: KeywordIndex, matches: Sequence[Match], section_weight: float
+) -> tuple[dict[int, float], dict[int, int]]:
     """The best cosine of each row, and the section it is of where that is not the item itself."""
     cosines: dict[int, float] = {}
     sections: dict[int, int] = {}
@@ -115,38 +174,51 @@ def _fold(index: KeywordIndex, matches: Sequence[Match]) -> tuple[dict[int, floa
         row = index.row_of_key.get(match.key)
         if row is None:  # indexed since this keyword index was made
             continue
-        cosine = match.score if match.section is None else SECTION * match.score
+        is_section = match.section is not None and match.section != LEAD
+        cosine = section_weight * match.score if is_section else match.score
         if cosine > cosines.get(row, -1.0):
             cosines[row] = cosine
-            if match.section is None:
-                sections.pop(row, None)
-            else:
+            sections.pop(row, None)
+            if match.section is not None and is_section:
                 sections[row] = match.section
     return cosines, sections
 
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
     """The rows whose names were typed: as the whole query, or as an identifier within it."""
+    close = index.names.close(text)
     words = text.split()
-    if len(words) <= NAME_WORDS:
-        close = index.names.close(text)
-    else:
-        named = [word for word in words if _is_identifier(word)]
-        close = {row: 1.0 for word in named for row in index.names.exact(word)}
-    if where and close:
-        rows = np.array(list(close), np.int64)
-        return {int(row): close[int(row)] for row in rows[index.allowed(rows, where)]}
-    return close
+    for word in words if len(words) > 1 else ():
+        if len(word) >= SHORTEST_NAME and _IDENTIFIER.search(word):
+            close |= dict.fromkeys(index.names.exact(word), EXACT)
+    return {row: close[row] for row in _let_through(close, index, where)}
 
 
-def _is_identifier(word: str) -> bool:
-    """Whether a word looks like the name of something: ``read_file``, ``readFile``."""
-    return len(word) >= SHORTEST_NAME and len(split_name(word).split()) > 1
+def _let_through(found: Collection[int], index: KeywordIndex, where: Filter) -> set[int]:
+    """Those of the rows that a filter lets through."""
+    if not where:
+        return {*found}
+    rows = np.array([*found], np.int64)
+    return {*rows[index.allowed(rows, where)].tolist()}
 
 
-def _similarities(text: str, index: KeywordIndex, rows: NDArray[np.int64]) -> Values:
+def _is_word(text: str, index: KeywordIndex, terms: Sequence[Term]) -> bool:
+    if len(split_name(text).split()) > 1:
+        return False
+    return all(index.is_in_a_name(term) for term in terms)  # a stop word has none
+
+
+def _words_of_names(text: str, index: KeywordIndex, terms: Sequence[Term]) -> Sequence[Term]:
+    """The words of names in a query that may well consist of them."""
+    if len(terms) == 1:
+        return terms if index.is_in_a_name(terms[0]) else []
+    return shared_terms(text, index, terms)
+
+
+def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:
     typed = split_name(text)
     if not 0 < len(typed.split()) <= NAME_WORDS:
         return np.zeros(len(rows), np.float32)
-    names = (split_name(index.entries[row].name) for row in rows)
-    return np.array([fuzz.ratio(typed, name) / 100 for name in names], np.float32)
+    names = (map(split_name, index.entries[row].names) for row in rows)
+    ratios = [max(fuzz.ratio(typed, name) for name in all_of_it) for all_of_it in names]
+    return np.array(ratios, np.float32) / np.float32(100)

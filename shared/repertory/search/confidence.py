@@ -1,67 +1,144 @@
 """From evidence to one number: the score that orders hits, and the confidence shown for it.
 
-Both are absolute: they compare an item with the query, never with the rest of the list, but for
-one thing that belongs to the query, how well anything matches it at all. A confidence rises with
-its score, so that the confidences of an answer fall down its list.
+A score compares an item with the query. A confidence is how often a first hit with such signals is
+the right one, as people labelled it; of the others, it falls with their scores. So it rises with
+the score, and the confidences of an answer fall down its list.
 """
 
+import math
+
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.embedding.models import Curve
+from repertory.index.keywords.names import EXACT, FEW_BEGUN, ONE_EDIT
+from repertory.index.keywords.tokens import word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates
 
 Values = NDArray[np.float32]
 
-NAME = 0.8  # the boost of a name that was typed as it is
 NAME_FROM = 0.5  # names less alike than this are not alike
 # Long queries match no item perfectly. Dividing by a part of the best match that there is keeps
 # their words from counting for nothing beside the semantic arm.
 BEST = 0.85
 
-# Logistic curves. The slopes follow a fit on the public labelled sets, the biases are set so that a
-# threshold of 0.35 keeps nearly all right answers there and drops nonsense.
-SLOPE = 4.0
-BEST_SEMANTIC = 2.0
-BIAS = -2.9
-KEYWORD_SLOPE, KEYWORD_BIAS = 5.0, -1.5
-SEMANTIC_SLOPE, SEMANTIC_BIAS = 8.0, -3.6
+# Words are the same whatever the model, so this curve belongs to none; fitted like the others.
+KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
+# A hit is as sure as the first would be, less for the distance of its score from the first's: near
+# ones are alternatives, far ones are not lifted by a first hit that is certain.
+SURE_ENOUGH = 5.0  # log odds of a first hit beyond which it does not lift the others
+FALL = 30.0  # log odds that a hit loses with the square of the distance
 
-MOST = 0.97  # what no evidence exceeds but a name typed exactly
-SURE = 0.98  # the least confidence of such a name
-CLOSE = 0.85  # … of a name with one edit
-BEGUN = 0.4  # … of a name that was only begun; more as more of it was typed
+CROWD = slice(3, 10)  # the places that the best is compared with: up to three may fit as well
+EMPTY = 0.1  # the score of a place that a small catalogue leaves empty
+
+MOST = 0.97  # what no evidence exceeds but a name that was typed
+SURE = 0.98  # the least confidence of one typed exactly
+MISSPELT = 0.975  # … with one edit; one begun by few exceeds ``MOST`` alone
+CLOSE = 0.85  # … begun as many are, and nearly whole
+BEGUN = 0.4  # … only just begun; or what was typed is a word of names, and so perhaps that word
+SHARED = 0.5  # … of what has the words of names that a query consists of, as far as can be told
+SHARED_FROM = 0.6  # the share of a perfect match of those words
 
 
-def name_boost(similarity: Values) -> Values:
-    """The boost for a name by its similarity to the query, 0…``NAME``, 0 below ``NAME_FROM``."""
-    boost: Values = NAME * np.maximum((similarity - NAME_FROM) / (1.0 - NAME_FROM), 0.0)
-    return boost
+def likeness(similarity: Values) -> Values:
+    """How much names of a similarity to the query are like it, 0…1; 0 below ``NAME_FROM``."""
+    like: Values = np.maximum((similarity - NAME_FROM) / (1.0 - NAME_FROM), 0.0)
+    return like
 
 
-def confidences(found: Candidates) -> Values:
-    """The confidence of each candidate, 0…1."""
+class Signals(msgspec.Struct, frozen=True, kw_only=True):
+    """What of an answer tells whether its first hit is right.
+
+    Attributes:
+        margin: How far the score of the best is above the mean of the fourth to the tenth, items of
+            one name counted once. Where the right item is missing, many fit a little.
+        length: The logarithm of how many words the query has: long ones match nothing closely.
+        shared: The share of the query that the best has, 0…1: of its terms, or of its letters if it
+            is like the name.
+    """
+
+    margin: float
+    length: float
+    shared: float
+
+
+def scores(found: Candidates) -> Values:
+    """The score of each candidate, which orders them: about 0…1, more for a name that was typed."""
     semantic, keyword = found.semantic, found.keyword
-    boost = name_boost(found.similarity)
+    boost = found.query.name_weight * likeness(found.similarity)
     if found.mode is Mode.KEYWORD:
-        logit = KEYWORD_SLOPE * (keyword + boost) + KEYWORD_BIAS
-    elif found.mode is Mode.SEMANTIC:
-        logit = SEMANTIC_SLOPE * (semantic + boost) + SEMANTIC_BIAS
-    else:
-        best = max(float(keyword.max(initial=0.0)), 0.01)
-        alpha = found.query.alpha
-        score = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
-        logit = SLOPE * score + BEST_SEMANTIC * float(semantic.max(initial=0.0)) + BIAS
-    confidence: Values = MOST / (1.0 + np.exp(-logit))
+        return keyword + boost
+    if found.mode is Mode.SEMANTIC:
+        return semantic + boost
+    best = max(float(keyword.max(initial=0.0)), 0.01)
+    alpha = found.query.alpha
+    score: Values = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
+    return score
+
+
+def signals(found: Candidates, score: Values) -> Signals:
+    """The signals of an answer with at least one candidate, whose scores are given."""
+    best = int(score.argmax())
+    by_name: dict[str, float] = {}
+    # The best of each name is written last.
+    for value, row in sorted(zip(score.tolist(), found.rows.tolist(), strict=True)):
+        by_name[found.index.entries[row].compact] = value
+    crowd = sorted(by_name.values(), reverse=True)[CROWD]
+    crowd += [EMPTY] * (CROWD.stop - CROWD.start - len(crowd))
+    has = [
+        any(found.index.holds(number, int(found.rows[best])) for number in term.rows)
+        for term in found.terms
+    ]
+    return Signals(
+        margin=float(score[best]) - sum(max(one, EMPTY) for one in crowd) / len(crowd),
+        length=math.log(word_count(found.query.text)),
+        shared=max(sum(has) / max(len(has), 1), float(likeness(found.similarity)[best])),
+    )
+
+
+def curve_of(found: Candidates) -> Curve:
+    """The curve for the arms that answered."""
+    if found.mode is Mode.KEYWORD:
+        return KEYWORD
+    calibration = found.calibration
+    return calibration.hybrid if found.mode is Mode.HYBRID else calibration.semantic
+
+
+def confidences(found: Candidates, curve: Curve | None = None) -> Values:
+    """The confidence of each candidate, 0…1, by the model's curve if no other is given."""
+    if not len(found.rows):
+        return np.zeros(0, np.float32)
+    score, curve = scores(found), curve or curve_of(found)
+    seen = signals(found, score)
+    first = (
+        curve.margin * seen.margin
+        + curve.length * seen.length
+        + curve.shared * seen.shared
+        + curve.bias
+    )
+    odds = np.exp(min(first, SURE_ENOUGH) - FALL * (score.max() - score) ** 2)
+    confidence: Values = MOST * odds / (1.0 + odds)
     if found.close.any():
-        confidence = np.maximum(confidence, _floor(found.close, confidence))
-    return confidence.astype(np.float32)
+        confidence = np.maximum(confidence, _floor(found, confidence))
+    shared = np.where(
+        found.shared >= SHARED_FROM, SHARED + 0.04 * found.shared + 0.1 * confidence, 0.0
+    )
+    return np.maximum(confidence, shared).astype(np.float32)
 
 
-def _floor(close: Values, curve: Values) -> Values:
+def _floor(found: Candidates, curve: Values) -> Values:
     """The least confidence that a typed name deserves; the other evidence breaks ties."""
-    begun = BEGUN + (CLOSE - BEGUN) * close
-    floor = np.select([close >= EXACT, close >= ONE_EDIT, close > 0.0], [SURE, CLOSE, begun], 0.0)
-    least: Values = np.where(close > 0.0, floor + 0.01 * curve, 0.0)
+    close = found.close
+    misspelt, few, begun = MISSPELT, MOST, BEGUN + (CLOSE - BEGUN) * close
+    if found.is_word:
+        misspelt, few, begun = BEGUN, BEGUN, np.full_like(close, BEGUN)
+    floor = np.select(
+        [close >= EXACT, close >= ONE_EDIT, close >= FEW_BEGUN, close > 0.0],
+        [SURE, misspelt, few, begun],
+        0.0,
+    )
+    least: Values = np.where(close > 0.0, floor + 0.004 * curve, 0.0)
     return least

@@ -11,14 +11,50 @@ from repertory.catalogue.item import Item, Kind, item_key
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError, UsageError
-from repertory.index.keywords.index import KeywordIndex, Term
-from repertory.index.keywords.names import ONE_EDIT
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.names import FEW_BEGUN
 from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import Answer, Hit, Mode, Query, check_text
-from repertory.search.candidates import Candidates, gather, pool
-from repertory.search.confidence import confidences
+from repertory.search.candidates import Candidates, gather, pool, read
+from repertory.search.confidence import confidences, scores
+from repertory.search.editorial import edited
+from repertory.search.explain import explanation
+from repertory.search.explanation import Explanation
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import GOOD_ENOUGH, infer
+from repertory.search.lookup import row_of
+
+ALL = 1_000_000  # a limit beyond all that is ever found
+
+
+class Ranked(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found for a query, in its order.
+
+    Attributes:
+        candidates: What was found; their query is the one that was searched.
+        confidence: Of each candidate.
+        notes: What policies did to candidates, by place.
+        order: The places of the candidates, best first.
+        problems: Why an arm is missing, where one is.
+    """
+
+    candidates: Candidates
+    confidence: NDArray[np.float32]
+    notes: Mapping[int, Sequence[str]]
+    order: Sequence[int]
+    problems: tuple[str, ...]
+
+    def reaching(self, threshold: float) -> NDArray[np.bool_]:
+        """Which candidates reach a threshold."""
+        return reaching(self.candidates, self.confidence, threshold)
+
+
+def reaching(
+    found: Candidates, confidence: NDArray[np.float32], threshold: float
+) -> NDArray[np.bool_]:
+    """Which candidates reach a threshold; one whose name was typed always does."""
+    reaches: NDArray[np.bool_] = (confidence >= threshold) | (found.close >= FEW_BEGUN)
+    return reaches
 
 
 class SearchEngine:
@@ -57,6 +93,15 @@ class SearchEngine:
         self._stale = tuple(stale)
         self._reader = reader
 
+    def only(self, mode: Mode) -> "SearchEngine":
+        """This engine with the arms of one mode."""
+        return SearchEngine(
+            keywords=None if mode is Mode.SEMANTIC else self.keywords,
+            collection=None if mode is Mode.KEYWORD else self.collection,
+            embedding=self._embedding,
+            reader=self._reader,
+        )
+
     @property
     def is_waiting(self) -> bool:
         """Whether the store could not be opened, which may have passed."""
@@ -69,56 +114,127 @@ class SearchEngine:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
             StoreError: Neither arm can answer.
         """
+        ranked = self.rank(query)
+        found = ranked.candidates
+        return Answer(
+            query=found.query.text,
+            hits=self._hits(ranked, found.query),
+            threshold=query.threshold,
+            mode=found.mode,
+            degraded=" ".join(ranked.problems),
+            index_version=self.version,
+            items=len(found.index),
+            stale_sources=self._stale,
+            best_below=float(ranked.confidence[~ranked.reaching(query.threshold)].max(initial=0.0)),
+        )
+
+    def explain(self, query: Query, item: str) -> Explanation:
+        """Tell why a search shows an item, or why it does not.
+
+        Args:
+            query: The search.
+            item: The item's id, or its name where no other item has it.
+
+        Raises:
+            UnknownItemError: There is no such item.
+            UsageError: As for ``search``.
+            StoreError: The items cannot be read now.
+        """
+        if self.keywords is None:
+            raise StoreError("The items cannot be read now: " + " ".join(self.degraded))
+        ranked = self.rank(query)
+        query = ranked.candidates.query
+        row = row_of(self.keywords, item)
+        entry = self.keywords.entries[row]
+        is_allowed = bool(self.keywords.allowed(np.array([row]), query.where)[0])
+        shown = self._hits(ranked, query)
+        ranking = self._hits(ranked, msgspec.structs.replace(query, threshold=0.0, limit=ALL))
+        hit = next((hit for hit in (*shown, *ranking) if hit.id == entry.id), None)
+        if hit is None:  # it is scored all the same, as if it had been found
+            where = query.where if is_allowed else Filter()
+            scored = self.rank(msgspec.structs.replace(query, where=where), also=[row])
+            (hit,) = self._explained(scored, [scored.candidates.rows.tolist().index(row)])
+            hit = self._marked(self.keywords, hit)
+            if is_allowed:  # no arm gave it a place
+                evidence = msgspec.structs.replace(
+                    hit.evidence, semantic_rank=None, keyword_rank=None
+                )
+                hit = msgspec.structs.replace(hit, evidence=evidence)
+        return explanation(
+            hit,
+            ranked.candidates,
+            shown=shown,
+            ranking=ranking,
+            is_allowed=is_allowed,
+            item=self._items([entry.id]).get(entry.id),
+            degraded=" ".join(ranked.problems),
+        )
+
+    def rank(self, query: Query, also: Sequence[int] = ()) -> Ranked:
+        """What both arms and the names find, scored and in order; some rows whatever they find.
+
+        Raises:
+            UsageError: As for ``search``.
+            StoreError: Neither arm can answer.
+        """
         _validate(query)
         query = _as_text(query)
         problems = list(self.degraded)
         # The keyword arm reads on another thread: embedding leaves Python's lock free.
-        reading = self._reader.submit(_read, self.keywords or KeywordIndex.empty(), query)
+        reading = self._reader.submit(read, query, self.keywords or KeywordIndex.empty())
         vector, matches = self._nearest(query, problems)
-        index, (terms, found) = self.keywords, reading.result()
+        index, words = self.keywords, reading.result()
         mode = Mode.KEYWORD if vector is None else Mode.HYBRID
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
             index = _index_of(matches, self.collection)
-            terms = index.terms(query.text)
+            words = read(query, index)
             mode = Mode.SEMANTIC
         candidates = gather(
             query,
             index,
-            terms=terms,
-            found=found,
+            words=words,
+            also=also,
             matches=matches,
             cosines_of=lambda items: self._cosines(vector, items),
             calibration=self._calibration(vector),
             mode=mode,
         )
-        confidence = confidences(candidates)
-        order = self._order(candidates, confidence)
-        typed = candidates.close >= ONE_EDIT  # a typed name is never hidden
-        shown = typed | (confidence >= query.threshold)
-        reached = [place for place in order if shown[place]]
-        best = [(place, candidates.entry(place)) for place in reached[: query.limit]]
-        # A tool has no body, so there is nothing to look up in it.
-        items = self._items([entry.id for _, entry in best if entry.kind is not Kind.TOOL])
-        hits = [
-            explained(candidates, place, float(confidence[place]), items.get(entry.id))
-            for place, entry in best
-        ]
+        edit = edited(candidates, confidences(candidates))
+        return Ranked(
+            candidates=candidates,
+            confidence=edit.confidence,
+            notes=edit.notes,
+            order=self._order(candidates, edit.confidence),
+            problems=tuple(problems),
+        )
+
+    def _hits(self, ranked: Ranked, query: Query) -> list[Hit]:
+        """The best of what was found, up to a query's limit and down to its threshold."""
+        reaching = ranked.reaching(query.threshold)
+        places = [place for place in ranked.order if reaching[place]]
+        hits = self._explained(ranked, places[: query.limit])
+        index = ranked.candidates.index
         if not hits or hits[0].confidence < GOOD_ENOUGH:
             hits = infer(query, index, hits)
-        hits = [self._marked(index, hit) for hit in hits]
-        return Answer(
-            query=query.text,
-            hits=hits,
-            threshold=query.threshold,
-            mode=mode,
-            degraded=" ".join(problems),
-            index_version=self.version,
-            items=len(index),
-            stale_sources=self._stale,
-            best_below=float(confidence[~shown].max(initial=0.0)),
-        )
+        return [self._marked(index, hit) for hit in hits]
+
+    def _explained(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
+        """The hits at some places."""
+        entries = [ranked.candidates.entry(place) for place in places]
+        # A tool has no body, so there is nothing to look up in it.
+        items = self._items([entry.id for entry in entries if entry.kind is not Kind.TOOL])
+        return [
+            explained(
+                ranked.candidates,
+                place,
+                float(ranked.confidence[place]),
+                items.get(entry.id),
+                ranked.notes.get(place, ()),
+            )
+            for place, entry in zip(places, entries, strict=True)
+        ]
 
     def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
         """The query's vector and what lies nearest to it; None, and the problem told, else."""
@@ -158,18 +274,16 @@ class SearchEngine:
         return {item: msgspec.convert(record, Item) for item, record in records.items()}
 
     def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
-        """The places of the candidates, best first; of equals, the source taken first leads."""
+        """The places of the candidates, best first; of equals, the source taken first leads.
+
+        Far below a sure first hit all confidences are 0; there the scores tell.
+        """
         entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
         last = len(self._precedence)
         rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        order: list[int] = np.lexsort((candidates.rows, rank, -confidence.round(5))).tolist()
+        sure, score = confidence.round(5), scores(candidates).round(5)
+        order: list[int] = np.lexsort((candidates.rows, rank, -score, -sure)).tolist()
         return order
-
-
-def _read(index: KeywordIndex, query: Query) -> tuple[list[Term], NDArray[np.int32]]:
-    """The keyword arm: the terms of a query, and the rows that match them best."""
-    terms = index.terms(query.text)
-    return terms, index.candidates(terms, pool(query), query.where)
 
 
 def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:
@@ -194,7 +308,8 @@ def _as_text(query: Query) -> Query:
 
 def _validate(query: Query) -> None:
     check_text(query.text)
-    for name, value in (("threshold", query.threshold), ("alpha", query.alpha)):
+    for name in ("threshold", "alpha", "name_weight", "section_weight"):
+        value = getattr(query, name)
         if not 0.0 <= value <= 1.0:
             raise UsageError(f"{name} is {value}; it must be from 0 to 1.")
     if query.limit < 1:

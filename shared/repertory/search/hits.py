@@ -2,19 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import views
 from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.index import KeywordIndex, Term
-from repertory.index.keywords.tokens import words
 from repertory.search.answer import Evidence, Hit, Mode
-from repertory.search.candidates import Candidates, Values
-from repertory.search.reasons import best_section, matched_terms, reason
+from repertory.search.candidates import Candidates, Values, pool
+from repertory.search.reasons import (
+    Places,
+    best_section,
+    elsewhere,
+    matched_terms,
+    places,
+    reason,
+)
 
 BODY = 0.4  # the share of what matched that must be in the body alone for a section to be named
 
 
-def explained(found: Candidates, place: int, confidence: float, item: Item | None) -> Hit:
+def explained(
+    found: Candidates,
+    place: int,
+    confidence: float,
+    item: Item | None,
+    notes: Sequence[str] = (),
+) -> Hit:
     """The hit for one candidate.
 
     Args:
@@ -22,46 +36,50 @@ def explained(found: Candidates, place: int, confidence: float, item: Item | Non
         place: The place of the one to explain.
         confidence: Its confidence.
         item: The whole item, to look its sections up in; None when it cannot be had.
+        notes: What policies did to it.
     """
     query, index, row = found.query.text, found.index, int(found.rows[place])
     entry = found.entry(place)
     close = float(found.close[place])
-    there = [(term, key) for term in found.terms if (key := _matched(index, term, row))]
-    shown = f"{entry.name} {entry.description}"
-    matched = matched_terms(there, shown)
+    matched = [(term, key) for term in found.terms if (key := matching(index, term, row))]
+    there = places(entry, item)
     section = ""
     if item and not close:
         if (number := found.sections.get(row)) is not None:
             section = _heading(item, number)
-        elif _is_of_the_body(there, shown):
-            section = best_section(item.body, [term for term, _ in there], index.vocabulary)
+        elif _is_of_the_body(matched, there):
+            section = best_section(item.body, [term for term, _ in matched], index.vocabulary)
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
         semantic=float(found.semantic[place]) if semantic else None,
         cosine=float(found.cosine[place]) if semantic else None,
-        semantic_rank=_rank(found.cosine, place) if semantic else None,
+        semantic_rank=_rank(found, found.cosine, place) if semantic else None,
         keyword=float(found.keyword[place]) if keyword else None,
-        keyword_rank=_rank(found.keyword, place) if keyword else None,
+        keyword_rank=_rank(found, found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
         section=section,
-        terms=tuple(matched),
+        terms=tuple(matched_terms(matched, there, elsewhere(entry, item))),
+        policy=tuple(notes),
     )
-    return hit(entry, confidence, reason(query, entry, evidence, close), evidence)
+    why = reason(query, entry, evidence, close)
+    if notes:
+        why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
+    return hit(entry, confidence, why, evidence)
 
 
-def _is_of_the_body(matched: Sequence[tuple[Term, str]], shown: str) -> bool:
+def _is_of_the_body(matched: Sequence[tuple[Term, str]], there: Places) -> bool:
     """Whether a good part of what matched is in the body alone."""
-    told = {key for written, term in words(shown) for key in (term, WRITTEN + written)}
-    elsewhere = sum(term.idf for term, key in matched if key not in told)
-    return elsewhere >= BODY * sum(term.idf for term, _ in matched) > 0
+    within = sum(term.idf for term, key in matched if key not in there)
+    return within >= BODY * sum(term.idf for term, _ in matched) > 0
 
 
-def _matched(index: KeywordIndex, term: Term, row: int) -> str:
-    """The indexed term, of those that a query's term stands for, that is in a row; else empty."""
-    for number in term.rows:
-        if index.holds(number, row):
-            return index.vocabulary[number]
-    return ""
+def matching(index: KeywordIndex, term: Term, row: int) -> str:
+    """The indexed term, of those that a query's term stands for, that is in a row; else empty.
+
+    A word as it is written comes before a stem, which nobody wrote.
+    """
+    held = (index.vocabulary[number] for number in term.rows if index.holds(number, row))
+    return max(held, key=lambda key: key.startswith(WRITTEN), default="")
 
 
 def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:
@@ -108,6 +126,7 @@ def _heading(item: Item, number: int) -> str:
     return ""
 
 
-def _rank(values: Values, place: int) -> int | None:
-    """The place of a value among all, from 1; None for one that found nothing."""
-    return int((values > values[place]).sum()) + 1 if values[place] > 0 else None
+def _rank(found: Candidates, values: Values, place: int) -> int | None:
+    """The place of a value among an arm's, from 1; None beyond what that arm gives."""
+    rank = int(np.count_nonzero(values > values[place])) + 1
+    return rank if values[place] > 0 and rank <= pool(found.query) else None

@@ -1,53 +1,101 @@
-"""Offers what can do a job by another way, when nothing does it directly."""
+"""Offers tools that can do a job by another way, when nothing does it directly."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
 
 from repertory.catalogue.item import Kind
-from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.tokens import terms
+from repertory.index.keywords.index import KeywordIndex, Rows, Scores, Term
+from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Query
-from repertory.search.capabilities import Inference, inferences
+from repertory.search.capabilities import inferences, offered, phrases
 from repertory.search.hits import hit
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct match from which nothing is inferred
-BEST = 0.49  # the confidence of an item that is named after the capability: below a direct match
-NEXT = 0.9  # the factor for every way that is less likely
-LOOKED_AT = 20  # items of a capability
+FIRST = 0.98 * GOOD_ENOUGH  # that of the likeliest way: just below a good direct match
+NEXT = 0.9  # the factor for each way that is less likely
+MOST = 2  # tools offered for one capability
+LOOKED_AT = 32  # tools that have all words of a phrase somewhere
+
+ONLY_TOOLS = Filter(kinds=(Kind.TOOL,))
+
+# What ``_perhaps`` found in each index, which takes most of the time.
+_known: WeakKeyDictionary[KeywordIndex, dict[str, tuple[Rows, Scores]]] = WeakKeyDictionary()
 
 
 def infer(query: Query, index: KeywordIndex, direct: list[Hit]) -> list[Hit]:
     """The direct hits with tools that can do the job by another way, best first, within the limit.
 
-    What was found directly keeps its own reason.
+    What was found directly with more confidence keeps its own reason, and so does what a policy
+    has moved.
     """
     found = {hit.id: hit for hit in direct}
-    confidence = BEST
+    terms = index.terms(query.text)
     for inference in inferences(query.text):
-        for entry, share in _providers(index, inference, query):
-            value = confidence * share
-            if entry.id not in found and value >= query.threshold:
-                evidence = Evidence(capability=str(inference))
-                found[entry.id] = hit(entry, value, f"Capability inference ({inference})", evidence)
-        confidence *= NEXT
-    return sorted(found.values(), key=lambda hit: (-hit.confidence, hit.id))[: query.limit]
+        surest = FIRST * NEXT**inference.way
+        if surest < query.threshold:
+            break
+        for entry, share in _tools(inference.capability, index, query, terms):
+            confidence = surest * share
+            known = found.get(entry.id)
+            if confidence < query.threshold or (known and _stands(known, confidence)):
+                continue
+            evidence = msgspec.structs.replace(
+                known.evidence if known else Evidence(), capability=str(inference)
+            )
+            reason = f"Capability inference ({inference})"
+            found[entry.id] = hit(entry, confidence, reason, evidence)
+    return sorted(found.values(), key=lambda hit: -hit.confidence)[: query.limit]
 
 
-def _providers(
-    index: KeywordIndex, inference: Inference, query: Query
+def _stands(known: Hit, inferred: float) -> bool:
+    return known.confidence >= inferred or bool(known.evidence.policy)
+
+
+def _tools(
+    capability: str, index: KeywordIndex, query: Query, terms: Sequence[Term]
 ) -> list[tuple[Entry, float]]:
-    """The tools of a capability: 1 for a phrase of it in the name, less in the description."""
-    providers: dict[int, float] = {}
-    for phrase in inference.phrases:
-        wanted = set(terms(phrase))
-        for row in index.candidates(index.terms(phrase), LOOKED_AT, query.where):
-            entry = index.entries[int(row)]
-            if entry.kind is not Kind.TOOL:
-                continue
-            if wanted <= set(terms(split_name(entry.name))):
-                share = 1.0
-            elif wanted <= set(terms(f"{entry.name} {entry.description}")):
-                share = NEXT
-            else:
-                continue
-            providers[int(row)] = max(providers.get(int(row), 0.0), share)
-    return [(index.entries[row], share) for row, share in providers.items()]
+    """The tools that offer a capability most surely, of equals those that match the query best."""
+    rows, weights = _perhaps(capability, index)
+    through = index.allowed(rows, ONLY_TOOLS) & index.allowed(rows, query.where)
+    rows, weights = rows[through], weights[through]
+    matches = index.scores(terms, rows)
+    found = []
+    for place in np.argsort(-weights - matches, kind="stable")[:LOOKED_AT].tolist():
+        entry = index.entries[int(rows[place])]
+        is_deprecated = entry.policy and entry.policy.deprecated_by
+        if not is_deprecated and entry.id not in query.without:
+            share = offered(capability, entry.name, entry.description, entry.server)
+            found.append((entry, share, float(matches[place])))
+    found.sort(key=lambda tool: (-tool[1], -tool[2], tool[0].id))
+    return [(entry, share) for entry, share, _ in found[:MOST] if share]
+
+
+def _perhaps(capability: str, index: KeywordIndex) -> tuple[Rows, Scores]:
+    """The rows that have all words of a phrase of a capability anywhere, and what these weigh."""
+    known = _known.setdefault(index, {})
+    if capability not in known:
+        holding = [_holding(phrase, index) for phrase in phrases(capability)]
+        rows, place = np.unique(np.concatenate([rows for rows, _ in holding]), return_inverse=True)
+        best = np.zeros(len(rows), np.float32)
+        np.maximum.at(best, place, np.concatenate([weights for _, weights in holding]))
+        known[capability] = rows, best
+    return known[capability]
+
+
+def _holding(phrase: frozenset[str], index: KeywordIndex) -> tuple[Rows, Scores]:
+    """The rows that have every word of a phrase, each with the least that one weighs there."""
+    numbers = []
+    for term in phrase:
+        number = bisect_left(index.vocabulary, term)
+        if number == len(index.vocabulary) or index.vocabulary[number] != term:
+            return np.zeros(0, np.int32), np.zeros(0, np.float32)
+        numbers.append(number)
+    rarest = min(numbers, key=lambda number: index.offsets[number + 1] - index.offsets[number])
+    rows = index.rows[index.offsets[rarest] : index.offsets[rarest + 1]]
+    weights = np.min([index.weights_in(number, rows) for number in numbers], axis=0)
+    return rows[weights > 0], weights[weights > 0]

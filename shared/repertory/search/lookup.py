@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -11,12 +12,14 @@ from repertory.errors import StoreError, UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
-from repertory.search.engine import SearchEngine
+
+if TYPE_CHECKING:  # which looks items up itself
+    from repertory.search.engine import SearchEngine
 
 MOST_SUGGESTED = 3
 
 
-def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
+def entries(engine: "SearchEngine", where: Filter) -> list[Entry]:
     """What is indexed, by id, as far as a filter lets it through.
 
     Raises:
@@ -30,7 +33,7 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
     return sorted(found, key=lambda entry: entry.id)
 
 
-def items(engine: SearchEngine, ids: Sequence[str]) -> dict[str, Item]:
+def items(engine: "SearchEngine", ids: Sequence[str]) -> dict[str, Item]:
     """Some indexed items, whole, by id; what is not there is left out.
 
     Raises:
@@ -44,7 +47,7 @@ def items(engine: SearchEngine, ids: Sequence[str]) -> dict[str, Item]:
     }
 
 
-def item(engine: SearchEngine, item_id: str) -> Item:
+def item(engine: "SearchEngine", item_id: str) -> Item:
     """One indexed item, whole.
 
     Raises:
@@ -53,14 +56,35 @@ def item(engine: SearchEngine, item_id: str) -> Item:
     """
     if found := items(engine, [item_id]):
         return found[item_id]
-    close = " or ".join(close_to(engine, item_id))
+    raise _unknown(engine.keywords, item_id)
+
+
+def row_of(index: KeywordIndex, item: str) -> int:
+    """The row of an item, by its id, or by its name where no other item has that.
+
+    Raises:
+        UnknownItemError: There is no such item, or there are several.
+    """
+    if (row := index.row_of.get(item)) is not None:
+        return row
+    rows = index.names.exact(item)
+    if len(rows) > 1:
+        ids = " or ".join(index.entries[row].id for row in rows[:MOST_SUGGESTED])
+        raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
+    if not rows:
+        raise _unknown(index, item)
+    return rows[0]
+
+
+def _unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
+    close = " or ".join(close_to(index, item_id))
     hint = f"; did you mean {close}?" if close else "."
-    raise UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
+    return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
 
 
-def close_to(engine: SearchEngine, item_id: str) -> list[str]:
+def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
     """The ids of the items whose names are most like that of an id which nobody has."""
-    index = engine.keywords or KeywordIndex.empty()
+    index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
     rows = index.names.close(item_id) or index.names.close(name)
     best = sorted(rows, key=lambda row: -rows[row])[:MOST_SUGGESTED]

@@ -1,4 +1,4 @@
-"""An answer in contract 3's JSON form, the same from the command line and over HTTP."""
+"""An answer in contract 3's JSON form, and an explanation of one: the same in every face."""
 
 import re
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ import msgspec
 
 from repertory.plain import plain
 from repertory.search.answer import Answer, Hit
+from repertory.search.explanation import Explanation
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -33,11 +34,24 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
         msgspec.ValidationError: It is none.
     """
     results = msgspec.convert(data.get("results"), list[dict[str, Any]])
-    hits = [
-        {**_snake(hit), "server": hit.get("serverName"), "name": hit.get("toolName")}
-        for hit in results
-    ]
-    return msgspec.convert({**_snake(data), "hits": hits}, Answer)
+    return msgspec.convert({**_snake(data), "hits": [_hit_of(hit) for hit in results]}, Answer)
+
+
+def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
+    """The explanation, its hit in the form that it has in an answer."""
+    fields: dict[str, Any] = plain(explanation)
+    del fields["query"]["without"]  # only evaluations have it, which ask no server
+    return {**fields, "hit": _hit_as_json(explanation.hit)}
+
+
+def explanation_of(data: Mapping[str, Any]) -> Explanation:
+    """The explanation that ``explanation_as_json`` made this of, as ``answer_of``."""
+    hit = msgspec.convert(data.get("hit"), dict[str, Any])
+    return msgspec.convert({**_snake(data), "hit": _hit_of(hit)}, Explanation)
+
+
+def _hit_of(hit: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_snake(hit), "server": hit.get("serverName"), "name": hit.get("toolName")}
 
 
 def _hit_as_json(hit: Hit) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
 from repertory.sources.registry import build
 from repertory.sources.source import Problem, Severity, Source
@@ -15,15 +16,17 @@ from repertory.sources.unreadable import Unreadable
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """The sources of one configuration; of items of one name, the earlier source's is taken.
+    """What one configuration says; of items of one name, the earlier source's is taken.
 
     Attributes:
         sources: The sources, their names unique.
         problems: What had to be left out.
+        rules: What it decides about items; no part of the hash, for it changes none of their texts.
     """
 
     sources: tuple[Source, ...]
     problems: tuple[Problem, ...] = ()
+    rules: tuple[Rule, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -44,6 +47,7 @@ def catalogue(
     *,
     found: bool = False,
     known: Mapping[str, Mapping[str, Any]] | None = None,
+    rules: tuple[Rule, ...] = (),
 ) -> Catalogue:
     """Build the sources of configuration entries.
 
@@ -54,6 +58,7 @@ def catalogue(
             gets a number.
         known: The identities of the servers of the last run, by name: while an entry cannot be
             read, those that are missing are taken to be its.
+        rules: What the configuration decides about items.
 
     Raises:
         ConfigurationError: An entry that somebody wrote is wrong, or two sources have one name.
@@ -75,7 +80,7 @@ def catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    return Catalogue(tuple(sources.values()), tuple(problems))
+    return Catalogue(tuple(sources.values()), tuple(problems), rules)
 
 
 def _build(

@@ -19,6 +19,7 @@ from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import NO_TEXT, Found
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usable
 from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import warning
 from repertory.sources.reading.text import cut
 from repertory.sources.readings import Reading
@@ -112,6 +113,7 @@ class Documents(FolderSource):
         if parsed.fields is None:
             message = f"{problems[0].message} It was read as text."
             problems = [warning(file.path, message, problems[0].line, item_id)]
+        policy, wrong = authored(fields, file.path, item_id)
         described = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
         item = Item(
             id=item_id,
@@ -126,8 +128,9 @@ class Documents(FolderSource):
             path=file.path,
             tags=tags(fields),
             extra=extra(fields),
+            policy=policy,
         )
-        return Reading(items=[item], problems=problems)
+        return Reading(items=[item], problems=[*problems, *wrong])
 
     def _plain(self, file: Found, text: str) -> Item:
         return Item(

@@ -10,6 +10,7 @@ from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import first_paragraph
+from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import warning
 from repertory.sources.readings import Reading
 from repertory.sources.skill_folders import SKILL_FILE
@@ -41,6 +42,7 @@ class MarkdownSkills(FolderSource):
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
         item_id = self.file_id(file.place)
+        policy, wrong = authored(parsed.fields, file.path, item_id)
         item = Item(
             id=item_id,
             kind=Kind.SKILL,
@@ -51,8 +53,9 @@ class MarkdownSkills(FolderSource):
             path=file.path,
             tags=tags(parsed.fields),
             extra=extra(parsed.fields),
+            policy=policy,
         )
-        problems = list(parsed.problems)
+        problems = [*parsed.problems, *wrong]
         if not item.description:
             message = "The skill has no paragraph that says what it does; begin it with one."
             problems.append(warning(file.path, message, item=item_id))

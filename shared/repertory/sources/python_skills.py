@@ -8,6 +8,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import Found
+from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import error
 from repertory.sources.reading.structured import Defect, load
 from repertory.sources.readings import Reading
@@ -64,6 +65,7 @@ class PythonSkills(FolderSource):
         if not description:
             message = "The manifest has no `description`, so the skill was left out; give it one."
             return Reading(problems=[error(file.path, message, item=item_id)], broken=True)
+        policy, wrong = authored(fields, file.path, item_id)
         item = Item(
             id=item_id,
             kind=Kind.SKILL,
@@ -73,8 +75,9 @@ class PythonSkills(FolderSource):
             path=file.path,
             tags=tags(fields),
             extra=extra(fields),
+            policy=policy,
         )
-        return Reading(items=[item])
+        return Reading(items=[item], problems=wrong)
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

@@ -10,6 +10,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, is_true, tags, text_field
 from repertory.sources.reading.files import Found
+from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import error, warning
 from repertory.sources.readings import Reading
 from repertory.sources.source import Problem, Source
@@ -86,6 +87,7 @@ class SkillFolders(FolderSource):
             )
             problem = error(file.path, message, item=item_id)
             return Reading(problems=[*parsed.problems, problem], broken=True)
+        policy, wrong = authored(parsed.fields, file.path, item_id)
         folder = self._folder(file.place).rpartition("/")[2]
         item = Item(
             id=item_id,
@@ -97,9 +99,10 @@ class SkillFolders(FolderSource):
             path=file.path,
             tags=tags(parsed.fields),
             extra=extra(parsed.fields),
+            policy=policy,
         )
         departures = _departures(name, description, folder, file.path, item_id)
-        return Reading(items=[item], problems=[*parsed.problems, *departures])
+        return Reading(items=[item], problems=[*parsed.problems, *wrong, *departures])
 
     def _folder(self, place: str) -> str:
         return place.rpartition("/")[0] or self.path.name

@@ -8,6 +8,7 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name
+from repertory.catalogue.policy import Policy
 from repertory.index.keywords.tokens import words
 
 SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
@@ -19,25 +20,26 @@ WRITTEN = "="
 
 
 class Field(msgspec.Struct, frozen=True):
-    """How much a term in one field counts.
+    """How much a term in one field counts. Two fields may go by one name.
 
     A field's length is measured against a fixed reference, not the catalogue's average, so that
     the weight of a term depends on its own item alone: an index kept up to date item by item is
     the same as one built at once.
     """
 
+    name: str
     weight: float
     length: float  # in terms: the reference
     normalisation: float = 0.75  # BM25's b
     as_written: bool = True  # whether its words are kept unstemmed too, see ``WRITTEN``
 
 
-NAME = Field(5.0, 3, 0.5)
-DESCRIPTION = Field(1.0, 25)
-SERVER = Field(1.0, 2)
-PARAMETERS = Field(0.5, 6)
-PARAMETER_TEXT = Field(0.25, 40)
-BODY = Field(0.25, 400, 0.9, as_written=False)
+NAME = Field("name", 5.0, 3, 0.5)
+DESCRIPTION = Field("description", 1.0, 25)
+SERVER = Field("server", 1.0, 2)
+PARAMETERS = Field("parameters", 0.5, 6)
+PARAMETER_TEXT = Field("parameters", 0.25, 40)
+BODY = Field("body", 0.25, 400, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +55,17 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     server: str
     path: str
     tags: tuple[str, ...]
+    policy: Policy | None = None
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Its other names."""
+        return self.policy.aliases if self.policy else ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that it goes by, its own name first."""
+        return self.name, *self.aliases
 
 
 def entry(item: Item) -> Entry:
@@ -68,6 +81,7 @@ def entry(item: Item) -> Entry:
         server=item.server,
         path=item.path,
         tags=item.tags,
+        policy=item.policy,
     )
 
 
@@ -77,20 +91,8 @@ def term_weights(item: Item) -> dict[str, float]:
     A term's frequency in each field, normalised by the field's length, is weighted and summed over
     the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F).
     """
-    names, texts = _parameters(item.input_schema)
-    title = item.extra.get("title")
-    description = f"{item.description} {' '.join(item.tags)}"
-    if isinstance(title, str):
-        description = f"{title} {description}"
     total: dict[str, float] = {}
-    for field, text in (
-        (NAME, item.name),
-        (DESCRIPTION, description),
-        (SERVER, item.server),
-        (PARAMETERS, " ".join(names)),
-        (PARAMETER_TEXT, " ".join(texts)),
-        (BODY, item.body),
-    ):
+    for field, text in fields(item):
         found = words(text)
         if not found:
             continue
@@ -102,6 +104,24 @@ def term_weights(item: Item) -> dict[str, float]:
         for key, count in Counter(keys).items():
             total[key] = total.get(key, 0.0) + scale * count
     return {term: weight / (SATURATION + weight) for term, weight in total.items()}
+
+
+def fields(item: Item) -> list[tuple[Field, str]]:
+    """The texts of an item that are searched for words, each with its field."""
+    names, texts = _parameters(item.input_schema)
+    title = item.extra.get("title")
+    description = f"{item.description} {' '.join(item.tags)}"
+    if isinstance(title, str):
+        description = f"{title} {description}"
+    return [
+        (NAME, item.name),
+        *((NAME, alias) for alias in (item.policy.aliases if item.policy else ())),
+        (DESCRIPTION, description),
+        (SERVER, item.server),
+        (PARAMETERS, " ".join(names)),
+        (PARAMETER_TEXT, " ".join(texts)),
+        (BODY, item.body),
+    ]
 
 
 def _parameters(schema: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:

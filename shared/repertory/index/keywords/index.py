@@ -5,6 +5,7 @@ unchanged items again.
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Self
@@ -14,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.names import folded, split_name
 from repertory.index.keywords.document import WRITTEN, Entry, entry, term_weights
 from repertory.index.keywords.names import NameIndex
-from repertory.index.keywords.tokens import words
+from repertory.index.keywords.policies import PolicyIndex
+from repertory.index.keywords.tokens import is_unspaced, words
 from repertory.index.keywords.typos import OneEdit
 from repertory.index.vectors import Filter
 
@@ -26,7 +29,12 @@ Scores = NDArray[np.float32]
 PERFECT = 0.85  # the weight of a term that stands in a name and again in its description
 TYPO = 0.8  # what a term one edit away, or one that was only begun, counts of its weight
 SHORTEST_BEGINNING = 3  # characters of a word that was only begun
+MOST_NAMES = 20  # that are read for a word: those of the items where it weighs most
 MOST_VARIANTS = 12
+# What a word that is nowhere counts if it is not of ASCII letters: perhaps the catalogue is in
+# another language, and a sentence without spaces has a pair of characters for each of its own.
+FOREIGN = 0.25
+PAIR = 0.5  # what a pair of characters counts of a word
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
 # score what the rare ones found. This bounds the time of a query whatever the catalogue's size.
 BUDGET = 50_000
@@ -75,6 +83,7 @@ class KeywordIndex:
         self.rows = rows
         self.weights = weights
         self.names = NameIndex(entries)
+        self.policies = PolicyIndex(entries, self.names)
 
     @classmethod
     def empty(cls) -> Self:
@@ -149,6 +158,19 @@ class KeywordIndex:
         return {term: number for number, term in enumerate(self.vocabulary)}
 
     @cached_property
+    def _with_character(self) -> dict[str, list[int]]:
+        """The indexed terms of unspaced scripts that hold a character, the commonest first."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for number, term in enumerate(self.vocabulary):
+            if len(term) <= 2 and is_unspaced(term):
+                for character in {*term}:
+                    found[character].append(number)
+        return {
+            character: sorted(numbers, key=lambda number: -self._frequency(number))
+            for character, numbers in found.items()
+        }
+
+    @cached_property
     def _one_edit(self) -> OneEdit:
         return OneEdit({key.removeprefix(WRITTEN) for key in self.vocabulary})
 
@@ -158,13 +180,17 @@ class KeywordIndex:
         return [self._term(word, term) for term, word in reversed(written.items())]
 
     def _term(self, word: str, term: str) -> Term:
-        number = self._numbers.get(term)
-        if number is not None:
-            return Term(word, (number,), self._idf(self._frequency(number)), 1.0)
-        near = [number for other in self._one_edit.near(word) for number in self._keys(other)]
-        variants = (near or self._completions(word))[:MOST_VARIANTS]
+        if len(term) == 1 and is_unspaced(term):
+            variants = self._with_character.get(term, [])[:MOST_VARIANTS]
+        elif (number := self._numbers.get(term)) is not None:
+            share = PAIR if is_unspaced(term) else 1.0
+            return Term(word, (number,), share * self._idf(self._frequency(number)), 1.0)
+        else:
+            near = [number for other in self._one_edit.near(word) for number in self._keys(other)]
+            variants = (near or self._completions(word))[:MOST_VARIANTS]
         frequency = max((self._frequency(variant) for variant in variants), default=0)
-        return Term(word, tuple(variants), self._idf(frequency), TYPO)
+        share = 1.0 if variants or word.isascii() else FOREIGN
+        return Term(word, tuple(variants), share * self._idf(frequency), TYPO)
 
     def _keys(self, word: str) -> list[int]:
         """The indexed terms that are a word: as it is written, else as a stem."""
@@ -235,6 +261,19 @@ class KeywordIndex:
             total += term.idf * term.factor * weights
         share: Scores = np.minimum(total / np.float32(best), np.float32(1.0))
         return share
+
+    def is_in_a_name(self, term: Term) -> bool:
+        """Whether a term, just as it was typed, is a word of some name or of a server's."""
+        if term.factor < 1.0:
+            return False
+        (number,) = term.rows
+        start, end = self.offsets[number], self.offsets[number + 1]
+        weights, rows = self._weights[start:end], self.rows[start:end]
+        if len(rows) > MOST_NAMES:
+            rows = rows[np.argpartition(-weights, MOST_NAMES)[:MOST_NAMES]]
+        found = (self.entries[row] for row in rows)
+        names = (split_name(f"{entry.name} {entry.server}") for entry in found)
+        return any(term.typed in folded(name).split() for name in names)
 
     def holds(self, number: int, row: int) -> bool:
         """Whether an indexed term is in a row."""

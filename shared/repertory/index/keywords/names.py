@@ -2,79 +2,119 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.typos import OneEdit
 
-SHORTEST_PREFIX = 3  # characters
+SHORTEST_PREFIX = 3  # characters; two say as much in scripts with more of them than ASCII has
+SHORTEST_MISSPELT = 2  # a name of three characters may have lost one
 MOST_COMPLETIONS = 20
+MOST_ID_WORDS = 6  # in what is looked up among ids: that reads them all first, 30 ms for 10,000
+FEW = 5  # names; what begins no more of them is taken for the beginning of a name
 
-# How like a name what was typed is. All three are exact as 32-bit numbers.
+# How like a name what was typed is. All are exact as 32-bit numbers.
 EXACT = 1.0
 ONE_EDIT = 0.875
-MOST_BEGUN = 0.75
+FEW_BEGUN = 0.75  # and more, below ``ONE_EDIT``, as more of it was typed; less if many were begun
+
+Rows = dict[str, list[int]]
 
 
 class NameIndex:
-    """Looks names up by their letters and digits alone; ids count as names too."""
+    """Looks names up by their letters and digits alone; ids and aliases count as names too."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
 
     @cached_property
-    def _rows(self) -> dict[str, list[int]]:
-        rows: defaultdict[str, list[int]] = defaultdict(list)
-        for row, entry in enumerate(self._entries):
-            if entry.compact:
-                rows[entry.compact].append(row)
-        for row, entry in enumerate(self._entries):
-            if row not in rows[key := compact_name(entry.id)] and key:
-                rows[key].append(row)
-        return dict(rows)
+    def _names(self) -> Rows:
+        return _rows_of((entry.compact, row) for row, entry in enumerate(self._entries))
+
+    @cached_property
+    def _ids(self) -> Rows:
+        keys = ((compact_name(entry.id), row) for row, entry in enumerate(self._entries))
+        return _rows_of((key, row) for key, row in keys if key != self._entries[row].compact)
+
+    @cached_property
+    def _aliases(self) -> Rows:
+        return _rows_of(
+            (key, row)
+            for row, entry in enumerate(self._entries)
+            if entry.aliases
+            for key in {*map(compact_name, entry.aliases)} - {entry.compact}
+        )
 
     @cached_property
     def _sorted(self) -> list[str]:
-        return sorted({entry.compact for entry in self._entries if entry.compact})
+        return sorted(self._names.keys() | self._aliases.keys())
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit(self._sorted)
+        return OneEdit(self._sorted, SHORTEST_MISSPELT)
 
     def exact(self, typed: str) -> list[int]:
-        """The rows whose name or id is the typed one, whatever its case and separators."""
-        return self._rows.get(compact_name(typed), [])
+        """The rows whose name or id is the typed one, whatever its case and separators.
+
+        Where there is none, those that have it for an alias.
+        """
+        key = compact_name(typed)
+        own = [*self._names.get(key, ())]
+        if len(typed.split()) <= MOST_ID_WORDS:
+            own += self._ids.get(key, ())
+        return own or self._aliases.get(key, [])
 
     def close(self, typed: str) -> dict[int, float]:
         """The rows of names like the typed one, each with how like it is, 0…1.
 
-        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away; a name that was only begun
-        counts by the share of it that was typed, up to ``MOST_BEGUN``.
+        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away. A name that was only begun
+        counts by the share of it that was typed: from ``FEW_BEGUN`` up where at most ``FEW`` names
+        begin so, else below it.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
-        for name in self._beginning_with(key):
-            for row in self._rows[name]:
-                found[row] = MOST_BEGUN * len(key) / len(name)
+        begun = self._beginning_with(key)
+        is_few = len(begun) <= FEW
+        for name in begun[:MOST_COMPLETIONS]:
+            share = len(key) / len(name)
+            like = FEW_BEGUN + (ONE_EDIT - FEW_BEGUN) * share if is_few else FEW_BEGUN * share
+            for row in self._known_as(name):
+                found[row] = max(like, found.get(row, 0.0))
         for name in self._one_edit.near(key):
-            for row in self._rows[name]:
-                found[row] = ONE_EDIT
-        for row in self._rows.get(key, ()):
-            found[row] = EXACT
-        identical = [row for row in found if self._entries[row].id == typed.strip()]
-        if identical:  # an id says more than a name of the same letters
-            found |= {row: min(value, ONE_EDIT) for row, value in found.items()}
+            found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
+        exact = self.exact(typed)
+        # An alias that is another's own name stands back behind that one.
+        found |= dict.fromkeys(self._aliases.get(key, ()), ONE_EDIT)
+        found |= dict.fromkeys(exact, EXACT)
+        identical = [row for row in exact if typed.strip() in self._spellings(row)]
+        if identical:  # a name or id as it is written says more than one of the same letters
+            found |= dict.fromkeys(exact, ONE_EDIT)
             found |= dict.fromkeys(identical, EXACT)
         return found
 
+    def _known_as(self, key: str) -> list[int]:
+        return [*self._names.get(key, ()), *self._aliases.get(key, ())]
+
+    def _spellings(self, row: int) -> tuple[str, ...]:
+        entry = self._entries[row]
+        return entry.id, *entry.names
+
     def _beginning_with(self, key: str) -> list[str]:
-        """The shortest names that the key begins."""
-        if len(key) < SHORTEST_PREFIX:
+        """The names that the key begins and is not, the shortest first."""
+        if len(key) < SHORTEST_PREFIX - (not key.isascii()):
             return []
         first = bisect_left(self._sorted, key)
         last = bisect_left(self._sorted, key + "\U0010ffff", lo=first)
-        return sorted(self._sorted[first:last], key=lambda name: (len(name), name))[
-            :MOST_COMPLETIONS
-        ]
+        begun = (name for name in self._sorted[first:last] if name != key)
+        return sorted(begun, key=lambda name: (len(name), name))
+
+
+def _rows_of(keys: Iterable[tuple[str, int]]) -> Rows:
+    """The rows of each key that has any letters."""
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for key, row in keys:
+        if key:
+            rows[key].append(row)
+    return dict(rows)

@@ -19,7 +19,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 
 # Raised when the index is built or packed differently.
-VERSION = 2
+VERSION = 3
 LARGEST = 4 << 30  # bytes, unpacked
 
 

@@ -13,27 +13,45 @@ from rapidfuzz.distance import OSA
 
 SHORTEST = 4  # characters; one edit in a shorter word makes too many other words
 
+Holes = dict[str, list[str]]
+
 
 class OneEdit:
-    """Finds the strings within one edit of a given one (optimal string alignment distance)."""
+    """Finds the strings within one edit of a given one (optimal string alignment distance).
 
-    def __init__(self, strings: Iterable[str]) -> None:
-        self._holes: defaultdict[str, list[str]] = defaultdict(list)
+    Args:
+        strings: Where to look.
+        shortest: Nothing is near what is shorter than this.
+    """
+
+    def __init__(self, strings: Iterable[str], shortest: int = SHORTEST) -> None:
+        self._shortest = shortest
+        self._of_length: defaultdict[int, list[str]] = defaultdict(list)
         for string in strings:
-            part = (len(string) - 1) // 2
-            if part:
-                self._holes[f"{len(string)}<{string[:part]}"].append(string)
-                self._holes[f"{len(string)}>{string[-part:]}"].append(string)
+            self._of_length[len(string)].append(string)
+        # Filed when a length is first asked for: a query asks for three of some sixty.
+        self._filed: dict[int, tuple[Holes, Holes]] = {}
 
     def near(self, typed: str) -> list[str]:
         """The strings exactly one edit away, sorted; none for a very short one."""
-        if len(typed) < SHORTEST:
+        if len(typed) < self._shortest:
             return []
         found: set[str] = set()
         for length in (len(typed) - 1, len(typed), len(typed) + 1):
             part = (length - 1) // 2
-            for key in (f"{length}<{typed[:part]}", f"{length}>{typed[-part:]}"):
-                for string in self._holes.get(key, ()):
-                    if OSA.distance(typed, string, score_cutoff=1) == 1:
-                        found.add(string)
+            firsts, lasts = self._holes(length)
+            near = (*firsts.get(typed[:part], ()), *lasts.get(typed[len(typed) - part :], ()))
+            found.update(s for s in near if OSA.distance(typed, s, score_cutoff=1) == 1)
         return sorted(found)
+
+    def _holes(self, length: int) -> tuple[Holes, Holes]:
+        """The strings of a length by their first part, and by their last."""
+        if length not in self._filed:
+            firsts: defaultdict[str, list[str]] = defaultdict(list)
+            lasts: defaultdict[str, list[str]] = defaultdict(list)
+            part = (length - 1) // 2
+            for string in self._of_length.get(length, ()):
+                firsts[string[:part]].append(string)
+                lasts[string[length - part :]].append(string)
+            self._filed[length] = dict(firsts), dict(lasts)
+        return self._filed[length]

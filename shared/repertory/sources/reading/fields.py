@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from repertory.sources.reading.policy import KEYS
 from repertory.sources.reading.text import one_line
 
 # These have a place of their own in an item.
-_NAMED = frozenset({"name", "description", "tags", "keywords"})
+_NAMED = KEYS | {"name", "description", "tags", "keywords"}
 
 
 def text_field(fields: dict[str, Any], key: str) -> str:

@@ -1,0 +1,134 @@
+"""``repertory calibrate``: the curves that make confidence worth most on labelled queries."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from repertory.errors import UsageError
+from repertory.settings import Settings, load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
+
+if TYPE_CHECKING:
+    from repertory.embedding.models import Model
+    from repertory.evaluation.calibration import Example
+    from repertory.search.answer import Mode
+
+    Found = dict[Mode, dict[str, list[Example]]]  # by set
+
+FIGURES = ("error", "lost", "rejected", "stated", "right")
+
+
+@command(
+    app,
+    "calibrate",
+    settings=(*STORE, *INDEXING, "threshold"),
+    examples=(
+        "repertory calibrate sets/*",
+        "repertory calibrate sets/* --model ./my-model --output json",
+    ),
+)
+def calibrate(
+    flags: Flags,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FOLDER",
+            help="Labelled sets, two or more: folders as for `repertory eval`, asked by people.",
+            show_default=False,
+        ),
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Fit the confidence of a model to labelled queries.
+
+    Every query is searched as it is and with its right items passed over, by both arms and by each
+    alone. The figures of a set are those of a curve that was fitted without it. The calibration
+    belongs in the model's entry in `embedding/models.py`, or in a `calibration.json` beside the
+    weights of a model of your own; the curve of words belongs in `search/confidence.py`.
+    """
+    from repertory.evaluation.calibration import fit, leave_one_out  # noqa: PLC0415 - instant --help
+    from repertory.evaluation.labelled import by_name  # noqa: PLC0415 - likewise
+
+    settings = load(flags, Path.cwd())
+    sets = by_name(folders)
+    if len(sets) < 2:
+        raise UsageError("Give two labelled sets at least: each is tested by what the others say.")
+    found: Found = {}
+    for name, folder in sets.items():
+        model, by_mode = _examples(settings, name, folder)
+        for mode, examples in by_mode.items():
+            found.setdefault(mode, {})[name] = examples
+    curves = {str(mode): fit(list(of_mode.values())) for mode, of_mode in found.items()}
+    words = curves.pop("keyword")
+    report = {
+        "model": model.id,
+        "calibration": msgspec.to_builtins(msgspec.structs.replace(model.calibration, **curves)),
+        "keyword": msgspec.to_builtins(words),
+        "figures": {
+            str(mode): msgspec.to_builtins(leave_one_out(of_mode, settings.values.threshold))
+            for mode, of_mode in found.items()
+        },
+    }
+    if output is Output.JSON:
+        terminal.show_json(report)
+    else:
+        _show(report)
+
+
+def _examples(
+    settings: Settings, name: str, folder: Path
+) -> "tuple[Model, dict[Mode, list[Example]]]":
+    """The model, and what each mode finds for the queries of a set."""
+    from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
+    from repertory.evaluation.calibration import examples  # noqa: PLC0415 - likewise
+    from repertory.evaluation.labelled import read_queries  # noqa: PLC0415 - likewise
+    from repertory.search.answer import Mode  # noqa: PLC0415 - likewise
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+
+    queries = read_queries(folder)
+    with Bars() as bars, open_corpus(settings, folder, bars.download) as repertory:
+        repertory.index(bars.step)
+        return repertory.embedding().model, {
+            mode: examples(
+                repertory.engine.only(mode),
+                queries,
+                lambda: bars.step(f"Searching {name}", 1, len(queries) * len(Mode)),
+            )
+            for mode in Mode
+        }
+
+
+def _show(report: dict[str, Any]) -> None:
+    for mode, figures in report["figures"].items():
+        rows = [
+            *figures["sets"].items(),
+            ("mean", figures["mean"]),
+            ("together", figures["together"]),
+        ]
+        _title(f"{mode}, each set by a curve fitted without it:")
+        _show_rows("Set", rows)
+        _title(f"{mode}, mean of the sets at other thresholds:")
+        _show_rows("Threshold", list(figures["thresholds"].items()))
+    _title(f"The calibration of {report['model']}, fitted to all sets:")
+    terminal.show_json(report["calibration"])
+    _title("The curve of words, fitted to all sets:")
+    terminal.show_json(report["keyword"])
+
+
+def _title(text: str) -> None:
+    terminal.say()
+    terminal.say(text)
+
+
+def _show_rows(first: str, rows: Sequence[tuple[str, dict[str, float]]]) -> None:
+    terminal.show_table(
+        (first, *FIGURES),
+        [(name, *(f"{row[figure]:.3f}" for figure in FIGURES)) for name, row in rows],
+        right=FIGURES,
+        styles={first: lambda _: "bold cyan"},
+    )

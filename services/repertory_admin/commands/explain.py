@@ -1,0 +1,74 @@
+"""``repertory explain``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.commands.search import (
+    KindOption,
+    ServerOption,
+    SourceOption,
+    TagOption,
+    asked_for,
+    backend,
+)
+from repertory_admin.options import (
+    ASKING,
+    INDEXING,
+    RANKING,
+    STORE,
+    Flags,
+    Output,
+    OutputOption,
+)
+
+
+@command(
+    app,
+    "explain",
+    settings=(*STORE, *INDEXING, *RANKING, *ASKING),
+    examples=(
+        "repertory explain commit my changes git__commit",
+        'repertory explain "rotate API keys" team/key-rotation --kind skill --output json',
+    ),
+)
+def explain(
+    flags: Flags,
+    query: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What was looked for.", show_default=False)
+    ],
+    item: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM", help="The item's id, or a name that no other has.", show_default=False
+        ),
+    ],
+    kind: KindOption = None,
+    source: SourceOption = None,
+    server: ServerOption = None,
+    tag: TagOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Tell why a search shows an item, or why not.
+
+    It is answered as the search would be. The exit code is 0 whatever the answer is.
+    """
+    from repertory.search.render import explanation_as_json  # noqa: PLC0415 - instant --help
+    from repertory_admin import results  # noqa: PLC0415 - likewise
+    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    asked = asked_for(settings.values, query, kind, source, server, tag)
+    with Bars() as bars, backend(settings, directory, bars) as (asked_of, _):
+        found = asked_of.explain(asked, item)
+    if found.degraded:
+        terminal.warn(f"degraded, answered by {found.mode} alone: {found.degraded}")
+    if output is Output.JSON:
+        terminal.show_json(explanation_as_json(found))
+    else:
+        results.show_explanation(found)

@@ -1,0 +1,184 @@
+"""What ``repertory eval`` measured, as tables and as JSON."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from repertory.plain import plain
+from repertory_admin import terminal
+
+if TYPE_CHECKING:
+    from repertory.evaluation.compare import Comparison
+    from repertory.evaluation.measure import Figure, Hard
+    from repertory.evaluation.trial import Trial
+
+FLATTERS = (
+    "These queries are generated from the very texts that are searched, which flatters the figures."
+)
+# The figures that a table has room for; JSON has all.
+SHOWN = ("recall@1", "recall@5", "nDCG@10", "hit@1", "hit@5", "hidden")
+MOST_FOUND = 3
+
+
+def show(trials: "Sequence[Trial]", worst: int) -> None:
+    """Tables of the figures, of what other settings change, and of the worst items."""
+    if labelled := [trial for trial in trials if not trial.is_generated]:
+        _show_figures(
+            "Set", [(trial.name, len(trial.results), trial.figures()) for trial in labelled]
+        )
+        _show_confidence(labelled)
+    for trial in trials:
+        if trial.is_generated:
+            _title(f"{title(trial)}:")
+            _show_figures(
+                "Kind",
+                [("all", len(trial.results), trial.figures())]
+                + [(kind, len(one.results), one.figures()) for kind, one in trial.kinds().items()],
+            )
+    if len(labelled) < len(trials):
+        terminal.tell(FLATTERS)
+    for trial in trials:
+        _show_comparisons(trial)
+        _show_worst(trial, worst)
+
+
+def as_json(trial: "Trial", worst: int) -> dict[str, Any]:
+    """All that was measured of one set."""
+    return {
+        "set": trial.name,
+        "generated": trial.is_generated,
+        **({"warning": FLATTERS} if trial.is_generated else {}),
+        **_measured_as_json(trial),
+        "kinds": {kind: _measured_as_json(one) for kind, one in trial.kinds().items()},
+        "confidence": plain(trial.confidence),
+        "worst": [
+            {
+                "item": hard.item,
+                "queries": hard.queries,
+                trial.measures.graded_by: round(hard.mean, 4),
+                "example": {
+                    "id": hard.example.query.id,
+                    "query": hard.example.query.text,
+                    "right": hard.example.query.grades,
+                    "found": hard.example.found,
+                },
+            }
+            for hard in trial.hardest(worst)
+        ],
+    }
+
+
+def _measured_as_json(trial: "Trial") -> dict[str, Any]:
+    return {
+        "queries": len(trial.results),
+        "figures": _figures_as_json(trial.figures()),
+        "against": {
+            changed: {one.name: _comparison_as_json(one) for one in row}
+            for changed, row in trial.comparisons().items()
+        },
+    }
+
+
+def _figures_as_json(row: "Sequence[Figure]") -> dict[str, Any]:
+    return {
+        figure.name: {name: round(getattr(figure, name), 4) for name in ("mean", "low", "high")}
+        for figure in row
+    }
+
+
+def _comparison_as_json(one: "Comparison") -> dict[str, Any]:
+    shares = ("before", "after", "difference", "low", "high", "p")
+    return {
+        **{name: round(getattr(one, name), 4) for name in shares},
+        **{name: getattr(one, name) for name in ("better", "same", "worse")},
+    }
+
+
+def _show_figures(first: str, rows: "Sequence[tuple[str, int, Sequence[Figure]]]") -> None:
+    names = [figure.name for figure in rows[0][2] if figure.name in SHOWN]
+    terminal.show_table(
+        (first, "Queries", *names),
+        [
+            (name, f"{count:,}", *(_cell(figure) for figure in row if figure.name in SHOWN))
+            for name, count, row in rows
+        ],
+        right=("Queries", *names),
+        styles={first: lambda _: "bold cyan"},
+    )
+
+
+def _show_confidence(trials: "Sequence[Trial]") -> None:
+    _title(
+        "Confidence: error of the first hit's, right items lost and missing ones rejected by it:"
+    )
+    names = ("error", "lost", "rejected", "stated", "right")
+    terminal.show_table(
+        ("Set", *names),
+        [
+            (trial.name, *(f"{getattr(trial.confidence, name):.3f}" for name in names))
+            for trial in trials
+        ],
+        right=names,
+        styles={"Set": lambda _: "bold cyan"},
+    )
+
+
+def _cell(figure: "Figure") -> str:
+    return f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})"  # noqa: RUF001 - a range
+
+
+def _show_comparisons(trial: "Trial") -> None:
+    compared = [(changed, one) for changed, row in trial.comparisons().items() for one in row]
+    if not compared:
+        return
+    _title(f"{title(trial)}, against the settings in force:")
+    terminal.show_table(
+        ("With", "Figure", "Before", "After", "Difference", "Better", "Same", "Worse", "p"),
+        [
+            (
+                changed,
+                one.name,
+                f"{one.before:.3f}",
+                f"{one.after:.3f}",
+                f"{one.difference:+.3f} ({one.low:+.3f} to {one.high:+.3f})",
+                f"{one.better:,}",
+                f"{one.same:,}",
+                f"{one.worse:,}",
+                f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
+            )
+            for changed, one in compared
+        ],
+        right=("Before", "After", "Better", "Same", "Worse", "p"),
+        styles={"With": lambda _: "bold cyan"},
+    )
+
+
+def _show_worst(trial: "Trial", most: int) -> None:
+    items: Sequence[Hard] = trial.hardest(most)
+    if not items:
+        return
+    _title(f"{title(trial)}, the worst items:")
+    terminal.show_table(
+        ("Item", "Queries", trial.measures.graded_by, "Example, and what was found"),
+        [
+            (
+                hard.item,
+                f"{hard.queries:,}",
+                f"{hard.mean:.2f}",
+                f"{hard.example.query.text} → "
+                f"{', '.join(hard.example.found[:MOST_FOUND]) or 'nothing'}",
+            )
+            for hard in items
+        ],
+        right=("Queries", trial.measures.graded_by),
+        styles={"Item": lambda _: "bold cyan"},
+    )
+
+
+def title(trial: "Trial") -> str:
+    """What a set is called beside others."""
+    return f"{trial.name}, generated" if trial.is_generated else trial.name
+
+
+def _title(text: str) -> None:
+    terminal.say()
+    terminal.say(terminal.safe(text))

@@ -1,0 +1,259 @@
+"""Queries made from the items themselves, for a catalogue that nobody has labelled.
+
+Such queries flatter: their words are those of the texts that are searched. They show that what is
+typed of a name is found, and whether a change does harm; not how well people's questions fare.
+"""
+
+import random
+import re
+import string
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from repertory.catalogue.names import compact_name
+from repertory.catalogue.views import LONG_BODY, split_at_headings
+from repertory.evaluation.labelled import LabelledQuery, evenly
+from repertory.index.keywords.document import Entry
+
+SHORTEST_PREFIX = 4  # letters and digits
+MOST_SHARING = 5  # names that may begin with a prefix
+LONGEST = 1_000  # characters; nobody types a longer one
+
+SHORTEST_SENTENCE = 5  # words of a description that say what an item does
+LONGEST_SENTENCE = 20
+LEFT_OUT = 0.25  # the share of them that a summary does without
+SECTION_WORDS = 8  # of a section's text that are asked with its heading
+
+_INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[\W_]+")
+_WORD = re.compile(r"\w+(?:['.-]\w+)*")
+# Full stops, and those of scripts without spaces.
+_STOPS, _WIDE_STOPS = ".!?", "\u3002\uff01\uff1f"
+_SENTENCE = re.compile(rf"(?<=[{_STOPS}])\s|(?<=[{_WIDE_STOPS}])")
+# What a description begins with that does not begin with what the item does.
+_NO_VERBS = {
+    *("a", "an", "the", "this", "these", "it", "its", "you", "your", "use", "when", "if", "for"),
+    *("how", "what", "in", "on", "with", "by", "to", "comprehensive", "expert", "guide"),
+}
+
+
+class Names:
+    """The names of a catalogue as they are compared, by letters and digits.
+
+    Ids and aliases are names too, and what replaces a deprecated item answers to that one's.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._items: defaultdict[str, set[str]] = defaultdict(set)
+        names = {
+            entry.id: {*map(compact_name, (entry.id, *entry.names))} - {""} for entry in entries
+        }
+        for item, own in names.items():
+            for name in own:
+                self._items[name].add(item)
+        for entry in entries:
+            if entry.policy and (successors := self.of(entry.policy.deprecated_by)):
+                for name in names[entry.id]:
+                    self._items[name] |= successors
+        self._sorted = sorted({entry.compact for entry in entries})
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self._items)
+
+    def of(self, name: str) -> set[str]:
+        """The ids of the items with a name."""
+        return self._items.get(compact_name(name), set())
+
+    def within(self, typed: str, edits: int) -> set[str]:
+        """The ids of the items with a name at most so many edits away from what was typed.
+
+        An edit drops, adds or replaces a character, or swaps two neighbours.
+        """
+        near = process.extract(
+            compact_name(typed), self._names, scorer=OSA.distance, score_cutoff=edits, limit=None
+        )
+        return {item for name, _, _ in near for item in self._items[name]}
+
+    def sharing(self, begun: str) -> int:
+        """How many different names begin with these letters and digits."""
+        after = begun + "\U0010ffff"
+        return bisect_left(self._sorted, after) - bisect_left(self._sorted, begun)
+
+
+def generate(
+    entries: Sequence[Entry], most: int = 0, bodies: Mapping[str, str] | None = None
+) -> list[LabelledQuery]:
+    """Queries for the items of a catalogue, the same every time, each tagged with its kind.
+
+    The kinds are ``name``; its variants ``upper``, ``spaced``, ``compact``, ``camel``, ``snake``
+    and ``kebab``; ``prefix``, the shortest of at least four letters and digits that at most five
+    names begin with; ``typo``, one edit of the name anywhere; ``task`` and ``summary``, from the
+    first sentence of the description; ``section``, a heading of a long body with the first words
+    below it. No text is asked twice of one item.
+
+    Right are all items of an equal name, be it an alias; for ``typo`` all whose name is as close to
+    what is typed; for ``task`` and ``summary`` all of an equal first sentence, for ``section`` all
+    with a section that begins so. What replaces a deprecated item is right with it.
+
+    Args:
+        entries: The catalogue.
+        most: At most so many of each kind, chosen evenly; 0 asks all.
+        bodies: The bodies of items by id, as far as they can be had.
+    """
+    names = Names(entries)
+    same_sentence: defaultdict[str, set[str]] = defaultdict(set)
+    sections = {item: _sections(body) for item, body in (bodies or {}).items()}
+    same_section: defaultdict[str, set[str]] = defaultdict(set)
+    for item, begun in sections.items():
+        for text in begun:
+            same_section[text].add(item)
+    texts: dict[str, list[tuple[Entry, str]]] = {kind: [] for kind in (*_KINDS, "section")}
+    for entry in sorted(entries, key=lambda entry: entry.id):
+        same_sentence[_sentence(entry)].add(entry.id)
+        asked = {""}
+        for kind, make in _KINDS.items():
+            text = make(entry, names)
+            if text not in asked and len(text) <= LONGEST:
+                asked.add(text)
+                texts[kind].append((entry, text))
+        if begun := sections.get(entry.id, []):
+            texts["section"].append((entry, _random(entry).choice(begun)))
+
+    def right(kind: str, entry: Entry, text: str) -> set[str]:
+        if kind in _DESCRIBED:
+            return same_sentence[_sentence(entry)]
+        if kind == "section":
+            return same_section[text]
+        return names.within(text, edits=1) if kind == "typo" else names.of(entry.name)
+
+    return [
+        LabelledQuery(
+            id=f"{kind} {entry.id}",
+            text=text,
+            tags=(kind,),
+            grades=dict.fromkeys(sorted(right(kind, entry, text)), 1.0),
+        )
+        for kind, made in texts.items()
+        for entry, text in evenly(made, most)
+    ]
+
+
+def _variant(form: Callable[[str], str]) -> Callable[[Entry, Names], str]:
+    """Makes the name in another form; nothing where that would not be the same name."""
+
+    def make(entry: Entry, _names: Names) -> str:
+        text = form(entry.name)
+        return text if compact_name(text) == entry.compact != "" else ""
+
+    return make
+
+
+def _words(name: str) -> list[str]:
+    return _SEPARATORS.sub(" ", _INSIDE.sub(" ", name)).lower().split()
+
+
+def _camel(name: str) -> str:
+    first, *rest = _words(name) or [""]
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _prefix(entry: Entry, names: Names) -> str:
+    for length in range(SHORTEST_PREFIX, len(entry.name)):
+        text = entry.name[:length]
+        key = compact_name(text)
+        if (
+            len(key) >= SHORTEST_PREFIX
+            and entry.compact != key == entry.compact[: len(key)]
+            and names.sharing(key) <= MOST_SHARING
+        ):
+            return text
+    return ""
+
+
+def _typo(entry: Entry, _names: Names) -> str:
+    """The name with one edit of its letters and digits; nothing where it has none."""
+    name, rng = entry.name if entry.compact else "", _random(entry)
+    for place in rng.sample(range(len(name)), len(name)):
+        before, here, after = name[:place], name[place], name[place + 1 :]
+        letter = rng.choice(string.ascii_lowercase)
+        edits = (
+            before + after,
+            before + letter + here + after,
+            before + letter + after,
+            before + after[:1] + here + after[1:],
+        )
+        for text in rng.sample(edits, len(edits)):
+            typed = compact_name(text)
+            if typed and OSA.distance(typed, entry.compact) == 1:
+                return text
+    return ""
+
+
+def _sentence(entry: Entry) -> str:
+    """The first sentence of the description, or as much of it as a query has."""
+    first, *_ = _SENTENCE.split(entry.description, maxsplit=1)
+    words = first.strip(f" {_STOPS}{_WIDE_STOPS}").split()
+    return " ".join(words[:LONGEST_SENTENCE]) if len(words) >= SHORTEST_SENTENCE else ""
+
+
+def _task(entry: Entry, _names: Names) -> str:
+    """``Lists all files of a folder.`` → ``how do I list all files of a folder``."""
+    first, _, rest = _sentence(entry).partition(" ")
+    verb = first.lower()
+    if not verb.isalpha() or verb in _NO_VERBS or verb.endswith("ing"):
+        return ""
+    return f"how do I {_infinitive(verb)} {rest}"
+
+
+def _infinitive(verb: str) -> str:
+    if verb.endswith("ies"):
+        return verb[:-3] + "y"
+    if verb.endswith(("sses", "shes", "ches", "xes")):
+        return verb[:-2]
+    return verb[:-1] if verb.endswith("s") and not verb.endswith("ss") else verb
+
+
+def _summary(entry: Entry, _names: Names) -> str:
+    """The first sentence with a quarter of its words left out."""
+    words, rng = _sentence(entry).split(), _random(entry)
+    kept = sorted(rng.sample(range(len(words)), len(words) - int(len(words) * LEFT_OUT)))
+    return " ".join(words[place] for place in kept)
+
+
+def _sections(body: str) -> list[str]:
+    """How each section of a long body begins: its heading, and some words below."""
+    if len(body) < LONG_BODY:
+        return []
+    found = ((one.title, _WORD.findall(one.text)) for one in split_at_headings(body))
+    begun = (
+        " ".join([title, *words[:SECTION_WORDS]])
+        for title, words in found
+        if title and len(words) >= SECTION_WORDS
+    )
+    return [text for text in begun if len(text) <= LONGEST]
+
+
+def _random(entry: Entry) -> random.Random:
+    """Chance that is the same every time."""
+    return random.Random(entry.id)  # noqa: S311 - nothing is to be kept secret
+
+
+_DESCRIBED: Mapping[str, Callable[[Entry, Names], str]] = {"task": _task, "summary": _summary}
+_KINDS: Mapping[str, Callable[[Entry, Names], str]] = {
+    "name": _variant(str),
+    "upper": _variant(str.upper),
+    "spaced": _variant(lambda name: " ".join(_words(name))),
+    "compact": _variant(lambda name: _SEPARATORS.sub("", name)),
+    "camel": _variant(_camel),
+    "snake": _variant(lambda name: "_".join(_words(name))),
+    "kebab": _variant(lambda name: "-".join(_words(name))),
+    "prefix": _prefix,
+    "typo": _typo,
+    **_DESCRIBED,
+}

@@ -1,0 +1,100 @@
+"""What confidence is worth: whether it is as often right as it says, and what a threshold hides."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+import numpy as np
+
+from repertory.evaluation.labelled import LabelledQuery
+
+FIRST = 5  # hits among which a right item must be
+BINS = 10
+
+# What a search shows, best first, as ids with confidences: of a text, at a threshold, with some
+# items passed over.
+Find = Callable[[str, float, tuple[str, ...]], Sequence[tuple[str, float]]]
+
+
+class Observed(msgspec.Struct, frozen=True, kw_only=True):
+    """What confidence did for one query.
+
+    Attributes:
+        stated: The confidence of its first hit, 0 if there is none.
+        is_right: Whether that is a right item.
+        is_found: Whether a right item is among the first ``FIRST``, with no threshold.
+        is_kept: Whether one is with it.
+        is_rejected: Whether nothing reaches the threshold when the right items are passed over.
+    """
+
+    stated: float
+    is_right: bool
+    is_found: bool
+    is_kept: bool
+    is_rejected: bool
+
+
+class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+    """What confidence is worth on a set of queries, all in 0…1.
+
+    Attributes:
+        error: The expected calibration error of first hits, in ten bins of equal width (Guo et al.
+            2017).
+        lost: Of the queries that find a right item, the share that the threshold takes it from.
+        rejected: Of the queries whose right items are missing, the share that gets no answer.
+        stated: The mean confidence of first hits.
+        right: The share of first hits that are right.
+    """
+
+    error: float
+    lost: float
+    rejected: float
+    stated: float
+    right: float
+
+
+def observe(
+    queries: Sequence[LabelledQuery], find: Find, threshold: float, done: Callable[[], None]
+) -> list[Observed]:
+    """Search for every query without the threshold, with it, and without its right items."""
+    observed = []
+    for query in queries:
+        found = find(query.text, 0.0, ())[:FIRST]
+        shown = find(query.text, threshold, ())[:FIRST]
+        observed.append(
+            Observed(
+                stated=found[0][1] if found else 0.0,
+                is_right=bool(found) and found[0][0] in query.grades,
+                is_found=any(item in query.grades for item, _ in found),
+                is_kept=any(item in query.grades for item, _ in shown),
+                is_rejected=not find(query.text, threshold, tuple(query.grades)),
+            )
+        )
+        done()
+    return observed
+
+
+def reliability(observed: Sequence[Observed]) -> Reliability:
+    """What confidence was worth for these queries, of which there is at least one."""
+    stated = np.array([one.stated for one in observed])
+    right = np.array([one.is_right for one in observed])
+    kept = [one.is_kept for one in observed if one.is_found]
+    bins = np.minimum((stated * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(bins, stated - right, BINS)
+    return Reliability(
+        error=float(np.abs(gaps).sum() / len(observed)),
+        lost=1.0 - sum(kept) / len(kept) if kept else 0.0,
+        rejected=sum(one.is_rejected for one in observed) / len(observed),
+        stated=float(stated.mean()),
+        right=float(right.mean()),
+    )
+
+
+def mean(of_sets: Iterable[Reliability]) -> Reliability:
+    """The mean of each figure over some sets, of which there is at least one."""
+    rows = list(of_sets)
+    return Reliability(
+        **{
+            name: sum(getattr(row, name) for row in rows) / len(rows)
+            for name in Reliability.__struct_fields__
+        }
+    )

@@ -1,0 +1,111 @@
+"""The policies of an index's items: which it holds, what they pin, what takes whose place."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from functools import cached_property
+
+import msgspec
+
+from repertory.catalogue.policy import Policy
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.names import NameIndex
+from repertory.index.keywords.tokens import terms
+
+MOST_STEPS = 10  # from something deprecated to what takes its place in the end
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """A phrase that puts an item first.
+
+    Attributes:
+        row: The item's.
+        phrase: As it is written.
+        terms: What a query must hold.
+        is_vouched: Whether the configuration says so, and not only the item's author.
+    """
+
+    row: int
+    phrase: str
+    terms: frozenset[str]
+    is_vouched: bool
+
+    def asked(self, typed: Collection[str]) -> bool:
+        """Whether a query holds it; an author's pin must be half of the query, too."""
+        return self.terms <= set(typed) and (self.is_vouched or 2 * len(self.terms) >= len(typed))
+
+
+class PolicyIndex:
+    """Looks policies up. What it costs grows with the items that have one, not with all."""
+
+    def __init__(self, entries: Sequence[Entry], names: NameIndex) -> None:
+        self._entries = entries
+        self._names = names
+        self._against: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def of(self) -> dict[int, Policy]:
+        """The policies that there are, by row."""
+        return {row: entry.policy for row, entry in enumerate(self._entries) if entry.policy}
+
+    @cached_property
+    def _pins(self) -> dict[str, list[Pin]]:
+        """All pins, each under one of its terms."""
+        pins: defaultdict[str, list[Pin]] = defaultdict(list)
+        for row, policy in self.of.items():
+            for phrase in policy.pin:
+                if held := frozenset(terms(phrase)):
+                    pins[min(held)].append(Pin(row, phrase, held, policy.is_vouched))
+        return dict(pins)
+
+    def pinned(self, query: str) -> dict[int, Pin]:
+        """The pins that a query holds, by row; of an item's, the one with the most terms."""
+        if not self._pins:
+            return {}
+        typed = set(terms(query))
+        held = [pin for term in typed for pin in self._pins.get(term, ()) if pin.asked(typed)]
+        return {pin.row: pin for pin in sorted(held, key=lambda pin: (len(pin.terms), pin.phrase))}
+
+    @cached_property
+    def successors(self) -> dict[int, int]:
+        """The rows of what is deprecated, each with that of what takes its place in the end."""
+        found = {row: self._last(row) for row, policy in self.of.items() if policy.deprecated_by}
+        return {row: last for row, last in found.items() if last is not None}
+
+    def _last(self, row: int) -> int | None:
+        """What takes an item's place and is not deprecated itself; None where there is none."""
+        for _ in range(MOST_STEPS):
+            policy = self.of.get(row)
+            if policy is None or not policy.deprecated_by:
+                return row
+            named = self._named(policy.deprecated_by, self._entries[row])
+            if named is None:
+                return None
+            row = named
+        return None  # a circle
+
+    def _named(self, name: str, by: Entry) -> int | None:
+        """The row that an item means by a name: an id, else what is most like the item itself."""
+
+        def unlike(row: int) -> tuple[bool, bool, bool, int]:
+            entry = self._entries[row]
+            return entry.id != name, entry.kind != by.kind, entry.source != by.source, row
+
+        others = [row for row in self._names.exact(name) if self._entries[row].id != by.id]
+        return min(others, key=unlike, default=None)
+
+    def promoted(self, query: str, found: Collection[int]) -> set[int]:
+        """The rows that belong beside those that were found: pinned ones and successors."""
+        if not self.of:
+            return set()
+        pinned = {*self.pinned(query)}
+        rows = pinned.union(found)
+        return pinned | {self.successors[row] for row in rows if row in self.successors}
+
+    def against(self, row: int) -> frozenset[str]:
+        """The terms of what an item is not for, without those of what it is for."""
+        if row not in self._against:
+            entry = self._entries[row]
+            unfit = terms(entry.policy.when_not_to_use) if entry.policy else ()
+            own = terms(" ".join((*entry.names, entry.description)))
+            self._against[row] = frozenset(unfit).difference(own)
+        return self._against[row]

@@ -1,0 +1,95 @@
+"""The ``[[policy]]`` tables of a configuration, and what they decide about items."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+from typing import Any
+
+from repertory.catalogue.item import Item
+from repertory.catalogue.policy import FIELDS, Rule, decided, defect
+from repertory.errors import ConfigurationError
+from repertory.sources.reading.text import one_line
+
+MOST_RULES = 1_000
+_SIGNS = frozenset("*?[")
+
+
+def rules(tables: object, file: str) -> tuple[Rule, ...]:
+    """The rules of a configuration file.
+
+    Args:
+        tables: What the file has as ``policy``.
+        file: The file, for people.
+
+    Raises:
+        ConfigurationError: A table is wrong; the message names the file, the table and the key.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ConfigurationError(
+            f"{file}: `policy` is not a list of tables; write each as [[policy]] and its lines "
+            "below."
+        )
+    if len(tables) > MOST_RULES:
+        raise ConfigurationError(
+            f"{file}: there are {len(tables):,} policies; {MOST_RULES:,} is the limit, so let one "
+            "name several items with a pattern."
+        )
+    return tuple(_rule(table, f"{file}: [[policy]] {at}") for at, table in enumerate(tables, 1))
+
+
+def _rule(table: Mapping[str, Any], place: str) -> Rule:
+    item = table.get("item")
+    if not isinstance(item, str) or not item.strip():
+        raise ConfigurationError(
+            f"{place} needs an `item`, and {item!r} is none; name an item by its id or its name, "
+            "or several by a pattern."
+        )
+    changes: dict[str, Any] = {}
+    for field, value in table.items():
+        if field == "item":
+            continue
+        if field not in FIELDS:
+            raise ConfigurationError(
+                f"{place} ({item}) has no key {field!r}; it has item, {', '.join(FIELDS)}."
+            )
+        if wanted := defect(field, value):
+            raise ConfigurationError(
+                f"{place} ({item}): `{field}` is {value!r}; it must be {wanted}."
+            )
+        changes[field] = as_field(value)
+    return Rule(item=item, changes=changes, place=place)
+
+
+def as_field(value: Any) -> Any:  # noqa: ANN401 - of any field
+    """A sound value as a policy holds it: clean text, tuples, numbers with a fraction."""
+    if isinstance(value, str):
+        return one_line(value)
+    return tuple(map(one_line, value)) if isinstance(value, list) else float(value)
+
+
+def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
+    """Put every item under the policy that rules make of its own.
+
+    Args:
+        given: The rules; of those about one item, later ones win field by field.
+        items: The items by id; those that rules are about are replaced.
+
+    Returns:
+        The rules that are about none of the items.
+    """
+    named: defaultdict[str, list[int]] = defaultdict(list)
+    patterns: list[tuple[int, re.Pattern[str]]] = []
+    for at, rule in enumerate(given):
+        named[rule.item].append(at)
+        if _SIGNS.intersection(rule.item):
+            patterns.append((at, re.compile(translate(rule.item))))
+    used: set[int] = set()
+    for item in list(items.values()) if given else ():
+        keys = (item.id, item.name)
+        about = {at for key in keys for at in named.get(key, ())}
+        about |= {at for at, pattern in patterns if any(map(pattern.match, keys))}
+        if about:
+            used |= about
+            items[item.id] = item.under(decided(item.policy, [given[at] for at in sorted(about)]))
+    return [rule for at, rule in enumerate(given) if at not in used]

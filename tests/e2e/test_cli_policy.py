@@ -1,0 +1,50 @@
+"""Policies as a user writes them: front matter, ``[[policy]]`` tables, and what a search tells."""
+
+from pathlib import Path
+
+from tests.support.command_line import Cli, add_skill
+
+SOURCES = '[[sources]]\ntype = "skills"\npath = "skills"\n'
+POLICY = """
+[[policy]]
+item = "release-notes"
+pin = ["what is new"]
+
+[[policy]]
+item = "skills/bread-baking"
+deprecated_by = "pastry"
+"""
+
+
+def test_policies_of_both_places_are_in_force_at_the_next_search(cli: Cli, project: Path) -> None:
+    """A saved policy costs no embedding; the reason and the item show it."""
+    front = "name: pastry\ndescription: Fold butter into dough.\naliases: [viennoiserie]\nboost: 9"
+    add_skill(project, "pastry", f"---\n{front}\n---\n")
+    configuration = project / "repertory.toml"
+    configuration.write_text(SOURCES)
+    plain = cli.json(project, "search", "feed the starter of a sourdough bread")
+    assert plain["results"][0]["id"] == "skills/bread-baking"
+
+    configuration.write_text(SOURCES + POLICY)
+    [first, second, *_] = cli.json(project, "search", "feed the starter of a sourdough bread")[
+        "results"
+    ]
+    assert (first["id"], second["id"]) == ("skills/pastry", "skills/bread-baking")
+    assert first["evidence"]["policy"] == ["Instead of bread-baking, which is deprecated"]
+    assert second["reason"].startswith("Deprecated, use pastry; ")
+
+    report = cli.run(project, "index")
+    assert "0 texts embedded" in report.stdout or "0 embedded" in report.stdout, report.stdout
+    assert "The `boost` was left out; it must be a number from -1 to 1." in report.stdout
+    pinned = cli.json(project, "search", "tell me what is new here")["results"][0]
+    assert pinned["reason"].startswith("Pinned for “what is new”")
+
+
+def test_a_wrong_policy_is_exit_code_2(cli: Cli, project: Path) -> None:
+    """The file, the table and the key are named."""
+    (project / "repertory.toml").write_text(SOURCES + POLICY.replace("pin", "pins"))
+    done = cli.run(project, "search", "bread")
+    assert done.returncode == 2
+    assert "repertory.toml: [[policy]] 1 (release-notes) has no key 'pins'; it has item, pin" in (
+        " ".join(done.stderr.split())
+    )

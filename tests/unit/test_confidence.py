@@ -1,0 +1,192 @@
+"""Confidence: in the order of the scores, sure where one fits, unsure where many fit a little."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError
+from repertory.evaluation.calibration import Example, examples, fit, leave_one_out, observed
+from repertory.evaluation.labelled import LabelledQuery
+from repertory.evaluation.reliability import Observed, observe, reliability
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.answer import Query
+from repertory.search.confidence import KEYWORD, confidences, scores
+from repertory.search.engine import Ranked, SearchEngine
+
+JOBS = ["resize pictures", "send invoices", "rotate secrets", "deploy clusters", "draw charts"]
+PLACES = ["in berlin", "for customers", "at night", "with care"]
+
+
+def items(*names: str, server: str = "") -> list[Item]:
+    """Tools that are described by their names."""
+    return [
+        Item(
+            id=f"{server}{number}",
+            kind=Kind.TOOL,
+            name=name.replace(" ", "_"),
+            source="s",
+            server=server,
+            description=f"Can {name}",
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+CATALOGUE = items(*(f"{job} {place}" for job in JOBS for place in PLACES))
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+def engine(of: list[Item], reader: ThreadPoolExecutor) -> SearchEngine:
+    """Searches some items by their words."""
+    return SearchEngine(
+        keywords=KeywordIndex.empty().updated((), of),
+        collection=None,
+        embedding=no_model,
+        reader=reader,
+    )
+
+
+def rank(text: str, of: list[Item], without: tuple[str, ...] = ()) -> Ranked:
+    """What is found for a text."""
+    with ThreadPoolExecutor(1) as reader:
+        return engine(of, reader).rank(Query(text=text, without=without))
+
+
+def first_confidence(text: str, of: list[Item]) -> float:
+    """The confidence of the best."""
+    return float(rank(text, of).confidence.max(initial=0.0))
+
+
+words = st.sampled_from(" ".join([*JOBS, *PLACES, "zebra", "please show"]).split())
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(words, min_size=1, max_size=9).map(" ".join))
+def test_confidence_is_a_share_that_falls_with_the_score(text: str) -> None:
+    """Of two items neither of whose names was typed, the one that fits better is the surer one."""
+    found = rank(text, CATALOGUE).candidates
+    confidence = confidences(found)
+    assert ((confidence >= 0) & (confidence < 1)).all()
+    plain = (found.close == 0) & (found.shared == 0)
+    score, sure = scores(found)[plain], confidence[plain]
+    order = score.argsort()
+    assert (sure[order][1:] >= sure[order][:-1] - 1e-6).all()
+
+
+def test_one_that_fits_is_surer_than_one_of_many() -> None:
+    """The same words say less where ten items have them."""
+    few = items("rotate old secrets", *JOBS)
+    many = items("rotate old secrets", *(f"rotate {place} secrets" for place in "abcdefghijkl"))
+    asked = "rotate the secrets please"
+    assert first_confidence(asked, few) > first_confidence(asked, many) + 0.1
+
+
+def test_copies_of_one_item_do_not_make_it_unsure() -> None:
+    """Items of one name count once: ten servers that offer it are no reason to hide it."""
+    others = items(*(f"{job} {number}" for job in JOBS[1:] for number in range(200)))
+    copies = [
+        one for server in "abcdefghij" for one in items("resize huge pictures", server=server)
+    ]
+    asked = "make huge pictures smaller and resize them"
+    alone = first_confidence(asked, [*copies[:1], *others])
+    assert first_confidence(asked, [*copies, *others]) > alone - 0.2
+
+
+def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
+    """Beside a name that was typed whole, what merely shares a word with it stays unsure."""
+    found = rank("rotate_secrets", items("rotate secrets", "rotate tyres in the garage", *JOBS[3:]))
+    by_name = {
+        found.candidates.entry(place).name: float(found.confidence[place]) for place in found.order
+    }
+    assert by_name["rotate_secrets"] >= 0.98
+    assert by_name.get("rotate_tyres_in_the_garage", 0.0) < 0.35
+
+
+def test_what_is_passed_over_is_as_if_it_were_not_there() -> None:
+    """Neither the arms nor the names bring it up."""
+    gone = CATALOGUE[0]
+    found = rank(gone.name, CATALOGUE, without=(gone.id,)).candidates
+    assert gone.id not in [found.entry(place).id for place in range(len(found.rows))]
+
+
+def seen(**changes: object) -> Observed:
+    """One query that went well, but for what is said."""
+    well = {"stated": 0.9, "is_right": True, "is_found": True, "is_kept": True}
+    return Observed(**{**well, "is_rejected": True, **changes})  # type: ignore[arg-type] # as said
+
+
+def test_the_error_is_how_far_confidence_is_from_being_right() -> None:
+    """Nine tenths sure and right nine times of ten is no error; sure and always wrong is all."""
+    good = [seen(is_right=right) for right in [True] * 9 + [False]]
+    assert reliability(good).error == pytest.approx(0.0, abs=1e-9)
+    assert reliability([seen(is_right=False)]).error == pytest.approx(0.9)
+
+
+def test_lost_and_rejected_are_shares_of_what_they_are_about() -> None:
+    """Only what was found can be lost; every query has its right items taken out once."""
+    of_four = reliability(
+        [
+            seen(),
+            seen(is_kept=False, is_rejected=False),
+            seen(is_found=False, is_kept=False, is_rejected=False),
+            seen(is_rejected=False),
+        ]
+    )
+    assert of_four.lost == pytest.approx(1 / 3)
+    assert of_four.rejected == pytest.approx(1 / 4)
+
+
+def labelled(job: str) -> list[LabelledQuery]:
+    """Queries for the four items of a job, of which every second names another item too."""
+    return [
+        LabelledQuery(
+            id=one.id,
+            text=f"{one.name.replace('_', ' ')} {'zebra draw' if number % 2 else ''}".strip(),
+            grades={one.id: 1.0},
+        )
+        for number, one in enumerate(one for one in CATALOGUE if job in one.description)
+    ]
+
+
+def made(job: str) -> list[Example]:
+    """What is found for the queries of a job."""
+    with ThreadPoolExecutor(1) as reader:
+        return examples(engine(CATALOGUE, reader), labelled(job), lambda: None)
+
+
+def test_a_fitted_curve_states_how_often_first_hits_are_right() -> None:
+    """On what it was fitted to, the mean confidence is nearly the share of right first hits."""
+    sets = [made(job) for job in JOBS]
+    on_all = reliability(observed([one for of_set in sets for one in of_set], fit(sets), 0.35))
+    assert on_all.stated == pytest.approx(on_all.right, abs=0.1)
+
+
+def test_every_set_is_tested_by_a_curve_that_has_not_seen_it() -> None:
+    """The figures of a set are those of a fit to the others."""
+    sets = {job: made(job) for job in JOBS[:3]}
+    first, *others = sets
+    expected = reliability(observed(sets[first], fit([sets[one] for one in others]), 0.35))
+    assert leave_one_out(sets, 0.35).sets[first] == expected
+
+
+def test_observing_asks_the_search_itself() -> None:
+    """What is observed through searches is what the examples of the same queries say."""
+    queries = labelled(JOBS[0])
+    with ThreadPoolExecutor(1) as reader:
+        searched = engine(CATALOGUE, reader)
+
+        def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
+            query = Query(text=text, threshold=threshold, without=without, limit=10)
+            return [(hit.id, hit.confidence) for hit in searched.search(query).hits]
+
+        through_searches = observe(queries, find, 0.35, lambda: None)
+    from_examples = [one.is_rejected for one in observed(made(JOBS[0]), KEYWORD, 0.35)]
+    assert [one.is_rejected for one in through_searches] == from_examples

@@ -1,0 +1,287 @@
+"""Policies in a search: what they move, what they may not, and what is told of it."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.snapshot import pack, unpack
+from repertory.search.answer import Hit, Query
+from repertory.search.engine import SearchEngine
+
+
+def skill(name: str, description: str, **policy: object) -> Item:
+    """A skill, with a policy if there are fields of one."""
+    return Item(
+        id=f"team/{name}",
+        kind=Kind.SKILL,
+        name=name,
+        source="team",
+        description=description,
+        policy=msgspec.convert(policy, Policy) if policy else None,
+    )
+
+
+DEPLOY = "Deploy the service to production with a rolling update"
+OTHERS = [
+    skill("release-notes", "Write release notes from merged pull requests"),
+    skill("smoke-test", "Check that the deployed service answers"),
+    skill("read-file", "Read the contents of a file from disk"),
+    skill("send-mail", "Send a message to a recipient"),
+]
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+def search(text: str, items: Sequence[Item], **options: object) -> list[Hit]:
+    """The hits of a search by keywords alone among some items and the others."""
+    query = msgspec.convert({"text": text, "limit": 10, **options}, Query)
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=KeywordIndex.empty().updated((), [*OTHERS, *items]),
+            collection=None,
+            embedding=no_model,
+            reader=reader,
+            degraded=["There is no model."],
+        )
+        return engine.search(query).hits
+
+
+def confidence(hits: list[Hit], name: str) -> float:
+    """The confidence of one of the hits; 0 where it is none of them."""
+    return next((hit.confidence for hit in hits if hit.name == name), 0.0)
+
+
+def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
+    """The query holds all words of the phrase, in any order and form; the reason says which."""
+    item = skill("deploy", "Rolling update", pin=["ship it to production"], is_vouched=True)
+    hits = search("how do we get the service shipped into Production?", [item])
+    assert hits[0].name == "deploy"
+    assert hits[0].confidence > 0.97
+    assert hits[0].evidence.policy == ("Pinned for “ship it to production”",)
+    assert hits[0].reason.startswith("Pinned for “ship it to production”; ")
+    assert "deploy" not in {hit.name for hit in search("ship it", [item])}
+
+
+def test_a_pin_holds_within_the_filter() -> None:
+    """It brings nothing in that was asked to stay out."""
+    item = skill("deploy", "Rolling update", pin=["ship it"], is_vouched=True)
+    assert search("ship it", [item], where={"kinds": ["tool"]}) == []
+
+
+def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> None:
+    """One for a part of it does not, and neither does one of an author, a stranger perhaps."""
+    named = skill("ship", "Move freight by sea")
+    pinned = skill("deploy", "Rolling update", pin=["ship"], is_vouched=True)
+    suggested = skill("takeover", "Rolling update", pin=["ship"])
+    assert [hit.name for hit in search("ship", [named, pinned, suggested])] == [
+        "deploy",
+        "ship",
+        "takeover",
+    ]
+
+
+def test_an_authors_pin_must_be_half_of_the_query() -> None:
+    """Otherwise a skill that pins a common word would be first everywhere."""
+    item = skill("takeover", "Do anything", pin=["file"])
+    assert confidence(search("file", [item]), "takeover") >= 0.85
+    assert confidence(search("read a file from the disk", [item]), "takeover") == 0.0
+
+
+def test_a_boost_moves_order_and_confidence_and_is_told() -> None:
+    """Up and down, and never above what a typed name has."""
+    plain, copy = skill("deploy-a", DEPLOY), skill("deploy-b", DEPLOY)
+    query = "rolling update of the service"
+    before = search(query, [plain, copy])
+    raised = skill("deploy-b", DEPLOY, boost=0.5)
+    hits = search(query, [plain, raised])
+    assert [hit.name for hit in hits[:2]] == ["deploy-b", "deploy-a"]
+    assert confidence(hits, "deploy-b") > confidence(before, "deploy-b")
+    assert confidence(hits, "deploy-a") == confidence(before, "deploy-a")
+    assert hits[0].evidence.policy == ("Raised by its policy (+0.5)",)
+    lowered = search(query, [skill("deploy-a", DEPLOY, boost=-0.5), copy])
+    assert [hit.name for hit in lowered[:2]] == ["deploy-b", "deploy-a"]
+    assert lowered[1].reason.startswith("Lowered by its policy (-0.5); ")
+
+
+ALIASED = skill("deploy", DEPLOY, aliases=["shipIt now", "go-live"])
+
+
+@pytest.mark.parametrize(
+    "typed", ["shipit now", "SHIP_IT_NOW", "ship-it-now", "golive", "please run shipItNow for me"]
+)
+def test_an_alias_is_found_like_a_name(typed: str) -> None:
+    """Whatever its case and separators, also within a sentence, and it is told."""
+    first = search(typed, [ALIASED])[0]
+    assert first.name == "deploy"
+    assert first.confidence >= 0.98
+    assert first.reason.startswith("Exact alias match (")
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [
+        ("shipt now", "Fuzzy alias match (shipt now → shipIt now)"),
+        ("go liev", "Fuzzy alias match (go liev → go-live)"),
+        ("shipitn", "Alias begins with “shipitn”"),
+    ],
+)
+def test_an_alias_is_found_misspelt_and_begun(typed: str, reason: str) -> None:
+    """As tolerantly as a name."""
+    first = search(typed, [ALIASED])[0]
+    assert (first.name, first.reason) == ("deploy", reason)
+
+
+def test_the_words_of_an_alias_count_as_those_of_a_name() -> None:
+    """They are searched within longer queries too."""
+    assert search("when do we go live with the app", [ALIASED])[0].name == "deploy"
+
+
+def test_an_alias_that_is_anothers_name_stands_back() -> None:
+    """Nobody takes a name away from the item that has it."""
+    thief = skill("evil", "Read the contents of a file from disk", aliases=["read_file"], boost=1)
+    hits = search("read_file", [thief])
+    assert [hit.name for hit in hits[:2]] == ["read-file", "evil"]
+    assert hits[1].confidence < 0.98 <= hits[0].confidence
+
+
+def test_a_deprecated_item_stands_behind_its_successor() -> None:
+    """Which is brought in, as sure as the old one was, though the query has none of its words."""
+    old = skill("deploy", DEPLOY, deprecated_by="team/fly")
+    query = "rolling update of the production service"
+    before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
+    hits = search(query, [old, skill("fly", "Take off")])
+    assert [hit.name for hit in hits[:2]] == ["fly", "deploy"]
+    assert hits[0].confidence >= before > hits[1].confidence
+    assert hits[0].evidence.policy == ("Instead of deploy, which is deprecated",)
+    assert hits[1].reason.startswith("Deprecated, use team/fly; ")
+
+
+def test_a_typed_name_of_something_deprecated_is_found_first_with_the_notice() -> None:
+    """Its successor comes next; where that has the same name, it comes first."""
+    old = skill("deploy", DEPLOY, deprecated_by="fly")
+    hits = search("deploy", [old, skill("fly", "Take off")])
+    assert [hit.name for hit in hits[:2]] == ["deploy", "fly"]
+    assert hits[0].reason == "Deprecated, use fly; exact name match"
+    same = msgspec.structs.replace(skill("deploy", "Take off"), id="new/deploy", source="new")
+    old = skill("deploy", DEPLOY, deprecated_by="new/deploy")
+    ids = [hit.id for hit in search("deploy", [old, same], threshold=0.0)]
+    assert ids.index("team/deploy") > ids.index("new/deploy") == 0
+
+
+def test_what_is_deprecated_in_favour_of_nothing_that_is_there_is_lowered_all_the_same() -> None:
+    """In a circle too; along a chain the last one is meant."""
+    query = "rolling update of the production service"
+    before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
+    lost = search(query, [skill("deploy", DEPLOY, deprecated_by="gone")])
+    assert 0 < confidence(lost, "deploy") < before
+    circle = [
+        skill("deploy", DEPLOY, deprecated_by="fly"),
+        skill("fly", "Take off", deprecated_by="deploy"),
+    ]
+    assert 0 < confidence(search(query, circle), "deploy") < before
+    chain = [
+        skill("deploy", DEPLOY, deprecated_by="fly"),
+        skill("fly", "Take off", deprecated_by="land"),
+        skill("land", "Come down"),
+    ]
+    assert [hit.name for hit in search(query, chain)[:2]] == ["land", "deploy"]
+
+
+UNFIT = [
+    skill(
+        "git-commit",
+        "Create well-formed git commits with conventional messages",
+        when_not_to_use="Not for pushing to a remote or opening pull requests on GitHub.",
+    ),
+    skill(
+        "pdf-text",
+        "Extract text and tables from PDF files",
+        when_not_to_use="The PDF is a scanned image; use an OCR skill.",
+    ),
+    skill(
+        "deep-research",
+        "Research a topic thoroughly in many sources and write a report with citations",
+        when_not_to_use="Quick factual questions, or looking something up in this codebase.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("open a pull request of my git commits on github", "git-commit"),
+        ("push my commits to the remote", "git-commit"),
+        ("extract text from a scanned image", "pdf-text"),
+        ("a quick factual question about sources", "deep-research"),
+    ],
+)
+def test_a_query_for_what_an_item_is_not_for_lowers_it(query: str, name: str) -> None:
+    """A good part of the query is of what its author warns of; the reason quotes the warning."""
+    hits = search(query, UNFIT, threshold=0.0)
+    trusting = [msgspec.structs.replace(item, policy=None) for item in UNFIT]
+    assert confidence(hits, name) < confidence(search(query, trusting, threshold=0.0), name)
+    told = next(hit for hit in hits if hit.name == name)
+    assert told.reason.startswith("When not to use it: “")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "commit my changes with a conventional message",
+        "create a git commit before the pull",
+        "get the tables out of a pdf file",
+        "write a report with citations on this question",
+    ],
+)
+def test_a_query_for_what_an_item_is_for_leaves_it_alone(query: str) -> None:
+    """Also where single words of the warning are in it."""
+    first = search(query, UNFIT)[0]
+    assert first.evidence.policy == ()
+
+
+POLICIES = st.builds(
+    Policy,
+    pin=st.sampled_from([(), ("alpha beta",), ("gamma",)]),
+    boost=st.floats(-1, 1),
+    aliases=st.sampled_from([(), ("epsilon",), ("alpha", "delta beta")]),
+    deprecated_by=st.sampled_from(["", "team/0", "beta gamma", "nobody"]),
+    when_not_to_use=st.sampled_from(["", "Not for delta."]),
+    is_vouched=st.booleans(),
+)
+NAMED = st.tuples(
+    st.sampled_from(["alpha beta", "beta gamma", "gamma_delta", "epsilon"]), st.none() | POLICIES
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(NAMED, max_size=6), st.sampled_from(["alpha", "beta gamma", "delta for alpha"]))
+def test_confidences_fall_down_the_list_whatever_the_policies(
+    named: list[tuple[str, Policy | None]], query: str
+) -> None:
+    """They stay within 0…1, and an index kept up to date is the same as one built at once."""
+    items = [
+        Item(id=f"team/{at}", kind=Kind.SKILL, name=name, source="team", policy=policy)
+        for at, (name, policy) in enumerate(named)
+    ]
+    values = [hit.confidence for hit in search(query, items, threshold=0.0)]
+    assert values == sorted(values, reverse=True)
+    assert all(0.0 <= value <= 1.0 for value in values)
+    index = KeywordIndex.empty()
+    for item in items:
+        index = index.updated((), [msgspec.structs.replace(item, policy=None)])
+        index = index.updated((), [item])
+    packed = pack(index, 1)
+    assert packed == pack(KeywordIndex.empty().updated((), items), 1)
+    assert pack(unpack(packed).keywords, 1) == packed

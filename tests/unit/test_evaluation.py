@@ -1,0 +1,132 @@
+"""The figures of a ranking, their intervals, and whether another ranking is better."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.evaluation.compare import compare
+from repertory.evaluation.labelled import LabelledQuery
+from repertory.evaluation.measure import (
+    GENERATED,
+    Figure,
+    Outcome,
+    figures,
+    hardest,
+    outcome,
+    outcomes,
+)
+from repertory.evaluation.trial import Trial
+
+
+def query(text: str, *right: str, tags: tuple[str, ...] = ()) -> LabelledQuery:
+    """A query that some items answer."""
+    return LabelledQuery(id=text, text=text, tags=tags, grades=dict.fromkeys(right, 1.0))
+
+
+def hits(*found: bool) -> list[Outcome]:
+    """Queries of which some found their item at once and the others nothing."""
+    return [outcome(query("q", "a"), ["a"] if one else []) for one in found]
+
+
+def figure(results: list[Outcome], name: str) -> Figure:
+    """One of the figures of generated queries."""
+    return next(one for one in figures(results, GENERATED) if one.name == name)
+
+
+def test_any_right_item_is_a_hit() -> None:
+    """A hit needs one of the right items, recall all of them."""
+    one = outcome(query("q", "a", "b"), ["x", "b"])
+    assert (one.hit(1), one.hit(2), one.recall(2)) == (0.0, 1.0, 0.5)
+
+
+def test_what_the_threshold_hides_is_told() -> None:
+    """Hidden is what a search without a threshold finds, not what none finds."""
+    shown = {"a": ["a"]}
+    below = shown | {"b": ["x", "b"]}
+    results = outcomes(
+        [query("a", "a"), query("b", "b"), query("c", "c")],
+        lambda text: shown.get(text, []),
+        lambda: None,
+        lambda text: below.get(text, []),
+    )
+    assert [one.is_hidden for one in results] == [False, True, False]
+    assert figure(results, "hidden").mean == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("right", "low", "high"), [(0, 0.0, 0.2775), (5, 0.2366, 0.7634), (10, 0.7225, 1.0)]
+)
+def test_shares_have_wilsons_interval(right: int, low: float, high: float) -> None:
+    """None and all of ten are no certainty (the published values for ten observations)."""
+    one = figure(hits(*[True] * right, *[False] * (10 - right)), "hit@1")
+    assert (one.low, one.high) == pytest.approx((low, high), abs=1e-4)
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=40))
+def test_a_mean_lies_within_its_interval(ranks: list[int]) -> None:
+    """Whatever the values, 0 ≤ low ≤ mean ≤ high ≤ 1."""
+    results = [outcome(query("q", "a"), [*"x" * (rank - 1), "a"]) for rank in ranks]
+    for one in figures(results):
+        assert 0.0 <= one.low <= one.mean + 1e-9
+        assert one.mean - 1e-9 <= one.high <= 1.0
+
+
+def test_the_hardest_items_are_those_that_are_seldom_found() -> None:
+    """Worst first, with the worst query of each; what is always found is not among them."""
+    results = [
+        outcome(query("good", "a"), ["a"]),
+        outcome(query("fair", "b"), ["a", "b"]),
+        outcome(query("bad", "b"), ["a", "c"]),
+        outcome(query("lost", "c"), []),
+    ]
+    worst = hardest(results, lambda one: one.reciprocal_rank, 9)
+    assert [(one.item, one.queries, one.mean) for one in worst] == [("c", 1, 0.0), ("b", 2, 0.25)]
+    assert worst[1].example.query.text == "bad"
+    assert hardest(results, lambda one: one.reciprocal_rank, 1) == worst[:1]
+
+
+def test_a_ranking_is_no_better_than_itself() -> None:
+    """No difference, all the same, and chance alone explains it."""
+    one = compare("MRR", [0.5, 1.0, 0.0], [0.5, 1.0, 0.0])
+    assert (one.difference, one.low, one.high, one.p) == (0.0, 0.0, 0.0, 1.0)
+    assert (one.better, one.same, one.worse) == (0, 3, 0)
+
+
+def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
+    """The permutation test agrees with counting the signs, in both directions."""
+    better = compare("hit@1", [0.0] * 5 + [1.0], [1.0] * 6)
+    worse = compare("hit@1", [1.0] * 6, [0.0] * 5 + [1.0])
+    assert better.p == pytest.approx(2 / 2**5, abs=0.01)
+    assert worse.p == better.p
+    assert (better.better, better.same, better.worse) == (5, 1, 0)
+    assert (better.before, better.after) == pytest.approx((1 / 6, 1.0))
+    assert worse.difference == -better.difference
+    assert (worse.low, worse.high) == (-better.high, -better.low)
+
+
+def test_pairs_tell_more_than_means() -> None:
+    """A small gain of nearly every query is certain, however much the queries differ."""
+    before = [place / 100 for place in range(80)]
+    one = compare("nDCG@10", before, [value + 0.02 + value / 1000 for value in before])
+    assert 0.02 < one.low < one.difference < one.high < 0.021
+    assert one.p < 0.001
+
+
+def test_a_trial_tells_its_kinds_and_what_others_change() -> None:
+    """Figures by kind, the one it is judged by, and a comparison for each other setting."""
+    name, typo = query("a", "a", tags=("name",)), query("b", "b", tags=("typo",))
+    trial = Trial(
+        name="tools",
+        is_generated=True,
+        results=[outcome(name, ["a"]), outcome(typo, [])],
+        others={"alpha=0": [outcome(name, ["a"]), outcome(typo, ["b"])]},
+    )
+    kinds = trial.kinds()
+    assert {kind: (len(one.results), one.figures()[0].mean) for kind, one in kinds.items()} == {
+        "name": (1, 1.0),
+        "typo": (1, 0.0),
+    }
+    assert [one.comparisons()["alpha=0"][0].better for one in kinds.values()] == [0, 1]
+    assert (trial.judged().name, trial.judged().mean) == ("hit@5", 0.5)
+    (changed,) = trial.comparisons()["alpha=0"][:1]
+    assert (changed.name, changed.difference, changed.better) == ("hit@5", 0.5, 1)

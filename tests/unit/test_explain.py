@@ -1,0 +1,231 @@
+"""Why a search shows an item, or why it does not; from the keyword arm alone."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError, StoreError, UnknownItemError, UsageError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.answer import Query
+from repertory.search.engine import SearchEngine
+from repertory.search.explanation import Explanation
+from repertory.search.render import explanation_as_json, explanation_of
+
+
+def tool(item_id: str, description: str, *parameters: str, **fields: object) -> Item:
+    """A tool of a server."""
+    server, _, name = item_id.partition("__")
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in parameters}}
+    known = {"name": name, "source": server, "server": server, "description": description}
+    return msgspec.convert(
+        known | {"id": item_id, "kind": Kind.TOOL, "input_schema": schema} | fields, Item
+    )
+
+
+ITEMS = [
+    tool("files__read_file", "Read the contents of a file from disk", "path", "encoding"),
+    tool("files__write_file", "Write text to a file on disk", tags=("danger",)),
+    tool("files__move_file", "Move a file into another folder of the disk"),
+    tool("term__run_command", "Execute a shell command in a terminal and return its output"),
+    tool("mail__send_email", "Send a message to a recipient"),
+    tool("mail__list", "List the messages of a mailbox"),
+    tool("calendar__list", "List the meetings of a day"),
+    Item(
+        id="team/rotation",
+        kind=Kind.SKILL,
+        name="rotation",
+        source="team",
+        description="Exchange credentials",
+        body="# Steps\nAsk the vault for a fresh certificate.",
+    ),
+]
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+@contextmanager
+def searching(items: Iterable[Item] = ITEMS) -> Iterator[SearchEngine]:
+    """A search engine of some items without vectors."""
+    with ThreadPoolExecutor(1) as reader:
+        yield SearchEngine(
+            keywords=KeywordIndex.empty().updated((), items),
+            collection=None,
+            embedding=no_model,
+            reader=reader,
+            degraded=["There is no model."],
+        )
+
+
+def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: object) -> Explanation:
+    """Explain one item of some."""
+    query = msgspec.convert({"text": text, **options}, Query)
+    with searching(items) as engine:
+        return engine.explain(query, item)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Query(text="read the contents of a file"),
+        Query(text="file disk", limit=1),
+        Query(text="list", threshold=0.9),
+        Query(text="commit my changes to git"),
+        Query(text="zzqx"),
+    ],
+)
+def test_it_says_of_every_item_what_the_search_does(query: Query) -> None:
+    """An item is told to be shown, with the very same hit and place, just if the search does so."""
+    with searching() as engine:
+        hits = engine.search(query).hits
+        found = [engine.explain(query, item.id) for item in ITEMS]
+    shown = sorted((one for one in found if one.shown), key=lambda one: one.rank or 0)
+    assert [one.hit for one in shown] == hits
+    assert [one.rank for one in shown] == list(range(1, len(hits) + 1))
+    for place, one in enumerate(shown, 1):
+        assert one.verdict == f"Shown, at place {place} of {len(hits)}."
+        assert len(one.better) == place - 1
+    ranks = [one.rank for one in found if one.rank]
+    assert sorted(ranks) == list(range(1, len(ranks) + 1))
+
+
+def test_what_is_below_the_threshold_is_hidden_and_shown_with_a_lower_one() -> None:
+    """The threshold that is named is low enough."""
+    found = explain("write a note", "files__write_file", threshold=0.9)
+    assert found.verdict.startswith("Hidden: its confidence 0.")
+    assert "is below the threshold 0.9; a threshold of 0." in found.verdict
+    needed = float(found.verdict.split()[-4])
+    assert explain("write a note", "files__write_file", threshold=needed).shown
+    assert not explain("write a note", "files__write_file", threshold=needed + 0.02).shown
+
+
+def test_what_is_beyond_the_limit_is_shown_with_a_larger_one() -> None:
+    """What fits better is counted and named."""
+    found = explain("read file", "files__move_file", limit=1, threshold=0.0)
+    assert found.verdict.startswith("Not among the first 1: ")
+    assert "the best is files__read_file (0." in found.verdict
+    assert found.rank is not None
+    assert found.verdict.endswith(f"; a limit of {found.rank} would show it.")
+    assert found.better[0].id == "files__read_file"
+    assert explain("read file", "files__move_file", limit=found.rank, threshold=0.0).shown
+
+
+def test_both_are_named_where_both_are_needed() -> None:
+    """A lower threshold alone would not show what stands too far down."""
+    found = explain("read file", "files__move_file", limit=1, threshold=1.0)
+    assert found.verdict.startswith("Hidden")
+    assert " and a limit of " in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("where", "fault"),
+    [
+        ({"kinds": ["skill"]}, "its kind is tool, and skill was asked for."),
+        ({"servers": ["mail", "term"]}, "its server is files, and mail or term was asked for."),
+        ({"tags": ["safe"]}, "its tags are none, and safe was asked for."),
+        (
+            {"sources": ["mail"], "kinds": ["skill"]},
+            "its kind is tool, and skill was asked for; its source is files, and mail was asked "
+            "for.",
+        ),
+    ],
+)
+def test_a_filter_that_keeps_it_out_is_named(where: dict[str, list[str]], fault: str) -> None:
+    """And what it would be worth without: as much as it is."""
+    found = explain("read_file", "files__read_file", where=where)
+    alone = explain("read_file", "files__read_file")
+    assert found.verdict == (
+        f"Filtered out: {fault} Without the filter its confidence is {alone.hit.confidence:.2f}."
+    )
+    assert (found.shown, found.rank) == (False, None)
+    assert found.hit.reason == "Exact name match"
+
+
+def test_what_nothing_found_is_scored_all_the_same() -> None:
+    """With no place in any arm."""
+    found = explain("read the contents of a file", "calendar__list")
+    assert found.verdict.startswith("Not found: its words are not among the 20 best")
+    assert (found.shown, found.rank) == (False, None)
+    assert found.hit.evidence.keyword_rank is None
+    assert found.hit.confidence < found.better[0].confidence
+
+
+def test_each_word_of_the_query_is_told_with_where_the_item_has_it() -> None:
+    """Corrected where it was, with what is like it where it is missing, by how much it counts."""
+    found = explain("contnets encoding of a rotated file", "files__read_file")
+    words = {word.typed: word for word in found.words}
+    assert list(words) == ["contnets", "encoding", "rotated", "file"]
+    assert (words["contnets"].matched, words["contnets"].fields) == ("contents", ("description",))
+    assert (words["encoding"].matched, words["encoding"].fields) == ("encoding", ("parameters",))
+    assert (words["rotated"].matched, words["rotated"].fields) == ("", ())
+    assert words["file"].fields == ("name", "description", "server")
+    assert sum(word.share for word in found.words) == pytest.approx(1, abs=0.001)
+    assert words["encoding"].share > words["file"].share
+
+
+def test_a_word_that_is_nearly_there_is_named() -> None:
+    """What would have matched."""
+    found = explain("read the contestant", "files__read_file")
+    assert found.words[1].near == "contents"
+
+
+def test_an_inferred_item_is_explained_as_such() -> None:
+    """It is shown for what it can do."""
+    found = explain("commit my changes to git", "term__run_command")
+    assert found.shown
+    assert found.hit.evidence.capability == "shell → git operations"
+
+
+def test_what_its_policy_did_is_part_of_the_answer() -> None:
+    """A deprecated item is left out for that."""
+    old = tool("old__read_file", "Read a file", policy=Policy(deprecated_by="files__read_file"))
+    found = explain("read a file from disk", "old__read_file", [*ITEMS, old], threshold=0.8)
+    assert not found.shown
+    assert found.verdict.endswith("Deprecated, use files__read_file.")
+
+
+def test_a_name_stands_for_an_item_where_no_other_has_it() -> None:
+    """Whatever its case and separators; else the ids are named."""
+    assert explain("file", "ReadFile").hit.id == "files__read_file"
+    assert explain("file", "rotation").hit.id == "team/rotation"
+    with pytest.raises(UnknownItemError, match="say calendar__list or mail__list"):
+        explain("file", "list")
+    with pytest.raises(UnknownItemError, match=r"no item 'red_file'; did you mean files__read_fil"):
+        explain("file", "red_file")
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    """As a search is."""
+    with pytest.raises(UsageError, match="empty"):
+        explain(" ", "files__read_file")
+
+
+def test_without_a_keyword_index_it_says_so() -> None:
+    """The items cannot be told apart then."""
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=None, collection=None, embedding=no_model, reader=reader, degraded=["Gone."]
+        )
+        with pytest.raises(StoreError, match=r"Gone\."):
+            engine.explain(Query(text="file"), "files__read_file")
+
+
+@pytest.mark.parametrize("text", ["the of and", "?!", "文", "x" * 3_000, "a b " * 900])
+def test_odd_queries_have_an_explanation(text: str) -> None:
+    """Nothing that can be searched for is too odd."""
+    assert explain(text, "files__read_file").verdict
+
+
+def test_it_comes_back_whole() -> None:
+    """What is sent as JSON is read as what it was."""
+    found = explain("read contnets", "files__read_file", where={"kinds": ["tool"]}, limit=7)
+    sent = msgspec.json.encode(explanation_as_json(found))
+    assert explanation_of(msgspec.json.decode(sent)) == found

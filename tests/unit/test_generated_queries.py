@@ -1,0 +1,177 @@
+"""Generated queries are what their kind says, and name every item that answers them."""
+
+from collections.abc import Iterable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import compact_name
+from repertory.catalogue.policy import Policy
+from repertory.evaluation.generate import generate
+from repertory.evaluation.labelled import LabelledQuery, evenly
+from repertory.index.keywords.document import Entry, entry
+
+VARIANTS = {"name", "upper", "spaced", "compact", "camel", "snake", "kebab"}
+NAMES = st.one_of(
+    st.lists(st.sampled_from(["read", "write", "file", "Files", "v2", "URL"]), max_size=4).flatmap(
+        lambda words: st.sampled_from("_- ").map(lambda between: between.join(words))
+    ),
+    st.text(max_size=12),
+)
+
+
+def entry_of(
+    name: str, description: str = "", place: int = 0, policy: Policy | None = None
+) -> Entry:
+    """The entry of a tool; its id tells the place where there are several."""
+    return entry(
+        Item(
+            id=f"server{place}__{name}",
+            kind=Kind.TOOL,
+            name=name,
+            description=description,
+            source="tools",
+            policy=policy,
+        )
+    )
+
+
+def entries_of(names: Iterable[str], description: str = "") -> list[Entry]:
+    """Tools with these names, each of its own server."""
+    return [entry_of(name, description, place) for place, name in enumerate(names)]
+
+
+def queries_of(entries: list[Entry], kind: str) -> list[LabelledQuery]:
+    """The queries of a kind."""
+    return [query for query in generate(entries) if query.tags == (kind,)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(NAMES, max_size=12))
+def test_each_query_is_of_its_kind(names: list[str]) -> None:
+    """Variants have the name's letters and digits; prefixes and typos are what they should be."""
+    entries = entries_of(names)
+    by_id = {one.id: one for one in entries}
+    known = {one.id: {one.compact, compact_name(one.id)} - {""} for one in entries}
+    different = {one.compact for one in entries} - {""}
+    asked = set()
+    for query in generate(entries):
+        kind, _, item = query.id.partition(" ")
+        one, typed = by_id[item], compact_name(query.text)
+        assert query.tags == (kind,)
+        assert (item, query.text) not in asked
+        asked.add((item, query.text))
+        if kind in VARIANTS:
+            assert typed == one.compact
+            assert set(query.grades) == {other for other in by_id if typed in known[other]}
+        elif kind == "prefix":
+            assert one.name.startswith(query.text)
+            assert len(typed) >= 4
+            assert typed != one.compact
+            assert sum(name.startswith(typed) for name in different) <= 5
+            assert item in query.grades
+        else:
+            assert kind == "typo"
+            assert OSA.distance(typed, one.compact) == 1
+            near = {o for o in by_id if any(OSA.distance(typed, name) <= 1 for name in known[o])}
+            assert set(query.grades) == near
+        assert item in query.grades
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(NAMES, max_size=8), st.integers(1, 4))
+def test_queries_are_the_same_every_time(names: list[str], most: int) -> None:
+    """Neither chance nor the order of the items decides, and of no kind are there too many."""
+    entries = entries_of(names, "Sends what was written to the printer in the hall.")
+    queries = generate(entries, most)
+    assert generate(entries[::-1], most) == queries
+    for kind in {query.tags for query in queries}:
+        assert sum(query.tags == kind for query in queries) <= most
+
+
+def test_a_prefix_is_the_shortest_that_few_names_share() -> None:
+    """Six names begin with ``read_``, so one more letter is typed; a name of four has none."""
+    entries = entries_of([f"read_{letter}x" for letter in "abcdef"] + ["read_az", "time"])
+    texts = [query.text for query in queries_of(entries, "prefix")]
+    assert texts == ["read_a", "read_b", "read_c", "read_d", "read_e", "read_f", "read_a"]
+
+
+def test_the_spellings_of_a_name() -> None:
+    """Every way to write a name is asked, and none that another kind asked before."""
+    queries = {query.tags[0]: query.text for query in generate([entry_of("read_fileURL")])}
+    assert {kind: text for kind, text in queries.items() if kind in VARIANTS} == {
+        "name": "read_fileURL",
+        "upper": "READ_FILEURL",
+        "spaced": "read file url",
+        "compact": "readfileURL",
+        "camel": "readFileUrl",
+        "snake": "read_file_url",
+        "kebab": "read-file-url",
+    }
+
+
+def test_an_alias_is_a_name_and_a_successor_answers() -> None:
+    """Who goes by the name that is typed, or replaces whoever does, is right."""
+    old = Policy(deprecated_by="put")
+    entries = [
+        entry_of("write_file", place=1, policy=old),
+        entry_of("put", place=2),
+        entry_of("save", place=3, policy=Policy(aliases=("Write file",))),
+    ]
+    right = {query.text: set(query.grades) for query in queries_of(entries, "name")}
+    assert right == {
+        "write_file": {"server1__write_file", "server2__put", "server3__save"},
+        "put": {"server2__put"},
+        "save": {"server3__save"},
+    }
+
+
+def test_tasks_are_asked_from_descriptions() -> None:
+    """The first sentence as a task where it begins with a verb, and shortened in any case."""
+    text = "Lists all the files of a folder, newest first. Slow on network drives."
+    entries = [
+        *entries_of(["list_files", "ls"], text),
+        entry_of("guide", "A guide to writing better commit messages.", 2),
+        entry_of("short", "Prints.", 3),
+    ]
+    tasks = queries_of(entries, "task")
+    assert [query.text for query in tasks] == [
+        "how do I list all the files of a folder, newest first"
+    ] * 2
+    assert [set(query.grades) for query in tasks] == [{"server0__list_files", "server1__ls"}] * 2
+
+    summary, *_ = queries_of(entries, "summary")
+    words = iter(text.partition(".")[0].split())
+    assert len(summary.text.split()) == 7
+    assert all(word in words for word in summary.text.split())  # in their order
+    assert {query.id for query in queries_of(entries, "summary")} == {
+        *("summary server0__list_files", "summary server1__ls", "summary server2__guide"),
+    }
+
+
+def test_some_are_chosen_evenly() -> None:
+    """So many as are asked for, from all over; all where that many are not there."""
+    assert evenly(range(100), 4) == [0, 25, 50, 75]
+    assert list(evenly(range(3), 4)) == [0, 1, 2]
+    assert list(evenly(range(3), 0)) == [0, 1, 2]
+
+
+def test_sections_are_asked_by_their_headings() -> None:
+    """One of each long body, with the first words below; who has the same section is right, too."""
+    keys = "Every key is replaced after ninety days, or at once if it leaked."
+    body = (
+        f"# Keys\n\nToo short.\n\n## Rotating *keys*\n\n{keys} Then:\n\n```sh\nrotate --all\n```\n"
+    )
+    bodies = {
+        "server0__a": body + "x" * 1_500,
+        "server1__b": body + "y" * 1_500,
+        "server2__c": body,  # a short body has no sections of its own
+    }
+    queries = generate(entries_of("abc"), bodies=bodies)
+    asked = [query for query in queries if query.tags == ("section",)]
+    assert [query.id for query in asked] == ["section server0__a", "section server1__b"]
+    for query in asked:
+        assert query.text == "Rotating *keys* Every key is replaced after ninety days or"
+        assert set(query.grades) == {"server0__a", "server1__b"}

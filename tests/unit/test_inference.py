@@ -1,0 +1,242 @@
+"""What is inferred when nothing does a job directly, and the table that it is inferred from."""
+
+import msgspec
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.tokens import terms, words
+from repertory.index.vectors import Filter
+from repertory.search.answer import Evidence, Hit, Query
+from repertory.search.capabilities import inferences, offered, read, table
+from repertory.search.hits import hit
+from repertory.search.inference import FIRST, GOOD_ENOUGH, infer
+
+
+def tool(server: str, name: str, description: str, kind: Kind = Kind.TOOL) -> Item:
+    """A tool of a server, or something else of the same words."""
+    return Item(
+        id=f"{server}__{name}",
+        kind=kind,
+        name=name,
+        source=server,
+        server=server,
+        description=description,
+    )
+
+
+SHELL = tool("term", "run_command", "Execute a shell command and return its output.")
+TOLD = tool("box", "invoke", "Executes a command on this machine. Needs an approval.")
+BROWSER = tool("web", "browser_navigate", "Navigate to an address.")
+SEARCH = tool("find", "web_search", "Search the web.")
+READ = tool("files", "read_file", "Read the contents of a file.")
+WRITE = tool("files", "write_file", "Write text to a file.")
+ALL = [SHELL, BROWSER, SEARCH, READ, WRITE]
+
+
+def inferred(text: str, *items: Item, direct: tuple[Hit, ...] = (), **options: object) -> list[Hit]:
+    """What a query brings up in a catalogue."""
+    query = msgspec.convert({"text": text, **options}, Query)
+    return infer(query, KeywordIndex.empty().updated((), items), list(direct))
+
+
+def found(item: Item, confidence: float, *policy: str) -> Hit:
+    """An item that was found directly."""
+    index = KeywordIndex.empty().updated((), [item])
+    evidence = Evidence(keyword=0.2, policy=policy)
+    return hit(index.entries[0], confidence, "Keywords (some)", evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("commit my changes", "shell → git operations"),
+        ("undo the last commit", "shell → git operations"),
+        ("list running containers", "shell → containers"),
+        ("show me the logs of a pod", "shell → kubernetes"),
+        ("install the dependencies", "shell → package installation"),
+        ("run the unit tests", "shell → build and test"),
+        ("kill the process on port 8080", "shell → process control"),
+        ("how much disk space is left?", "shell → system information"),
+        ("rename a file", "files → file operations"),
+        ("unzip an archive", "shell → archives"),
+        ("take a screenshot of a website", "browser → browser actions"),
+        ("look up something online", "web search → web search"),
+        ("send an email", "browser → mail"),
+        ("check my inbox", "browser → mail"),
+        ("dump the postgres database", "shell → data queries"),
+        ("generate a random password", "shell → encoding and hashing"),
+        ("ssh into the server", "shell → remote machines"),
+        ("upload a file to s3", "shell → cloud command lines"),
+    ],
+)
+def test_a_plain_request_has_what_can_do_it_first(text: str, why: str) -> None:
+    """The reason names the capability and the sort of job."""
+    first = inferred(text, *ALL)[0]
+    assert first.reason == f"Capability inference ({why})"
+    assert first.evidence.capability == why
+    assert first.confidence < GOOD_ENOUGH
+
+
+@pytest.mark.parametrize(
+    "text", ["comit my changes", "commti my changes", "list running contaners", "unnzip an archive"]
+)
+def test_one_typo_in_the_word_that_asks_does_no_harm(text: str) -> None:
+    """It is put right by the table's own words, as the catalogue may not have them."""
+    assert inferred(text, SHELL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "commit to a healthier lifestyle",
+        "opening hours of the bank branch",
+        "write unit test questions for my pupils",
+        "how to process grief",
+        "buy a container of milk",
+        "write a blog post about kubernetes",
+        "file my taxes",
+        "image of Mars",
+        "build muscle",
+        "what is the meaning of life",
+        "improve the wording of my website so that more visitors buy something",
+        "the is a",
+        "42",
+    ],
+)
+def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
+    """A request for something else stays without an answer."""
+    assert inferred(text, *ALL) == []
+
+
+def test_less_likely_ways_are_less_sure() -> None:
+    """A way further down the list counts less, and so does what a description alone tells."""
+    mail = tool("post", "send_email", "Send a message.")
+    hits = inferred("read my emails", mail, BROWSER)
+    assert [one.id for one in hits] == [mail.id, BROWSER.id]
+    assert [one.confidence for one in hits] == [round(FIRST, 4), round(0.9 * FIRST, 4)]
+    assert [one.id for one in inferred("commit my changes", TOLD, SHELL)] == [SHELL.id, TOLD.id]
+
+
+def test_what_was_found_with_more_confidence_keeps_its_reason() -> None:
+    """A weaker direct match of the same tool is raised, with its evidence; others keep places."""
+    strong, weak = found(READ, 0.495), found(SHELL, 0.4)
+    assert inferred("commit my changes", *ALL, direct=(strong,))[0] == strong
+    raised = inferred("commit my changes", *ALL, direct=(strong, weak))[1]
+    assert raised.confidence == round(FIRST, 4)
+    assert raised.evidence == Evidence(keyword=0.2, capability="shell → git operations")
+
+
+def test_what_a_policy_decided_stands() -> None:
+    """What a policy moved is not raised, and what is deprecated is not offered."""
+    moved = found(SHELL, 0.36, "Lowered by its policy (-1)")
+    assert inferred("commit my changes", SHELL, direct=(moved,)) == [moved]
+    old = msgspec.structs.replace(SHELL, policy=Policy(deprecated_by="new_shell"))
+    assert inferred("commit my changes", old) == []
+
+
+def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:
+    """Those that match the query best; a skill about shells cannot run a command."""
+    skill = tool("box", "shell", "How to use a shell.", Kind.SKILL)
+    shells = [tool(f"s{n}", "run_command", "Execute a shell command.") for n in range(4)]
+    git = tool("s9", "run_command", "Execute a shell command, such as git.")
+    hits = inferred("show the git status", skill, *shells, git, limit=5)
+    assert [one.id for one in hits] == ["s9__run_command", "s0__run_command"]
+
+
+def test_filters_threshold_and_limit_hold() -> None:
+    """As for everything else that is found."""
+    other = tool("other", "run_command", "Execute a shell command.")
+    where = Filter(servers=("other",))
+    assert [one.id for one in inferred("run tests", SHELL, other, where=where)] == [other.id]
+    assert inferred("run tests", SHELL, threshold=GOOD_ENOUGH) == []
+    assert len(inferred("run tests", SHELL, other, limit=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "description", "server"),
+    [
+        ("shell", "bash", "Runs what it is given.", ""),
+        ("shell", "start_process", "Start a process.", "desktop"),
+        ("shell", "execute", "Run it.", "terminal"),
+        ("web search", "search", "Searches the web for pages. Free.", ""),
+        ("database", "query", "Run a read-only SQL query.", "postgres"),
+        ("code", "execute", "Execute Python code in a sandbox.", ""),
+    ],
+)
+def test_a_tool_is_known_by_its_name_its_server_or_first_sentence(
+    capability: str, name: str, description: str, server: str
+) -> None:
+    """In whatever form of the words."""
+    assert offered(capability, name, description, server) > 0
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "description"),
+    [
+        ("shell", "terminate_app", "Terminate an app."),  # "terminal" has the same stem
+        ("shell", "exec_in_pod", "Execute a command in a pod."),
+        ("shell", "read_file", "Read a file. Use this instead of a shell command."),
+        ("git", "create_issue", "Create an issue in a GitHub repository."),
+        ("browser", "browser_navigate_back", "Go back."),
+    ],
+)
+def test_a_tool_that_only_mentions_a_capability_does_not_have_it(
+    capability: str, name: str, description: str
+) -> None:
+    """Nor does one that has it for something else."""
+    assert offered(capability, name, description, "") == 0
+
+
+def test_a_capability_is_offered_once_by_its_best_way() -> None:
+    """Of several sorts of job that a query asks for."""
+    ways = inferences("run an sql query on the sqlite database with a bash script")
+    names = [one.capability for one in ways]
+    assert len(names) == len(set(names))
+    assert [one.way for one in ways] == sorted(one.way for one in ways)
+
+
+def test_every_word_of_the_table_counts() -> None:
+    """None is left out as too common, which would make its phrase mean more than it says."""
+    lists = [one.words for one in table().capability.values()]
+    lists += [one.words for one in table().intent]
+    for phrase in {phrase for one in lists for phrase in one}:
+        assert len(words(phrase)) >= len(phrase.split()), phrase
+    for word in table().plain:
+        assert terms(word), word
+
+
+def test_every_capability_serves_and_every_intent_has_its_own_label() -> None:
+    """Nothing in the table is dead."""
+    by = {name for intent in table().intent for name in intent.by}
+    assert by == set(table().capability)
+    labels = [intent.label for intent in table().intent]
+    assert len(labels) == len(set(labels))
+
+
+TABLE = """
+plain = ["show"]
+[capability.shell]
+words = ["shell"]
+[[intent]]
+label = "git"
+words = ["commit"]
+by = ["shell"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ('by = ["shell"]', 'by = ["shall"]'),
+        ('by = ["shell"]', "by = []"),
+        ('words = ["commit"]', "words = []"),
+        ('words = ["shell"]', 'word = ["shell"]'),
+    ],
+)
+def test_a_wrong_table_is_refused_as_it_is_read(right: str, wrong: str) -> None:
+    """An unknown capability, an empty list, or a misspelt field."""
+    assert read(TABLE).intent[0].by == ("shell",)
+    with pytest.raises(msgspec.ValidationError):
+        read(TABLE.replace(right, wrong))

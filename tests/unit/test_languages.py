@@ -1,0 +1,146 @@
+"""Words in any script are found, and a query in another language finds what it shares."""
+
+# ruff: noqa: RUF001 - letters of other scripts are what these tests are of
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.tokens import terms
+from repertory.search.answer import Query
+from repertory.search.engine import SearchEngine
+
+SCRIPTS = {
+    "文件搜索": "在文件夹中搜索内容",
+    "发送邮件": "把邮件发送给收件人",
+    "ファイル検索": "フォルダの中を探します",
+    "GitHubのissue作成": "リポジトリに課題を登録します",
+    "파일 검색": "폴더에서 문서를 찾습니다",
+    "ค้นหาไฟล์": "ค้นหาข้อความในแฟ้มเอกสาร",
+    "ຄົ້ນຫາໄຟລ໌": "ຊອກຫາເອກະສານ",
+    "ស្វែងរកឯកសារ": "រកមើលអត្ថបទ",
+    "ဖိုင်ရှာဖွေ": "စာရွက်စာတမ်းရှာ",
+    "поиск_файлов": "Ищет текст в папке",
+    "отправить_письмо": "Отправляет почту получателю",
+    "αναζήτηση_αρχείων": "Ψάχνει κείμενο σε φακέλους",
+    "بحث_الملفات": "يبحث عن النص",
+    "फ़ाइल_खोज": "फ़ोल्डर में पाठ खोजता है",
+    "straßenkarte_öffnen": "Zeigt Wege und Plätze",
+    "ışıkları_aç": "Odayı aydınlatır",
+}
+
+ENGLISH = {
+    "create_issue": "Create a new issue in a GitHub repository",
+    "merge_pull_request": "Merge a pull request in a GitHub repository",
+    "post_message": "Post a message to a Slack channel",
+    "read_file": "Read the contents of a file from disk",
+    "resize_picture": "Make a picture smaller",
+    "list_events": "Show the meetings of a day",
+    "run_query": "Query the rows of a database table",
+    "get_forecast": "Weather of the next days for a city",
+    "take_screenshot": "Take a screenshot of a page",
+    "translate_text": "Translate text between languages",
+    "convert_currency": "Convert an amount from one currency to another",
+    "play_song": "Play music on Spotify",
+}
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+def found(catalogue: dict[str, str], text: str) -> list[str]:
+    """The names that a search by keywords finds at the default threshold, best first."""
+    index = KeywordIndex.empty().updated(
+        (),
+        (
+            Item(id=f"s/{number}", kind=Kind.SKILL, name=name, source="s", description=description)
+            for number, (name, description) in enumerate(catalogue.items())
+        ),
+    )
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader)
+        return [hit.name for hit in engine.search(Query(text=text, limit=5)).hits]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
+    """As they are written, and with another case and width."""
+    for typed in (name, name.upper(), name.replace("_", " "), SCRIPTS[name]):
+        assert found(SCRIPTS, typed)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("搜索", "文件搜索"),
+        ("我想发送一封邮件", "发送邮件"),
+        ("検索", "ファイル検索"),
+        ("ﾌｧｲﾙ", "ファイル検索"),
+        ("find ファイル", "ファイル検索"),
+        ("githubのissuesを作る", "GitHubのissue作成"),
+        ("GitHub issue", "GitHubのissue作成"),
+        ("검색", "파일 검색"),
+        ("ไฟล์", "ค้นหาไฟล์"),
+        ("ໄຟລ໌", "ຄົ້ນຫາໄຟລ໌"),
+        ("ឯកសារ", "ស្វែងរកឯកសារ"),
+        ("ဖိုင်", "ဖိုင်ရှာဖွေ"),
+        ("ФАЙЛОВ", "поиск_файлов"),
+        ("файлоф", "поиск_файлов"),
+        ("αρχειων", "αναζήτηση_αρχείων"),
+        ("المَلَفّات", "بحث_الملفات"),
+        ("खोज", "फ़ाइल_खोज"),
+        ("strassenkarte", "straßenkarte_öffnen"),
+        ("IŞIKLARI", "ışıkları_aç"),
+    ],
+)
+def test_a_part_of_a_name_is_found_in_any_script(typed: str, name: str) -> None:
+    """Two characters of an unspaced script, a word of another; whatever its accents and case."""
+    assert found(SCRIPTS, typed)[0] == name
+
+
+@pytest.mark.parametrize("character", ["搜", "索", "件"])
+def test_one_character_is_found_wherever_it_stands(character: str) -> None:
+    """First, last or within a run of an unspaced script."""
+    assert "文件搜索" in found(SCRIPTS, character)
+
+
+def test_words_between_unspaced_text_are_words() -> None:
+    """They have their stems, and stop words are left out of them."""
+    assert terms("リポのissues") == [*terms("リポの"), *terms("issue")]
+    assert terms("हिन्दी में") == ["हिन्दी", "में"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("Wie lege ich ein GitHub Issue an?", "create_issue"),
+        ("Comment créer une issue sur GitHub ?", "create_issue"),
+        ("¿Cómo creo un issue en GitHub?", "create_issue"),
+        ("Как создать issue в GitHub?", "create_issue"),
+        ("GitHubのissueを作成する方法", "create_issue"),
+        ("如何在GitHub上创建issue", "create_issue"),
+        ("GitHub'da nasıl issue açarım?", "create_issue"),
+        ("benutze create_issue für den Fehler beim Login", "create_issue"),
+        ("используй create_issue чтобы сообщить об ошибке", "create_issue"),
+        ("使用 create_issue 报告错误", "create_issue"),
+        ("сделать screenshot страницы", "take_screenshot"),
+        ("prendre un screenshot de la page", "take_screenshot"),
+    ],
+)
+def test_a_query_in_another_language_finds_names_and_shared_words(typed: str, name: str) -> None:
+    """What it has in common with an English catalogue is not outweighed by what it has not."""
+    assert found(ENGLISH, typed)[0] == name
+
+
+@pytest.mark.parametrize(
+    "typed", ["лошадь ест траву", "今日はいい天気ですね", "schöne Grüße von Oma"]
+)
+def test_a_query_in_another_language_that_shares_nothing_finds_nothing(typed: str) -> None:
+    """No hit is better than a wrong one."""
+    assert found(ENGLISH, typed) == []

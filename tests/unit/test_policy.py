@@ -1,0 +1,237 @@
+"""Policies: how they are written in front matter and in a configuration, and what wins."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy, Rule
+from repertory.errors import ConfigurationError
+from repertory.live.looks import Looks
+from repertory.pipeline.scan import look, unite
+from repertory.settings import load
+from repertory.sources.catalogue import Catalogue
+from repertory.sources.documents import Documents
+from repertory.sources.markdown_skills import MarkdownSkills
+from repertory.sources.policies import apply, rules
+from repertory.sources.python_skills import PythonSkills
+from repertory.sources.reading.policy import MOST_BOOST, authored
+from repertory.sources.skill_folders import SkillFolders
+from repertory.sources.source import Source
+from repertory.workspace import Workspace
+
+WHOLE = Policy(
+    pin=("ship it",),
+    boost=-0.5,
+    aliases=("rollout", "go live"),
+    deprecated_by="deploy-v2",
+    when_not_to_use="Not for rollbacks.",
+)
+
+
+def item(name: str, policy: Policy | None = None) -> Item:
+    """A skill of that name."""
+    return Item(id=f"team/{name}", kind=Kind.SKILL, name=name, source="team", policy=policy)
+
+
+def of(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
+    """The policy that front matter gives, and what is wrong."""
+    policy, problems = authored(fields, "SKILL.md", "team/deploy")
+    return policy, [problem.message for problem in problems]
+
+
+def test_front_matter_may_say_all_five_things_in_either_spelling() -> None:
+    """On the top level with real lists, or as metadata, where the format allows text alone."""
+    written = {
+        "pin": ["ship it"],
+        "boost": -0.5,
+        "aliases": ["rollout", "go live"],
+        "deprecated-by": "deploy-v2",
+        "when-not-to-use": ["Not for rollbacks."],
+    }
+    metadata = {
+        "pin": "ship it",
+        "boost": "-0.5",
+        "aliases": "rollout, go live",
+        "deprecated_by": "deploy-v2",
+        "when_not_to_use": "Not for rollbacks.",
+    }
+    assert of(written) == (WHOLE, [])
+    assert of({"metadata": metadata}) == (WHOLE, [])
+
+
+def test_front_matter_without_a_policy_has_none() -> None:
+    """An item without one keeps the hash that it had before there were policies."""
+    assert of({"name": "deploy", "metadata": {"version": "1"}}) == (None, [])
+    assert of({"boost": 0, "aliases": []}) == (None, [])
+    assert b"policy" not in msgspec.json.encode(item("deploy"))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wanted"),
+    [
+        ("boost", "high", "a number from -1 to 1"),
+        ("boost", True, "a number from -1 to 1"),
+        ("boost", float("nan"), "a number from -1 to 1"),
+        ("pin", True, "a list of at most 20 phrases of 1 to 128 characters"),
+        ("aliases", ["///"], "a list of at most 20 phrases of 1 to 128 characters"),
+        ("aliases", ["a"] * 21, "a list of at most 20 phrases of 1 to 128 characters"),
+        ("deprecated_by", {"id": "x"}, "a text of at most 2,000 characters"),
+        ("when_not_to_use", "x" * 2001, "a text of at most 2,000 characters"),
+    ],
+)
+def test_a_wrong_value_in_front_matter_is_told_and_left_out(
+    field: str, value: object, wanted: str
+) -> None:
+    """The rest of the policy still holds."""
+    policy, messages = of({"aliases": ["rollout"], field: value})
+    assert messages == [f"The `{field}` was left out; it must be {wanted}."]
+    assert policy == (None if field == "aliases" else Policy(aliases=("rollout",)))
+
+
+def test_an_author_may_raise_his_item_a_little_only() -> None:
+    """What is more counts as the most that front matter may give, and is told."""
+    policy, messages = of({"boost": 1})
+    assert policy == Policy(boost=MOST_BOOST)
+    assert "only a [[policy]] of a configuration may give more" in messages[0]
+
+
+FRONT = (
+    "---\nname: a\ntitle: a\ndescription: Does it.\naliases: [rollout]\nboost: x\n---\n\nText.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "text"),
+    [
+        (SkillFolders, "a/SKILL.md", FRONT),
+        (MarkdownSkills, "a.md", FRONT),
+        (Documents, "a.md", FRONT),
+        (PythonSkills, "a/skill.yaml", FRONT.split("---\n")[1]),
+    ],
+)
+def test_every_source_with_front_matter_reads_it(
+    tmp_path: Path, source: type, place: str, text: str
+) -> None:
+    """Skills, manifests and documents; the keys have a place and are no extras any more."""
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).write_text(text)
+    built: Source = source(name="team", path=tmp_path)
+    scan = built.scan()
+    [found] = scan.items
+    assert found.policy == Policy(aliases=("rollout",))
+    assert "aliases" not in found.extra
+    [problem] = scan.problems
+    assert (problem.path, problem.item) == (str(tmp_path / place), found.id)
+    assert problem.message == "The `boost` was left out; it must be a number from -1 to 1."
+
+
+def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
+    """By id, by name and by pattern; what no rule is about stays the very same item."""
+    given = rules(
+        [
+            {"item": "team/*", "boost": 0.3, "aliases": ["all"]},
+            {"item": "deploy", "boost": -1, "when_not_to_use": "Never\non  Fridays."},
+            {"item": "team/deploy", "pin": ["ship it"], "aliases": []},
+            {"item": "nobody", "boost": 1},
+        ],
+        "repertory.toml",
+    )
+    other = Item(id="x/other", kind=Kind.TOOL, name="other", source="x")
+    items = {one.id: one for one in (item("deploy", WHOLE), item("test"), other)}
+    unused = apply(given, items)
+    assert items["team/deploy"].policy == Policy(
+        pin=("ship it",),
+        boost=-1.0,
+        deprecated_by="deploy-v2",
+        when_not_to_use="Never on Fridays.",
+        is_vouched=True,
+    )
+    assert items["team/test"].policy == Policy(boost=0.3, aliases=("all",))
+    assert items["x/other"] is other
+    assert [rule.item for rule in unused] == ["nobody"]
+
+
+def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
+    """It is part of what an item says of itself, not of what is embedded of it."""
+    plain, ruled = item("deploy"), item("deploy").under(WHOLE)
+    assert plain.content_hash() == ruled.content_hash()
+    assert plain.metadata_hash() != ruled.metadata_hash()
+    assert plain.under(WHOLE) is plain.under(WHOLE)
+    assert ruled.under(None).metadata_hash() == plain.metadata_hash()
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"boost": 1}, "repertory.toml: `policy` is not a list of tables"),
+        ([{"boost": 1}], "repertory.toml: [[policy]] 1 needs an `item`, and None is none"),
+        (
+            [{"item": "a"}, {"item": "b", "bost": 1}],
+            "repertory.toml: [[policy]] 2 (b) has no key 'bost'; it has item, pin, boost, aliases,",
+        ),
+        (
+            [{"item": "a", "boost": 2}],
+            "repertory.toml: [[policy]] 1 (a): `boost` is 2; it must be a number from -1 to 1.",
+        ),
+        (
+            [{"item": "a", "pin": "ship it"}],
+            "repertory.toml: [[policy]] 1 (a): `pin` is 'ship it'; it must be a list of at most 20",
+        ),
+        ([{"item": "a"}] * 1_001, "repertory.toml: there are 1,001 policies; 1,000 is the limit"),
+    ],
+)
+def test_a_wrong_table_is_refused_by_file_and_number(tables: object, message: str) -> None:
+    """Somebody wrote it, so nothing of it is guessed."""
+    with pytest.raises(ConfigurationError) as refused:
+        rules(tables, "repertory.toml")
+    assert str(refused.value).startswith(message)
+
+
+def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's come before the project's, and none of them makes another collection."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    file = tmp_path / "repertory.toml"
+    sources = '[[sources]]\ntype = "skills"\npath = "s"\n'
+    file.write_text(sources)
+    bare = Workspace(load({}, tmp_path, {}), tmp_path).catalogue()
+    user = tmp_path / "config" / "repertory" / "config.toml"
+    user.parent.mkdir(parents=True)
+    user.write_text('[[policy]]\nitem = "mine"\nboost = 0.1\n')
+    file.write_text(sources + '[[policy]]\nitem = "deploy"\npin = ["ship it"]\n')
+    ruled = Workspace(load({}, tmp_path, {}), tmp_path).catalogue()
+    assert [rule.item for rule in ruled.rules] == ["mine", "deploy"]
+    assert ruled.rules[1].place == f"{file}: [[policy]] 1"
+    assert ruled.hash == bare.hash
+    assert ruled != bare  # so that a watch service takes it over
+
+
+def test_a_rule_about_nothing_is_told_once_all_sources_were_read(tmp_path: Path) -> None:
+    """Before, it may be about an item that was not seen yet."""
+    source = SkillFolders(name="team", path=tmp_path)
+    rule = Rule(item="nobody", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
+    seen = [look(source)]
+    missing = Documents(name="docs", path=tmp_path)
+    assert [str(problem) for problem in unite(seen, Catalogue((source,), (), (rule,)))[1]] == [
+        "repertory.toml: [[policy]] 1 is about 'nobody', and no item has that id or name."
+    ]
+    assert unite(seen, Catalogue((source, missing), (), (rule,)))[1] == []
+
+
+def test_saved_rules_are_in_force_without_another_look(tmp_path: Path) -> None:
+    """What was seen of the sources still holds when only policies changed."""
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "SKILL.md").write_text("---\nname: deploy\ndescription: Ship.\n---\n")
+    source, looks = SkillFolders(name="team", path=tmp_path), Looks()
+    looks.adopt(Catalogue((source,)))
+    looks.add(look(source))
+    before = looks.items["team/deploy"].metadata_hash()
+    rule = Rule(item="deploy", changes={"boost": 0.5}, place="repertory.toml: [[policy]] 1")
+    looks.adopt(Catalogue((source,), (), (rule,)))
+    assert looks.items["team/deploy"].policy == Policy(boost=0.5)
+    assert not looks.offers("team/deploy", before)
+    looks.adopt(Catalogue((source,)))
+    assert looks.offers("team/deploy", before)

@@ -1,0 +1,88 @@
+"""Reasons: which words matched, where, and as what; from the keyword arm alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.errors import ModelError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.answer import Hit, Query, Term
+from repertory.search.engine import SearchEngine
+
+SCHEMA = {"type": "object", "properties": {"timezone": {"type": "string"}}}
+LONG = "Converts times between places of the world. " * 12
+ITEMS = [
+    Item(
+        id="clock__convert_time",
+        kind=Kind.TOOL,
+        name="convert_time",
+        source="clock",
+        server="clock",
+        description="Tells what hour it is elsewhere",
+        tags=("travel",),
+        input_schema=SCHEMA,
+    ),
+    Item(
+        id="world__shift",
+        kind=Kind.TOOL,
+        name="shift",
+        source="world",
+        server="world",
+        description=LONG,
+        input_schema={"type": "object", "properties": {"meridian": {"type": "string"}}},
+    ),
+]
+
+
+def no_model() -> EmbeddingEngine:
+    """There is none."""
+    raise ModelError("There is no model.")
+
+
+def first(text: str) -> Hit:
+    """The best hit of a search."""
+    with ThreadPoolExecutor(1) as reader:
+        engine = SearchEngine(
+            keywords=KeywordIndex.empty().updated((), ITEMS),
+            collection=None,
+            embedding=no_model,
+            reader=reader,
+        )
+        return engine.search(Query(text=text, threshold=0.0)).hits[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("convert this for me now please", "Keywords in name (convert)"),
+        ("which hour will there be", "Keywords in description (hour)"),
+        ("anything about travel by ship", "Keywords in description (travel)"),
+        ("a clock for the wall please", "Keywords in server (clock)"),
+        ("whatever the timezone may happen to be", "Keywords in parameters (timezone)"),
+        ("convert the hour of our lunch", "Keywords in name and description (convert, hour)"),
+        (
+            "convert the hour by timezone for lunch",
+            "Keywords in name, description and parameters (convert, hour, timezone)",
+        ),
+        ("convert_times", "Fuzzy name match (convert_times → convert_time)"),
+        (
+            "hour convert time",
+            "Fuzzy name match (hour convert time → convert_time) + keywords in description (hour)",
+        ),
+        ("convrt this for me now please", "Keywords in name (convrt → convert)"),
+        ("the timezoen of our lunch please", "Keywords in parameters (timezoen → timezone)"),
+    ],
+)
+def test_a_reason_says_where_words_matched(text: str, reason: str) -> None:
+    """By field, the most telling one for each word; corrections are shown."""
+    assert first(text).reason == reason
+
+
+def test_a_reason_does_not_guess_where_a_word_stands() -> None:
+    """The description that is at hand may be cut off."""
+    hit = first("the meridian of our lunch please")
+    assert hit.id == "world__shift"
+    assert hit.reason == "Keywords (meridian)"
+    assert hit.evidence.terms == (Term(typed="meridian", matched="meridian"),)
