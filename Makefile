@@ -3,10 +3,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := .demo/venv
+DATA ?= ../shared/data
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test check bench eval clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,8 +30,12 @@ check: install ## Lint, check the format, the types and the layers
 bench: install ## Measure the speed: a table here, the figures in benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
+# Half an hour the first time; what was embedded is kept in .eval.
+eval: install ## Measure the ranking on the public data in DATA: benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks.quality "$(DATA)"
+
 clean: ## Remove the environments, the caches and what was built
-	@rm -rf .venv .demo dist .coverage .hypothesis .*_cache
+	@rm -rf .venv .demo .eval dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch goes first and alone, so that the other requirements cannot pull in a second copy of it.

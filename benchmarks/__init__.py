@@ -1,1 +1,1 @@
-"""Speed, each figure beside a floor or a peer that was measured in the same run."""
+"""Speed, each figure beside a floor or a peer of the same run; in ``quality``, the ranking."""

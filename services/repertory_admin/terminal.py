@@ -23,7 +23,7 @@ _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
-LEAST_PROSE = 24  # cells that a table leaves for its last column
+LEAST_PROSE = 24  # cells that are left for what is wrapped
 
 # The rich style of a cell, given its text.
 Style = Callable[[str], str]
@@ -114,10 +114,16 @@ def show_json(value: object) -> None:
 
 
 def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
-    """Write names and values, one pair a line."""
+    """Write names and values, one pair a line; a long value is wrapped on a terminal."""
     width = max(map(_width, facts), default=0)
+    hanging = indent + width + 2
     for name, value in facts.items():
-        say(f"{' ' * indent}{safe(name)}{' ' * (width - _width(name))}  {safe(value)}")
+        text = safe(value)
+        if is_terminal():
+            room = max(shutil.get_terminal_size().columns - hanging, LEAST_PROSE)
+            lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
+            text = f"\n{' ' * hanging}".join(lines)
+        say(f"{' ' * indent}{safe(name)}{' ' * (width - _width(name))}  {text}")
 
 
 def show_table(

@@ -107,9 +107,7 @@ def _show_figures(first: str, rows: "Sequence[tuple[str, int, Sequence[Figure]]]
 
 
 def _show_confidence(trials: "Sequence[Trial]") -> None:
-    _title(
-        "Confidence: error of the first hit's, right items lost and missing ones rejected by it:"
-    )
+    _title("Confidence: its error, and what the threshold loses and rejects:")
     names = ("error", "lost", "rejected", "stated", "right")
     terminal.show_table(
         ("Set", *names),
@@ -127,29 +125,25 @@ def _cell(figure: "Figure") -> str:
 
 
 def _show_comparisons(trial: "Trial") -> None:
-    compared = [(changed, one) for changed, row in trial.comparisons().items() for one in row]
-    if not compared:
-        return
-    _title(f"{title(trial)}, against the settings in force:")
-    terminal.show_table(
-        ("With", "Figure", "Before", "After", "Difference", "Better", "Same", "Worse", "p"),
-        [
-            (
-                changed,
-                one.name,
-                f"{one.before:.3f}",
-                f"{one.after:.3f}",
-                f"{one.difference:+.3f} ({one.low:+.3f} to {one.high:+.3f})",
-                f"{one.better:,}",
-                f"{one.same:,}",
-                f"{one.worse:,}",
-                f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
-            )
-            for changed, one in compared
-        ],
-        right=("Before", "After", "Better", "Same", "Worse", "p"),
-        styles={"With": lambda _: "bold cyan"},
-    )
+    for changed, row in trial.comparisons().items():
+        _title(f"{title(trial)}, {changed} against the settings in force:")
+        terminal.show_table(
+            ("Figure", "Before", "After", "Difference", "Better", "Worse", "p"),
+            [
+                (
+                    one.name,
+                    f"{one.before:.3f}",
+                    f"{one.after:.3f}",
+                    f"{one.difference:+.3f} ({one.low:+.3f} to {one.high:+.3f})",
+                    f"{one.better:,}",
+                    f"{one.worse:,}",
+                    f"{one.p:.3f}" if one.p >= 0.001 else "<0.001",
+                )
+                for one in row
+            ],
+            right=("Before", "After", "Better", "Worse", "p"),
+            styles={"Figure": lambda _: "bold cyan"},
+        )
 
 
 def _show_worst(trial: "Trial", most: int) -> None:
@@ -181,4 +175,4 @@ def title(trial: "Trial") -> str:
 
 def _title(text: str) -> None:
     terminal.say()
-    terminal.say(terminal.safe(text))
+    terminal.tell(text)

@@ -300,10 +300,10 @@ def make_directory(path: Path) -> None:
 
 
 def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
-    """The repertory of a labelled set's corpus, apart from the user's own."""
+    """The repertory of a labelled set's corpus, apart from the user's own items and policies."""
     entry = {"type": "corpus", "path": str(folder.resolve() / "corpus.jsonl")}
     alone = msgspec.structs.replace(
-        settings, sources=(entry,), base=folder.resolve(), file=None, mcp_configs=()
+        settings, sources=(entry,), rules=(), base=folder.resolve(), file=None, mcp_configs=()
     )
     # No directory can be a file, so nobody has given this one other paths to index.
     return Repertory(alone, folder.resolve() / "corpus.jsonl", download=download)

@@ -247,6 +247,7 @@ def test_eval_fails_below_the_least_recall(
 
     assert done.returncode == 1
     assert "labelled: recall@5 is 0.000, lower than 0.8" in done.stderr
+    assert "The corpus lacks 1 right answer, which no search can find: elsewhere." in done.stderr
     assert re.search(r"elsewhere +1 +0.00  make a photo smaller → resize_image", done.stdout)
 
 
@@ -298,6 +299,20 @@ def test_eval_measures_what_is_indexed_here(cli: Cli, indexed: Path) -> None:
     assert "project, generated:" in done.stdout
     assert re.search(r"^prefix +2 +1.000", done.stdout, re.MULTILINE)
     assert "generated from the very texts" in done.stdout
+
+
+def test_eval_fits_a_terminal(
+    cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
+) -> None:
+    """A comparison is a line a figure in 80 columns, and a missing model is told once."""
+    tried = ("--against", "alpha=0.5,name_weight=1,section_weight=0.5,threshold=0.9")
+    folder = labelled_set("resize_image")
+    code, written = cli.in_terminal(
+        tmp_path, "eval", folder, *tried, "--model", "no/such", columns=80
+    )
+    assert code == 0, written
+    assert re.search(r"recall@5.* 0\.000.* to .*[01]\.\d{3}", written)
+    assert written.count("answered by keyword alone") == 1
 
 
 def test_eval_tries_only_what_needs_no_other_index(cli: Cli, tmp_path: Path) -> None:

@@ -72,6 +72,21 @@ def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: obje
         return engine.explain(query, item)
 
 
+def test_nothing_is_better_than_an_item_that_only_a_filter_keeps_out() -> None:
+    """What the filter lets through comes before it only where it fits better."""
+    told = explain("read_file of a mailbox", "files__read_file", where={"servers": ["mail"]})
+    assert told.verdict.startswith("Filtered out")
+    assert not told.better
+
+
+def test_an_item_is_named_as_it_is_written_though_another_has_the_same_letters() -> None:
+    """`read_file` is one of them, `READ FILE` may be either."""
+    items = [*ITEMS, tool("disk__readFile", "Read from a disk")]
+    assert explain("read", "read_file", items).hit.id == "files__read_file"
+    with pytest.raises(UnknownItemError, match="Several items"):
+        explain("read", "READ FILE", items)
+
+
 @pytest.mark.parametrize(
     "query",
     [

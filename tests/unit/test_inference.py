@@ -35,10 +35,16 @@ WRITE = tool("files", "write_file", "Write text to a file.")
 ALL = [SHELL, BROWSER, SEARCH, READ, WRITE]
 
 
-def inferred(text: str, *items: Item, direct: tuple[Hit, ...] = (), **options: object) -> list[Hit]:
-    """What a query brings up in a catalogue."""
+def inferred(
+    text: str,
+    *items: Item,
+    direct: tuple[Hit, ...] = (),
+    unsure: dict[int, float] | None = None,
+    **options: object,
+) -> list[Hit]:
+    """What a query brings up in a catalogue, some rows of which were found with a confidence."""
     query = msgspec.convert({"text": text, **options}, Query)
-    return infer(query, KeywordIndex.empty().updated((), items), list(direct))
+    return infer(query, KeywordIndex.empty().updated((), items), list(direct), unsure or {})
 
 
 def found(item: Item, confidence: float, *policy: str) -> Hit:
@@ -134,6 +140,28 @@ def test_what_a_policy_decided_stands() -> None:
     assert inferred("commit my changes", SHELL, direct=(moved,)) == [moved]
     old = msgspec.structs.replace(SHELL, policy=Policy(deprecated_by="new_shell"))
     assert inferred("commit my changes", old) == []
+
+
+def test_a_policy_that_lowers_a_tool_lowers_it_here_too() -> None:
+    """None makes an inference as sure as a good direct match."""
+
+    def sure(boost: float) -> float:
+        item = msgspec.structs.replace(SHELL, policy=Policy(boost=boost))
+        (first,) = inferred("commit my changes", item, threshold=0.0)
+        return first.confidence
+
+    assert sure(-1.0) < sure(-0.25) < sure(0.0) == sure(1.0) == FIRST
+    assert not inferred(
+        "commit my changes", msgspec.structs.replace(SHELL, policy=Policy(boost=-1))
+    )
+
+
+def test_of_tools_that_can_do_it_the_one_that_fits_best_is_first() -> None:
+    """Also where it was found with too little confidence to be shown by itself."""
+    both = (READ, WRITE)
+    for row in range(2):
+        first = inferred("list the files of a folder", *both, unsure={row: 0.2})[0]
+        assert first.name == both[row].name
 
 
 def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:

@@ -145,3 +145,16 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None) -> None:
     data = pack(index_of(*FILES), 1)
     with pytest.raises(StoreCorruptError):
         unpack(data[: len(data) // 2] if damage is None else damage)
+
+
+def test_a_prepared_index_builds_nothing_more() -> None:
+    """After that, searches only look things up."""
+    index = index_of(*FILES)
+    index.prepare()
+    parts = (index, index.names, index.policies)
+    before = [{*vars(part)} for part in parts]
+    for query in ("read_file", "recipeint", "calend", "文", "send a message to somebody"):
+        found(index, query, Filter(kinds=("tool",), tags=("disk",)))
+        index.names.close(query)
+        index.policies.promoted(query, [0])
+    assert [{*vars(part)} for part in parts] == before

@@ -171,6 +171,37 @@ def test_a_product_that_is_mentioned_is_no_name_that_was_typed() -> None:
         assert [hit.name for hit in hits(engine, f"use {word} on it")] == ["read_file"]
 
 
+def test_a_hyphenated_word_in_a_sentence_is_no_name_of_one_word() -> None:
+    """`e-mail` says what a message is; who means the skill `email` names it alone."""
+    engine = engine_of(["email", "setup", "pull-request"])
+    assert hits(engine, "which e-mail and set-up do they use in Japan") == []
+    assert hits(engine, "e-mail")[0].name == "email"
+    assert hits(engine, "open a pull-request for them")[0].name == "pull-request"
+
+
+@pytest.mark.parametrize("typed", ["awl", "ps", "car"])
+def test_three_letters_are_found_but_are_sure_of_no_name(typed: str) -> None:
+    """One edit makes another word of so few, and too many words begin with them."""
+    index = KeywordIndex.empty().updated((), map(skill, ["awk", "ls", "carousel_images"], range(3)))
+    engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader())
+    (hit,) = engine.search(Query(text=typed)).hits
+    assert 0.35 <= hit.confidence < 0.9
+
+
+@pytest.mark.parametrize("name", ["🚀", "++", "(╯°□°)╯"])
+def test_a_name_of_signs_alone_is_found(name: str) -> None:
+    """It has no letters to be known by, so it is known by its signs."""
+    assert hits(engine_of([name, "plus", "rocket"]), name)[0].name == name
+
+
+def test_what_a_name_costs_does_not_grow_with_how_many_have_it() -> None:
+    """Thousands of documents may be called `README`; as many are scored as a limit needs."""
+    index = KeywordIndex.empty().updated((), [skill("README", number) for number in range(1_000)])
+    engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader())
+    assert len(engine.rank(Query(text="readme", limit=10)).order) < 300
+    assert len(engine.search(Query(text="readme", limit=600)).hits) == 600
+
+
 @pytest.mark.parametrize(
     ("name", "typed"),
     [

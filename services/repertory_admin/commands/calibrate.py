@@ -16,6 +16,7 @@ from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
 if TYPE_CHECKING:
     from repertory.embedding.models import Model
     from repertory.evaluation.calibration import Example
+    from repertory.evaluation.labelled import LabelledSet
     from repertory.search.answer import Mode
 
     Found = dict[Mode, dict[str, list[Example]]]  # by set
@@ -52,17 +53,17 @@ def calibrate(
     weights of a model of your own; the curve of words belongs in `search/confidence.py`.
     """
     from repertory.evaluation.calibration import fit, leave_one_out  # noqa: PLC0415 - instant --help
-    from repertory.evaluation.labelled import by_name  # noqa: PLC0415 - likewise
+    from repertory.evaluation.labelled import read_sets  # noqa: PLC0415 - likewise
 
     settings = load(flags, Path.cwd())
-    sets = by_name(folders)
+    sets = read_sets(folders)
     if len(sets) < 2:
         raise UsageError("Give two labelled sets at least: each is tested by what the others say.")
     found: Found = {}
-    for name, folder in sets.items():
-        model, by_mode = _examples(settings, name, folder)
+    for labelled in sets:
+        model, by_mode = _examples(settings, labelled)
         for mode, examples in by_mode.items():
-            found.setdefault(mode, {})[name] = examples
+            found.setdefault(mode, {})[labelled.name] = examples
     curves = {str(mode): fit(list(of_mode.values())) for mode, of_mode in found.items()}
     words = curves.pop("keyword")
     report = {
@@ -81,23 +82,24 @@ def calibrate(
 
 
 def _examples(
-    settings: Settings, name: str, folder: Path
+    settings: Settings, labelled: "LabelledSet"
 ) -> "tuple[Model, dict[Mode, list[Example]]]":
     """The model, and what each mode finds for the queries of a set."""
     from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
     from repertory.evaluation.calibration import examples  # noqa: PLC0415 - likewise
-    from repertory.evaluation.labelled import read_queries  # noqa: PLC0415 - likewise
     from repertory.search.answer import Mode  # noqa: PLC0415 - likewise
+    from repertory_admin.commands.evaluate import warn_of  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
-    queries = read_queries(folder)
-    with Bars() as bars, open_corpus(settings, folder, bars.download) as repertory:
-        repertory.index(bars.step)
+    with Bars() as bars, open_corpus(settings, labelled.folder, bars.download) as repertory:
+        warn_of(labelled, repertory.index(bars.step), repertory)
         return repertory.embedding().model, {
             mode: examples(
                 repertory.engine.only(mode),
-                queries,
-                lambda: bars.step(f"Searching {name}", 1, len(queries) * len(Mode)),
+                labelled.queries,
+                lambda: bars.step(
+                    f"Searching {labelled.name}", 1, len(labelled.queries) * len(Mode)
+                ),
             )
             for mode in Mode
         }

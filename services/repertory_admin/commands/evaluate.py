@@ -16,11 +16,12 @@ from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Out
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
-    from repertory.evaluation.labelled import LabelledQuery
+    from repertory.evaluation.labelled import LabelledQuery, LabelledSet
     from repertory.evaluation.measure import Outcome
     from repertory.evaluation.reliability import Reliability
     from repertory.evaluation.trial import Trial
-    from repertory.search.answer import Query
+    from repertory.pipeline.report import Report
+    from repertory.search.answer import Answer, Query
     from repertory_admin.progress import Bars
 
 GENERATED_QUERIES = 200  # of each kind
@@ -87,7 +88,7 @@ def evaluate(
     sections of bodies.
     All figures have 95 % confidence intervals.
     """
-    from repertory.evaluation.labelled import by_name  # noqa: PLC0415 - --help must be instant
+    from repertory.evaluation.labelled import read_sets  # noqa: PLC0415 - --help must be instant
     from repertory_admin import trials  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
@@ -95,8 +96,8 @@ def evaluate(
     tried |= {text: _changed(flags, text, directory) for text in against or ()}
     made: list[Trial] = []
     if folders:
-        for name, folder in by_name(folders).items():
-            made += _of_labelled(folder, name, tried, queries, generate=generate)
+        for labelled in read_sets(folders):
+            made += _of_labelled(labelled, tried, queries, generate=generate)
     else:
         made.append(_of_own(directory, tried, queries))
     if output is Output.JSON:
@@ -138,23 +139,34 @@ def _of_own(directory: Path, tried: Mapping[str, Settings], most: int | None) ->
 
 
 def _of_labelled(
-    folder: Path, name: str, tried: Mapping[str, Settings], most: int | None, *, generate: bool
+    labelled: "LabelledSet", tried: Mapping[str, Settings], most: int | None, *, generate: bool
 ) -> "list[Trial]":
     """A labelled set's queries, and those that are generated from its corpus if they are wanted."""
     from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
-    from repertory.evaluation.labelled import evenly, read_queries  # noqa: PLC0415 - likewise
+    from repertory.evaluation.labelled import evenly  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
-    queries = evenly(read_queries(folder), most or 0)
-    with Bars() as bars, open_corpus(tried[IN_FORCE], folder, bars.download) as repertory:
-        report = repertory.index(bars.step, words_suffice=True)
-        for notice in [*report.notices, *map(str, report.problems[:MOST_PROBLEMS])]:
-            terminal.warn(f"{name}: {notice}")
+    queries = evenly(labelled.queries, most or 0)
+    with Bars() as bars, open_corpus(tried[IN_FORCE], labelled.folder, bars.download) as repertory:
+        warn_of(labelled, repertory.index(bars.step, words_suffice=True), repertory)
         asking = _Asking(repertory, tried, bars)
-        made = [asking.trial(name, queries, is_generated=False)]
+        made = [asking.trial(labelled.name, queries, is_generated=False)]
         if generate:
-            made.append(_generated(asking, name, most))
+            made.append(_generated(asking, labelled.name, most))
     return made
+
+
+def warn_of(labelled: "LabelledSet", report: "Report", corpus: "Backend") -> None:
+    """Tell what is wrong with a labelled set, now that it is indexed."""
+    from repertory.evaluation.labelled import missing  # noqa: PLC0415 - --help must be instant
+
+    notices = [*report.notices, *map(str, report.problems[:MOST_PROBLEMS])]
+    if absent := missing(labelled.queries, (entry.id for entry in corpus.entries())):
+        some = ", ".join(absent[:MOST_PROBLEMS]) + ", …" * (len(absent) > MOST_PROBLEMS)
+        answers = terminal.count(len(absent), "right answer")
+        notices.append(f"The corpus lacks {answers}, which no search can find: {some}.")
+    for notice in notices:
+        terminal.warn(f"{labelled.name}: {notice}")
 
 
 def _generated(asking: "_Asking", name: str, most: int | None) -> "Trial":
@@ -192,6 +204,7 @@ class _Asking:
         self.answering = answering
         self._tried = tried
         self._bars = bars
+        self._told = {""}  # why an arm did not answer
 
     def trial(
         self, name: str, queries: "Sequence[LabelledQuery]", *, is_generated: bool
@@ -224,7 +237,7 @@ class _Asking:
 
         def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
             query = _query(text, values, threshold)
-            answer = self.answering.search(msgspec.structs.replace(query, without=without))
+            answer = self._search(msgspec.structs.replace(query, without=without))
             return [(hit.id, hit.confidence) for hit in answer.hits]
 
         def done() -> None:
@@ -237,22 +250,22 @@ class _Asking:
     ) -> "list[Outcome]":
         from repertory.evaluation.measure import outcomes  # noqa: PLC0415 - --help must be instant
 
-        degraded = set()
-
         def search(text: str, threshold: float = threshold) -> list[str]:
-            answer = self.answering.search(_query(text, values, threshold))
-            degraded.add(answer.degraded)
-            return [hit.id for hit in answer.hits]
+            return [hit.id for hit in self._search(_query(text, values, threshold)).hits]
 
-        found = outcomes(
+        return outcomes(
             queries,
             search,
             lambda: self._bars.step(stage, 1, len(queries)),
             without_threshold=lambda text: search(text, 0.0),
         )
-        for notice in filter(None, degraded):
-            terminal.warn(f"{stage}: {notice}")
-        return found
+
+    def _search(self, query: "Query") -> "Answer":
+        answer = self.answering.search(query)
+        if answer.degraded not in self._told:
+            self._told.add(answer.degraded)
+            terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
+        return answer
 
 
 def _query(text: str, values: Values, threshold: float) -> "Query":

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from repertory.errors import UsageError
+from repertory.search.answer import check_text
 
 CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
 
@@ -27,6 +28,9 @@ class _Query(msgspec.Struct, frozen=True):
     text: str
     tags: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_text(self.text)
+
 
 class _Judgement(msgspec.Struct, frozen=True):
     query_id: str
@@ -34,17 +38,28 @@ class _Judgement(msgspec.Struct, frozen=True):
     grade: float = 1.0
 
 
-def by_name(given: Iterable[Path]) -> dict[str, Path]:
-    """The folders of labelled sets by their names; a file in one stands for it.
+class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Queries, and the folder whose corpus they are about."""
 
-    A name that is taken gives way to the whole path.
+    name: str
+    folder: Path
+    queries: Sequence[LabelledQuery]
+
+
+def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
+    """Read labelled sets, each once; a file in a folder stands for it.
+
+    A set has the name of its folder, or its path where that name is taken.
+
+    Raises:
+        UsageError: A file is missing or a line of it is wrong.
     """
-    folders: dict[str, Path] = {}
-    for path in given:
-        folder = path.parent if path.is_file() else path
-        name = folder.resolve().name
-        folders[str(folder) if name in folders else name] = folder
-    return folders
+    folders = [path.parent if path.is_file() else path for path in given]
+    sets: dict[str, LabelledSet] = {}
+    for place, folder in {folder.resolve(): folder for folder in folders}.items():
+        name = str(folder) if place.name in sets else place.name
+        sets[name] = LabelledSet(name=name, folder=folder, queries=read_queries(folder))
+    return list(sets.values())
 
 
 def read_queries(folder: Path) -> list[LabelledQuery]:
@@ -57,6 +72,12 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
     Raises:
         UsageError: A file is missing or a line of it is wrong.
     """
+    for name in (CORPUS, QUERIES, JUDGEMENTS):
+        if not (folder / name).is_file():
+            raise UsageError(
+                f"{folder} has no {name}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
+                f"{JUDGEMENTS}."
+            )
     grades: dict[str, dict[str, float]] = {}
     for judgement in _read(folder / JUDGEMENTS, _Judgement):
         if judgement.grade > 0:
@@ -71,6 +92,11 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
     return queries
 
 
+def missing(queries: Iterable[LabelledQuery], items: Iterable[str]) -> list[str]:
+    """The ids of right answers that are none of these items, and so cannot be found."""
+    return sorted({item for query in queries for item in query.grades}.difference(items))
+
+
 def evenly(things: Sequence[T], most: int) -> Sequence[T]:
     """At most so many of some things, evenly spread over them; 0 takes all."""
     if not 0 < most < len(things):
@@ -82,15 +108,17 @@ def _read(path: Path, kind: type[T]) -> list[T]:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}; a labelled set is a folder with {CORPUS}, "
-            f"{QUERIES} and {JUDGEMENTS}."
-        ) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if line.strip():
             try:
                 rows.append(msgspec.json.decode(line, type=kind))
-            except msgspec.MsgspecError as error:
-                raise UsageError(f"{path}:{number}: {error}.") from error
+            except (
+                msgspec.MsgspecError,
+                UnicodeDecodeError,
+                RecursionError,
+                UsageError,
+            ) as error:
+                raise UsageError(f"{path}:{number}: {str(error).rstrip('.')}.") from error
     return rows

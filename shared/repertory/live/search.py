@@ -213,6 +213,7 @@ class LiveSearch:
         """Make a search engine of what there is now."""
         if self._feed is None:
             return
+        self._feed.index.prepare()
         away = self._missing.get("vectors")
         precedence, stale = self._sources
         self._engine = SearchEngine(

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from heapq import nlargest
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
-from repertory.catalogue.names import split_name
+from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import LEAD, MOST_VIEWS
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.document import Entry
@@ -16,11 +17,13 @@ from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.keywords.names import EXACT
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode, Query
+from repertory.search.capabilities import intents
 from repertory.search.languages import shared_terms
 
 POOL = 20  # candidates of each arm; 50 are no better on any labelled set
 LARGEST_POOL = 100_000  # whatever the limit
 NAME_WORDS = 4  # a longer query is a sentence, not a name
+MOST_NAMED = 200  # items that only their typed name brings up; thousands may be called `README`
 SHORTEST_NAME = 4  # characters of an identifier that is looked for within a sentence
 
 # A word that looks like the name of something: ``read_file``, ``readFile``; not ``GitHub``.
@@ -42,8 +45,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         terms: The query's terms in the keyword index.
         rows: The rows that match them best, best first.
         close: The rows whose names were typed; see ``NameIndex.close``.
-        is_word: Whether what was typed is one word of names or of language, and so perhaps no name
-            that was misspelt or begun.
+        is_word: Whether what was typed is one word of names or of language, or very short, and so
+            perhaps no name that was misspelt or begun.
         of_names: The terms that are words of names, where the query may well consist of them.
     """
 
@@ -98,6 +101,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
 def read(query: Query, index: KeywordIndex) -> Words:
     """Look up the words of a query, which can be done while it is embedded."""
     terms = index.terms(query.text)
+    intents(query.text)  # remembered: reasons and inference ask for them when there is no time
     return Words(
         terms=terms,
         rows=index.candidates(terms, pool(query), query.where).tolist(),
@@ -132,7 +136,8 @@ def gather(
     """
     cosines, sections = _fold(index, matches, query.section_weight)
     close = words.close
-    there = {*words.rows, *also, *cosines, *close}
+    there = {*words.rows, *also, *cosines}
+    there.update(nlargest(max(MOST_NAMED, pool(query)), close, key=close.__getitem__))
     there |= _promoted(query, index, there)
     there -= {index.row_of[item] for item in query.without if item in index.row_of}
     ordered = sorted(there)
@@ -190,8 +195,17 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
     words = text.split()
     for word in words if len(words) > 1 else ():
         if len(word) >= SHORTEST_NAME and _IDENTIFIER.search(word):
-            close |= dict.fromkeys(index.names.exact(word), EXACT)
+            rows = index.names.exact(word)
+            meant = (row for row in rows if _is_of_words(word, index.entries[row]))
+            close |= dict.fromkeys(meant, EXACT)
     return {row: close[row] for row in _let_through(close, index, where)}
+
+
+def _is_of_words(word: str, entry: Entry) -> bool:
+    """Whether a word is an item's name of several words; `e-mail` is none for `email`."""
+    key = compact_name(word)
+    names = (name for name in (entry.id, *entry.names) if compact_name(name) == key)
+    return any(" " in split_name(name) for name in names)
 
 
 def _let_through(found: Collection[int], index: KeywordIndex, where: Filter) -> set[int]:
@@ -203,6 +217,8 @@ def _let_through(found: Collection[int], index: KeywordIndex, where: Filter) -> 
 
 
 def _is_word(text: str, index: KeywordIndex, terms: Sequence[Term]) -> bool:
+    if len(compact_name(text)) < SHORTEST_NAME:  # one edit makes another word of it: `aws`, `awk`
+        return True
     if len(split_name(text).split()) > 1:
         return False
     return all(index.is_in_a_name(term) for term in terms)  # a stop word has none

@@ -31,6 +31,12 @@ KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
 SURE_ENOUGH = 5.0  # log odds of a first hit beyond which it does not lift the others
 FALL = 30.0  # log odds that a hit loses with the square of the distance
 
+# What speaks for the best: its calibrated cosine, half its share of a perfect keyword match, how like
+# its name is. Right first hits of the labelled sets have more than this; a long query that belongs
+# to another catalogue altogether has less, and however far ahead its best is, it is not the answer.
+LEAST = 0.3
+LACKING = 15.0  # log odds that a first hit loses with what is lacking
+
 CROWD = slice(3, 10)  # the places that the best is compared with: up to three may fit as well
 EMPTY = 0.1  # the score of a place that a small catalogue leaves empty
 
@@ -119,6 +125,7 @@ def confidences(found: Candidates, curve: Curve | None = None) -> Values:
         + curve.shared * seen.shared
         + curve.bias
     )
+    first -= LACKING * max(LEAST - _evidence(found, int(score.argmax())), 0.0)
     odds = np.exp(min(first, SURE_ENOUGH) - FALL * (score.max() - score) ** 2)
     confidence: Values = MOST * odds / (1.0 + odds)
     if found.close.any():
@@ -127,6 +134,14 @@ def confidences(found: Candidates, curve: Curve | None = None) -> Values:
         found.shared >= SHARED_FROM, SHARED + 0.04 * found.shared + 0.1 * confidence, 0.0
     )
     return np.maximum(confidence, shared).astype(np.float32)
+
+
+def _evidence(found: Candidates, place: int) -> float:
+    """What speaks for a candidate, whatever else there is; enough where words are all there is."""
+    if found.mode is Mode.KEYWORD:
+        return LEAST
+    like = float(likeness(found.similarity)[place])
+    return float(found.semantic[place]) + float(found.keyword[place]) / 2 + like
 
 
 def _floor(found: Candidates, curve: Values) -> Values:

@@ -73,11 +73,11 @@ def _judged(
     notes = []
     if not _is_typed(found, place):
         if policy.boost:
-            confidence = _boosted(confidence, policy.boost)
+            confidence = boosted(confidence, policy.boost)
             moved = "Raised" if policy.boost > 0 else "Lowered"
             notes.append(f"{moved} by its policy ({policy.boost:+g})")
         if policy.when_not_to_use and _is_unfit(found, place):
-            confidence = _boosted(confidence, UNFIT)
+            confidence = boosted(confidence, UNFIT)
             notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MOST_TOLD)}”")
     if pin:
         confidence = max(confidence, _least(found, pin) + TIE * confidence)
@@ -91,7 +91,7 @@ def _is_typed(found: Candidates, place: int) -> bool:
     return bool(close >= EXACT or (close >= FEW_BEGUN and not found.is_word))
 
 
-def _boosted(confidence: float, boost: float) -> float:
+def boosted(confidence: float, boost: float) -> float:
     """A confidence with its odds moved; no boost makes it more than evidence does."""
     within = min(max(confidence, 1e-6), 1 - 1e-6)
     odds = within / (1 - within) * math.exp(STRENGTH * boost)
@@ -134,7 +134,7 @@ def _replace(
         if stays and exact[place]:
             before = min(before, MOST)
         else:
-            confidence[place] = _boosted(before, DEPRECATED)
+            confidence[place] = boosted(before, DEPRECATED)
         if entry.policy:
             notes[place].insert(0, f"Deprecated, use {entry.policy.deprecated_by}")
         successor = place_of.get(successors.get(int(found.rows[place]), -1))

@@ -217,7 +217,8 @@ class SearchEngine:
         hits = self._explained(ranked, places[: query.limit])
         index = ranked.candidates.index
         if not hits or hits[0].confidence < GOOD_ENOUGH:
-            hits = infer(query, index, hits)
+            rows, confidence = ranked.candidates.rows.tolist(), ranked.confidence.tolist()
+            hits = infer(query, index, hits, dict(zip(rows, confidence, strict=True)))
         return [self._marked(index, hit) for hit in hits]
 
     def _explained(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:

@@ -44,7 +44,10 @@ def explanation(
     is_shown = any(other.id == hit.id for other in shown)
     order = shown if is_shown else ranking
     place = next((place for place, other in enumerate(order) if other.id == hit.id), None)
-    better = order[:place]
+    if place is None:  # what is surer would stand before it
+        better = [other for other in ranking if other.confidence > hit.confidence]
+    else:
+        better = list(order[:place])
     if is_shown:
         verdict = f"Shown, at place {len(better) + 1} of {len(shown)}."
     elif not is_allowed:

@@ -1,7 +1,7 @@
 """Offers tools that can do a job by another way, when nothing does it directly."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -13,6 +13,7 @@ from repertory.index.keywords.index import KeywordIndex, Rows, Scores, Term
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Query
 from repertory.search.capabilities import inferences, offered, phrases
+from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct match from which nothing is inferred
@@ -27,11 +28,19 @@ ONLY_TOOLS = Filter(kinds=(Kind.TOOL,))
 _known: WeakKeyDictionary[KeywordIndex, dict[str, tuple[Rows, Scores]]] = WeakKeyDictionary()
 
 
-def infer(query: Query, index: KeywordIndex, direct: list[Hit]) -> list[Hit]:
+def infer(
+    query: Query, index: KeywordIndex, direct: list[Hit], confidence: Mapping[int, float]
+) -> list[Hit]:
     """The direct hits with tools that can do the job by another way, best first, within the limit.
 
     What was found directly with more confidence keeps its own reason, and so does what a policy
     has moved.
+
+    Args:
+        query: The search.
+        index: The keyword index.
+        direct: What is shown without inference.
+        confidence: Of all that was found, by row, also of what is too unsure to be shown.
     """
     found = {hit.id: hit for hit in direct}
     terms = index.terms(query.text)
@@ -39,16 +48,18 @@ def infer(query: Query, index: KeywordIndex, direct: list[Hit]) -> list[Hit]:
         surest = FIRST * NEXT**inference.way
         if surest < query.threshold:
             break
-        for entry, share in _tools(inference.capability, index, query, terms):
-            confidence = surest * share
+        for entry, share in _tools(inference.capability, index, query, terms, confidence):
+            sure = surest * share
+            if entry.policy:
+                sure = min(sure, boosted(sure, entry.policy.boost))
             known = found.get(entry.id)
-            if confidence < query.threshold or (known and _stands(known, confidence)):
+            if sure < query.threshold or (known and _stands(known, sure)):
                 continue
             evidence = msgspec.structs.replace(
                 known.evidence if known else Evidence(), capability=str(inference)
             )
             reason = f"Capability inference ({inference})"
-            found[entry.id] = hit(entry, confidence, reason, evidence)
+            found[entry.id] = hit(entry, sure, reason, evidence)
     return sorted(found.values(), key=lambda hit: -hit.confidence)[: query.limit]
 
 
@@ -57,21 +68,27 @@ def _stands(known: Hit, inferred: float) -> bool:
 
 
 def _tools(
-    capability: str, index: KeywordIndex, query: Query, terms: Sequence[Term]
+    capability: str,
+    index: KeywordIndex,
+    query: Query,
+    terms: Sequence[Term],
+    confidence: Mapping[int, float],
 ) -> list[tuple[Entry, float]]:
-    """The tools that offer a capability most surely, of equals those that match the query best."""
+    """The tools that offer a capability most surely, of equals those that fit the query best."""
     rows, weights = _perhaps(capability, index)
     through = index.allowed(rows, ONLY_TOOLS) & index.allowed(rows, query.where)
     rows, weights = rows[through], weights[through]
     matches = index.scores(terms, rows)
     found = []
     for place in np.argsort(-weights - matches, kind="stable")[:LOOKED_AT].tolist():
-        entry = index.entries[int(rows[place])]
+        row = int(rows[place])
+        entry = index.entries[row]
         is_deprecated = entry.policy and entry.policy.deprecated_by
         if not is_deprecated and entry.id not in query.without:
             share = offered(capability, entry.name, entry.description, entry.server)
-            found.append((entry, share, float(matches[place])))
-    found.sort(key=lambda tool: (-tool[1], -tool[2], tool[0].id))
+            fit = (confidence.get(row, 0.0), float(matches[place]))
+            found.append((entry, share, fit))
+    found.sort(key=lambda tool: (-tool[1], *(-one for one in tool[2]), tool[0].id))
     return [(entry, share) for entry, share, _ in found[:MOST] if share]
 
 

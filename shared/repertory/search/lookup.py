@@ -68,6 +68,7 @@ def row_of(index: KeywordIndex, item: str) -> int:
     if (row := index.row_of.get(item)) is not None:
         return row
     rows = index.names.exact(item)
+    rows = [row for row in rows if index.entries[row].name == item] or rows
     if len(rows) > 1:
         ids = " or ".join(index.entries[row].id for row in rows[:MOST_SUGGESTED])
         raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")

@@ -109,8 +109,9 @@ def reason(query: str, entry: Entry, evidence: Evidence, close: float) -> str:
     # Where the name is told of, its words need not be.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MEANING and not parts:
-        shared = [intent.label for intent in intents(query) if _serves(intent.words, entry)]
-        parts.append(f"Semantic similarity ({shared[0]})" if shared else "Semantic similarity")
+        shared = (intent.label for intent in intents(query) if _serves(intent.words, entry))
+        label = next(shared, "")
+        parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     if matched and not close:
         parts.append(_keywords(matched[:MOST_TERMS], is_placed=bool(evidence.section)))
     text = " + ".join(parts)
@@ -122,6 +123,8 @@ def reason(query: str, entry: Entry, evidence: Evidence, close: float) -> str:
 
 def _meant(query: str, entry: Entry) -> str:
     """The name of an entry that is most like a part of the query; its own, where none is more."""
+    if not entry.aliases:
+        return entry.name
     typed = split_name(query)
     return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
 
@@ -146,5 +149,5 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
 
 
 def _correction(term: Term) -> str:
-    same = terms(term.typed) == terms(term.matched)
+    same = term.typed == term.matched or terms(term.typed) == terms(term.matched)
     return term.typed if same else f"{term.typed} → {term.matched}"

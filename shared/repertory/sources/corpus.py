@@ -54,7 +54,7 @@ class Corpus:
                 continue
             try:
                 row = msgspec.json.decode(line, type=_Row)
-            except msgspec.MsgspecError as exc:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
                 message = f"This line is no item: {str(exc).lower()}."
                 problems.append(error(str(self.path), message, line=number))
                 continue

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from heapq import nsmallest
 
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.document import Entry
@@ -76,8 +77,9 @@ class NameIndex:
         key = compact_name(typed)
         found: dict[int, float] = {}
         begun = self._beginning_with(key)
-        is_few = len(begun) <= FEW
-        for name in begun[:MOST_COMPLETIONS]:
+        # Three letters begin too many other words to be sure of any name.
+        is_few = len(begun) <= FEW and len(key) > _shortest(key)
+        for name in nsmallest(MOST_COMPLETIONS, begun, key=len):
             share = len(key) / len(name)
             like = FEW_BEGUN + (ONE_EDIT - FEW_BEGUN) * share if is_few else FEW_BEGUN * share
             for row in self._known_as(name):
@@ -102,13 +104,18 @@ class NameIndex:
         return entry.id, *entry.names
 
     def _beginning_with(self, key: str) -> list[str]:
-        """The names that the key begins and is not, the shortest first."""
-        if len(key) < SHORTEST_PREFIX - (not key.isascii()):
+        """The names that the key begins and is not, sorted."""
+        if len(key) < _shortest(key):
             return []
         first = bisect_left(self._sorted, key)
         last = bisect_left(self._sorted, key + "\U0010ffff", lo=first)
-        begun = (name for name in self._sorted[first:last] if name != key)
-        return sorted(begun, key=lambda name: (len(name), name))
+        begun = self._sorted[first:last]
+        return begun[1:] if begun[:1] == [key] else begun
+
+
+def _shortest(key: str) -> int:
+    """The fewest characters of a beginning."""
+    return SHORTEST_PREFIX - (not key.isascii())
 
 
 def _rows_of(keys: Iterable[tuple[str, int]]) -> Rows:

@@ -1,0 +1,1 @@
+"""How good the ranking is, measured through the commands that users have."""

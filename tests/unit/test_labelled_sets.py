@@ -1,0 +1,81 @@
+"""Labelled sets as people write them: what is wrong is named, file and line, before a search."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import UsageError
+from repertory.evaluation.labelled import missing, read_sets
+from repertory.sources.corpus import Corpus
+from repertory.sources.source import Severity
+
+CORPUS = b'{"id": "a", "kind": "tool", "name": "a"}\n'
+QRELS = b'{"query_id": "q", "item_id": "a"}\n{"query_id": "q", "item_id": "b", "grade": 0}\n'
+
+
+def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -> Path:
+    """A labelled set of one tool."""
+    folder.mkdir()
+    (folder / "corpus.jsonl").write_bytes(CORPUS)
+    (folder / "queries.jsonl").write_bytes(queries)
+    (folder / "qrels.jsonl").write_bytes(QRELS)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"id": "r", "text": " "}', "The query is empty"),
+        (b'{"id": "r", "text": "' + b"x" * 5_000 + b'"}', "5,000 characters"),
+        (b'{"id": "r\xff", "text": "x"}', "utf-8"),
+        (b'{"id": "r", "x": ' + b"[" * 100_000, "recursion"),
+    ],
+    ids=["blank", "too long", "not UTF-8", "nested too deeply"],
+)
+def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, said: str) -> None:
+    """Nobody has to search for the one line of thousands that is refused."""
+    folder = labelled_set(tmp_path / "set", b'{"id": "q", "text": "x"}\n' + line + b"\n")
+    with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{said}.*[^.]\.$"):
+        read_sets([folder])
+
+
+def test_a_folder_without_a_corpus_is_no_labelled_set(tmp_path: Path) -> None:
+    """It is refused, not measured as a ranking that finds nothing."""
+    good = labelled_set(tmp_path / "good")
+    bad = labelled_set(tmp_path / "bad")
+    (bad / "corpus.jsonl").unlink()
+    with pytest.raises(UsageError, match=r"bad has no corpus\.jsonl; a labelled set is"):
+        read_sets([good, bad])
+
+
+def test_a_set_is_read_once_however_it_is_given(tmp_path: Path) -> None:
+    """A file stands for its folder; another set of the same name goes by its path."""
+    folder = labelled_set(tmp_path / "set")
+    (tmp_path / "more").mkdir()
+    other = labelled_set(tmp_path / "more" / "set")
+    sets = read_sets([folder, *sorted(folder.iterdir()), tmp_path / "more" / ".." / "set", other])
+    assert [(one.name, one.folder.resolve()) for one in sets] == [
+        ("set", folder),
+        (str(other), other),
+    ]
+
+
+def test_right_answers_that_the_corpus_lacks_are_known(tmp_path: Path) -> None:
+    """Only what has a grade is a right answer."""
+    [one] = read_sets([labelled_set(tmp_path / "set")])
+    assert missing(one.queries, ["a"]) == []
+    assert missing(one.queries, ["c"]) == ["a"]
+
+
+def test_a_line_of_a_corpus_that_is_not_utf8_is_left_out(tmp_path: Path) -> None:
+    """It is a problem with its line; the others are items."""
+    file = tmp_path / "corpus.jsonl"
+    deep = json.dumps({"id": "b"})[:-1].encode() + b', "x": ' + b"[" * 100_000
+    file.write_bytes(b'{"id": "\xff"}\n' + deep + b"\n" + CORPUS)
+    scan = Corpus("set", file).scan()
+    assert [item.id for item in scan.items] == ["a"]
+    assert [(one.severity, one.line) for one in scan.problems] == [
+        (Severity.ERROR, 1),
+        (Severity.ERROR, 2),
+    ]
