@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from repertory.evaluation.calibration import Example, examples, fit, leave_one_o
 from repertory.evaluation.labelled import LabelledQuery
 from repertory.evaluation.reliability import Observed, observe, reliability
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.answer import Query
+from repertory.search.answer import Mode, Query
 from repertory.search.confidence import KEYWORD, confidences, scores
 from repertory.search.engine import Ranked, SearchEngine
 
@@ -108,6 +110,24 @@ def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
     }
     assert by_name["rotate_secrets"] >= 0.98
     assert by_name.get("rotate_tyres_in_the_garage", 0.0) < 0.35
+
+
+def test_a_lead_is_nothing_where_hardly_anything_speaks_for_the_first() -> None:
+    """A long request that belongs elsewhere shares a word with one item, no more."""
+    text = " ".join(["Please resize", *["what nobody here has ever heard of"] * 8])
+    found = rank(text, items("resize pictures", *JOBS[1:])).candidates
+    shares = np.array([0.04 if "resize" in found.entry(0).name else 0.0], np.float32)
+
+    def first(semantic: float) -> float:
+        hybrid = msgspec.structs.replace(
+            found,
+            mode=Mode.HYBRID,
+            semantic=np.full(len(found.rows), semantic, np.float32),
+            keyword=shares,
+        )
+        return float(confidences(hybrid).max())
+
+    assert first(0.1) < 0.35 < first(0.5)
 
 
 def test_what_is_passed_over_is_as_if_it_were_not_there() -> None:

@@ -31,9 +31,9 @@ KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
 SURE_ENOUGH = 5.0  # log odds of a first hit beyond which it does not lift the others
 FALL = 30.0  # log odds that a hit loses with the square of the distance
 
-# What speaks for the best: its calibrated cosine, half its share of a perfect keyword match, how like
-# its name is. Right first hits of the labelled sets have more than this; a long query that belongs
-# to another catalogue altogether has less, and however far ahead its best is, it is not the answer.
+# What speaks for the best: its calibrated cosine, half its share of a perfect keyword match, how
+# like its name is. Right first hits of the labelled sets have more than this; a long query that
+# belongs to another catalogue has less, and however far ahead its best is, it is not the answer.
 LEAST = 0.3
 LACKING = 15.0  # log odds that a first hit loses with what is lacking
 
