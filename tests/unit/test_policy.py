@@ -221,6 +221,26 @@ def test_a_rule_about_nothing_is_told_once_all_sources_were_read(tmp_path: Path)
     assert unite(seen, Catalogue((source, missing), (), (rule,)))[1] == []
 
 
+def test_a_successor_that_is_nowhere_is_told(tmp_path: Path) -> None:
+    """Nothing else, and itself, is no successor; an item of that name elsewhere is one."""
+    for folder, name in (("a/deploy", "deploy"), ("b/deploy", "deploy")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Ship.\n---\n")
+    sources = tuple(SkillFolders(name=name, path=tmp_path / name) for name in "ab")
+
+    def told(item: str, successor: str) -> list[str]:
+        rule = Rule(item=item, changes={"deprecated_by": successor}, place="[[policy]] 1")
+        problems = unite([look(one) for one in sources], Catalogue(sources, (), (rule,)))[1]
+        return [problem.message for problem in problems]
+
+    assert told("a/deploy", "deploy") == []
+    assert told("a/deploy", "b/deploy") == []
+    for nowhere in ("ship", "a/deploy"):
+        assert told("a/deploy", nowhere) == [
+            f"It is deprecated in favour of {nowhere!r}, and no other item has that id or name."
+        ]
+
+
 def test_saved_rules_are_in_force_without_another_look(tmp_path: Path) -> None:
     """What was seen of the sources still holds when only policies changed."""
     (tmp_path / "deploy").mkdir()

@@ -1,12 +1,14 @@
 """The first stage: look at every source, side by side."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Rule
 from repertory.errors import SourceError
 from repertory.sources.catalogue import Catalogue
@@ -71,7 +73,8 @@ def unite(
 ) -> tuple[dict[str, Item], list[Problem]]:
     """All items by id, under the catalogue's rules, and all problems of looks at its sources.
 
-    Of two items of one id, the earlier source's is taken.
+    Of two items of one id, the earlier source's is taken. What a policy names and nothing has is a
+    problem, once every source was read.
     """
     items: dict[str, Item] = {}
     problems: list[Problem] = []
@@ -93,9 +96,31 @@ def unite(
                 )
     unused = apply(catalogue.rules, items)
     is_whole = len(scanned) == len(catalogue.sources) and not any(one.is_partial for one in scanned)
-    return items, problems + [_about_nothing(rule) for rule in unused if is_whole]
+    if is_whole:
+        problems += [_about_nothing(rule) for rule in unused]
+        problems += _without_successor(items.values())
+    return items, problems
 
 
 def _about_nothing(rule: Rule) -> Problem:
     message = f"{rule.place} is about {rule.item!r}, and no item has that id or name."
     return Problem(severity=Severity.WARNING, message=message)
+
+
+def _without_successor(items: Collection[Item]) -> Iterator[Problem]:
+    """A problem for each deprecated item whose successor is nowhere."""
+    deprecated = [item for item in items if item.policy and item.policy.deprecated_by]
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for item in items if deprecated else ():
+        for name in (item.id, item.name):
+            named[compact_name(name)].add(item.id)
+    for item in deprecated:
+        successor = item.policy.deprecated_by if item.policy else ""
+        if not named[compact_name(successor)] - {item.id}:
+            yield Problem(
+                severity=Severity.WARNING,
+                message=f"It is deprecated in favour of {successor!r}, and no other item has that "
+                "id or name.",
+                path=item.path,
+                item=item.id,
+            )
