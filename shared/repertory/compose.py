@@ -191,6 +191,7 @@ class Repertory(Local):
                 for source in sources.sources
                 if source.type == "mcp"
             },
+            rules=self.workspace.rules_digest,
         )
         if self.settings.values.no_cache:
             self._unsaved = pointer

@@ -33,6 +33,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
         at: When, in seconds since the epoch.
         report: What the run found; ``stats`` shows it.
         servers: The identities of the MCP servers of the catalogue, by name.
+        rules: A digest of the policies that its items were written under.
     """
 
     configuration: str
@@ -40,6 +41,7 @@ class Pointer(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     report: Report
     servers: dict[str, dict[str, Any]] = {}
+    rules: str = ""
 
 
 class Workspace:
@@ -181,12 +183,22 @@ class Workspace:
         return _load(self._pointer_file, Pointer)
 
     def remember(self, pointer: Pointer) -> None:
-        """Remember a run.
+        """Remember a run; others that wrote the same collection under other policies are forgotten.
 
         Raises:
             StoreError: The data directory cannot be written.
         """
+        for file in self._pointer_file.parent.glob("*.json"):
+            other = None if file == self._pointer_file else _load(file, Pointer)
+            if other and other.collection == pointer.collection and other.rules != pointer.rules:
+                file.unlink(missing_ok=True)
         _save(self._pointer_file, pointer)
+
+    @property
+    def rules_digest(self) -> str:
+        """What tells the policies of the configuration from others; empty if there are none."""
+        rules = self._settings.rules
+        return _key([[rule.item, rule.changes] for rule in rules]) if rules else ""
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """An entry with what only the workspace knows: time limits and trust."""
@@ -218,7 +230,7 @@ class Workspace:
             [str(path) for path in settings.mcp_configs],
         ]
         if settings.rules:  # so that changed ones are in force at the next search
-            asked.append([[rule.item, rule.changes] for rule in settings.rules])
+            asked.append(self.rules_digest)
         return self._data / "workspaces" / f"{_key(asked)}.json"
 
 

@@ -39,6 +39,10 @@ def test_policies_of_both_places_are_in_force_at_the_next_search(cli: Cli, proje
     pinned = cli.json(project, "search", "tell me what is new here")["results"][0]
     assert pinned["reason"].startswith("Pinned for “what is new”")
 
+    configuration.write_text(SOURCES)  # as it was before, which was indexed once
+    again = cli.json(project, "search", "feed the starter of a sourdough bread")["results"][0]
+    assert (again["id"], again["evidence"]["policy"]) == ("skills/bread-baking", [])
+
 
 def test_a_wrong_policy_is_exit_code_2(cli: Cli, project: Path) -> None:
     """The file, the table and the key are named."""
