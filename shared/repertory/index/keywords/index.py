@@ -141,7 +141,7 @@ class KeywordIndex:
         )
 
     def prepare(self) -> None:
-        """Build all tables now, some 40 ms for 10,000 items, so that no search waits for them."""
+        """Build all tables now, so that no search waits: under 0.1 s for 10,000 items."""
         for part in (self, self.names, self.policies):
             for name, member in vars(type(part)).items():
                 if isinstance(member, cached_property):
