@@ -98,6 +98,7 @@ class Folders:
         self.polling: dict[str, str] = {}
 
     def __enter__(self) -> Self:
+        logging.getLogger("watchdog.observers.inotify").addFilter(_is_of_use)
         try:
             self._observer = Observer()
             self._observer.start()
@@ -210,6 +211,11 @@ class Folders:
         except OSError:
             return True
         return False
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    """Whether it is more than that a watch was let go before its thread had begun to read."""
+    return "when the thread is inactive" not in record.msg
 
 
 def _place(path: str) -> _Place | None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from watchdog.observers import inotify_c
+from watchdog.observers import inotify, inotify_c
+from watchdog.observers.api import EventQueue, ObservedWatch
 
 from repertory_watch import events, filesystems
 from tests.support.watching import Watching
@@ -341,6 +342,17 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     watching.wait(lambda: watching.status["polling"] == ["team"])
     save(skills / "folder4" / "two.md")
     watching.wait_for("team/first", *items, "team/folder4/two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only its inotify is told of so")
+def test_a_watch_that_ends_before_it_has_begun_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when a program is ended at once: the log stays quiet."""
+    with events.Folders(lambda *_: None):
+        emitter = inotify.InotifyEmitter(EventQueue(), ObservedWatch(tmp_path, recursive=True))
+        emitter.queue_events(0)  # what its thread does next where it was stopped meanwhile
+    assert not caplog.records
 
 
 def test_everything_is_looked_at_now_and_then(
