@@ -75,10 +75,11 @@ words = st.sampled_from(" ".join([*JOBS, *PLACES, "zebra", "please show"]).split
 def test_confidence_is_a_share_that_falls_with_the_score(text: str) -> None:
     """Of two items neither of whose names was typed, the one that fits better is the surer one."""
     found = rank(text, CATALOGUE).candidates
-    confidence = confidences(found)
+    score = scores(found)
+    confidence = confidences(found, score)
     assert ((confidence >= 0) & (confidence < 1)).all()
     plain = (found.close == 0) & (found.shared == 0)
-    score, sure = scores(found)[plain], confidence[plain]
+    score, sure = score[plain], confidence[plain]
     order = score.argsort()
     assert (sure[order][1:] >= sure[order][:-1] - 1e-6).all()
 
@@ -125,7 +126,7 @@ def test_a_lead_is_nothing_where_hardly_anything_speaks_for_the_first() -> None:
             semantic=np.full(len(found.rows), semantic, np.float32),
             keyword=shares,
         )
-        return float(confidences(hybrid).max())
+        return float(confidences(hybrid, scores(hybrid)).max())
 
     assert first(0.1) < 0.35 < first(0.5)
 

@@ -13,6 +13,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError, StoreError, UnknownItemError, UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.answer import Query
+from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.render import explanation_as_json, explanation_of
@@ -167,7 +168,7 @@ def test_a_filter_that_keeps_it_out_is_named(where: dict[str, list[str]], fault:
 def test_what_nothing_found_is_scored_all_the_same() -> None:
     """With no place in any arm."""
     found = explain("read the contents of a file", "calendar__list")
-    assert found.verdict.startswith("Not found: its words are not among the 20 best")
+    assert found.verdict.startswith(f"Not found: its words are not among the {POOL} best")
     assert (found.shown, found.rank) == (False, None)
     assert found.hit.evidence.keyword_rank is None
     assert found.hit.confidence < found.better[0].confidence

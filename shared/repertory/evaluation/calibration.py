@@ -125,11 +125,11 @@ def observed(of_set: Sequence[Example], curve: Curve, threshold: float) -> list[
 
 def _observed(example: Example, curve: Curve, threshold: float) -> Observed:
     found = example.present
-    confidence = confidences(found, curve)
+    confidence = confidences(found, scores(found), curve)
     order = np.argsort(-confidence, kind="stable")[:FIRST]
     right = np.array([found.entry(place).id in example.right for place in order], np.bool_)
     shown: NDArray[np.bool_] = reaching(found, confidence, threshold)[order]
-    missing = confidences(example.missing, curve)
+    missing = confidences(example.missing, scores(example.missing), curve)
     return Observed(
         stated=float(confidence[order[0]]) if len(order) else 0.0,
         is_right=bool(right[:1].any()),

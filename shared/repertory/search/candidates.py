@@ -20,7 +20,7 @@ from repertory.search.answer import Mode, Query
 from repertory.search.capabilities import intents
 from repertory.search.languages import shared_terms
 
-POOL = 20  # candidates of each arm; 50 are no better on any labelled set
+POOL = 15  # candidates of each arm; 20 or 50 are no better on any labelled set
 LARGEST_POOL = 100_000  # whatever the limit
 NAME_WORDS = 4  # a longer query is a sentence, not a name
 MOST_NAMED = 200  # items that only their typed name brings up; thousands may be called `README`

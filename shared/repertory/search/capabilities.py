@@ -141,6 +141,12 @@ def phrases(capability: str) -> Phrases:
 
 
 @cache
+def asking(intent: Intent) -> Phrases:
+    """The stems of the words and phrases that ask for an intent."""
+    return tuple(frozenset(terms(text)) for text in intent.words)
+
+
+@cache
 def _single(capability: str) -> tuple[frozenset[str], frozenset[str]]:
     """The single words by which a capability is known, and those that exclude it, as written."""
     of = table().capability[capability]
@@ -155,7 +161,7 @@ def _asking() -> tuple[tuple[Intent, Phrases, frozenset[str]], ...]:
     return tuple(
         (
             intent,
-            tuple(frozenset(terms(phrase)) for phrase in intent.words),
+            asking(intent),
             frozenset(term for word in intent.beside for term in terms(word)),
         )
         for intent in table().intent

@@ -113,11 +113,11 @@ def curve_of(found: Candidates) -> Curve:
     return calibration.hybrid if found.mode is Mode.HYBRID else calibration.semantic
 
 
-def confidences(found: Candidates, curve: Curve | None = None) -> Values:
-    """The confidence of each candidate, 0…1, by the model's curve if no other is given."""
+def confidences(found: Candidates, score: Values, curve: Curve | None = None) -> Values:
+    """The confidence of each candidate, 0…1, by the scores and the model's curve, or another."""
     if not len(found.rows):
         return np.zeros(0, np.float32)
-    score, curve = scores(found), curve or curve_of(found)
+    curve = curve or curve_of(found)
     seen = signals(found, score)
     first = (
         curve.margin * seen.margin

@@ -201,12 +201,13 @@ class SearchEngine:
             calibration=self._calibration(vector),
             mode=mode,
         )
-        edit = edited(candidates, confidences(candidates))
+        score = scores(candidates)
+        edit = edited(candidates, confidences(candidates, score))
         return Ranked(
             candidates=candidates,
             confidence=edit.confidence,
             notes=edit.notes,
-            order=self._order(candidates, edit.confidence),
+            order=self._order(candidates, edit.confidence, score),
             problems=tuple(problems),
         )
 
@@ -274,7 +275,9 @@ class SearchEngine:
             return {}
         return {item: msgspec.convert(record, Item) for item, record in records.items()}
 
-    def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
+    def _order(
+        self, candidates: Candidates, confidence: NDArray[np.float32], score: NDArray[np.float32]
+    ) -> list[int]:
         """The places of the candidates, best first; of equals, the source taken first leads.
 
         Far below a sure first hit all confidences are 0; there the scores tell.
@@ -282,8 +285,8 @@ class SearchEngine:
         entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
         last = len(self._precedence)
         rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        sure, score = confidence.round(5), scores(candidates).round(5)
-        order: list[int] = np.lexsort((candidates.rows, rank, -score, -sure)).tolist()
+        by = (candidates.rows, rank, -score.round(5), -confidence.round(5))
+        order: list[int] = np.lexsort(by).tolist()
         return order
 
 

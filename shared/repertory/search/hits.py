@@ -61,7 +61,7 @@ def explained(
         terms=tuple(matched_terms(matched, there, elsewhere(entry, item))),
         policy=tuple(notes),
     )
-    why = reason(query, entry, evidence, close)
+    why = reason(query, entry, evidence, there, close)
     if notes:
         why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
     return hit(entry, confidence, why, evidence)

@@ -12,7 +12,7 @@ from repertory.index.keywords.index import Term as QueryTerm
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.tokens import terms, words
 from repertory.search.answer import Evidence, Term
-from repertory.search.capabilities import intents
+from repertory.search.capabilities import Intent, asking, intents
 
 FIELDS = ("name", "description", "server", "parameters", "body")  # as they are told
 MOST_TERMS = 3  # matched words that a reason names
@@ -45,7 +45,8 @@ def places(entry: Entry, item: Item | None) -> Places:
     for field, text in texts(entry, item):
         for written, term in words(text) if field != BODY.name else ():
             found.setdefault(term, (field, written))
-            found.setdefault(WRITTEN + written, (field, written))
+            if written != term:
+                found.setdefault(WRITTEN + written, (field, written))
     return found
 
 
@@ -91,8 +92,16 @@ def best_section(body: str, terms: Iterable[QueryTerm], vocabulary: Sequence[str
     return heading
 
 
-def reason(query: str, entry: Entry, evidence: Evidence, close: float) -> str:
-    """Why an entry was found, in one short line."""
+def reason(query: str, entry: Entry, evidence: Evidence, there: Places, close: float) -> str:
+    """Why an entry was found, in one short line.
+
+    Args:
+        query: What was looked for.
+        entry: What was found.
+        evidence: What speaks for it.
+        there: Its ``places``.
+        close: Whether its name was typed; see ``NameIndex.close``.
+    """
     if evidence.capability:
         return f"Capability inference ({evidence.capability})"
     name = _meant(query, entry)
@@ -109,7 +118,7 @@ def reason(query: str, entry: Entry, evidence: Evidence, close: float) -> str:
     # Where the name is told of, its words need not be.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MEANING and not parts:
-        shared = (intent.label for intent in intents(query) if _serves(intent.words, entry))
+        shared = (intent.label for intent in intents(query) if _serves(intent, there))
         label = next(shared, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     if matched and not close:
@@ -129,9 +138,8 @@ def _meant(query: str, entry: Entry) -> str:
     return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
 
 
-def _serves(words: Iterable[str], entry: Entry) -> bool:
-    there = set(terms(f"{entry.name} {entry.description}"))
-    return any(set(terms(word)) <= there for word in words)
+def _serves(intent: Intent, there: Places) -> bool:
+    return any(phrase <= there.keys() for phrase in asking(intent))
 
 
 def _beginning(indexed: str) -> str:
