@@ -17,9 +17,9 @@ install: .venv/installed ## Make .venv with all that development needs, torch in
 demo: $(DEMO)/installed ## Index examples/ with a light install of its own and search it
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" examples/demo.sh
 
-# Side by side, one file at a time, unless there is one Qdrant server for all of them.
+# Side by side, one file at a time and the longest first, unless there is one Qdrant server for all.
 test: install ## Run all tests
-	@$(BIN)/python -m pytest -q $(if $(REPERTORY_TEST_QDRANT_URL),,-n auto --dist loadfile)
+	@$(BIN)/python -m pytest -q $(if $(REPERTORY_TEST_QDRANT_URL),,-n auto --dist loadfile --no-loadscope-reorder)
 
 check: install ## Lint, check the format, the types and the layers
 	@$(BIN)/ruff check --quiet .

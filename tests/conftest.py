@@ -1,11 +1,18 @@
 """What tests of several folders share."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.qdrant import qdrant_url  # noqa: F401  # a fixture
 from tests.support.redis_server import RedisProcess
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Run one test more at a time than there are processors: many wait most of the time."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.quality import bodies, confidence, names, order
+from benchmarks.quality import bodies, confidence, names, order, speed
 from benchmarks.quality.product import Product
 from benchmarks.quality.report import markdown
 
@@ -27,8 +27,8 @@ HEADING = """# How good the ranking is
 
 Written by `make eval` from public data: labelled sets, real MCP servers' tools and real skills. Do
 not edit it. All figures are percentages, with 95 % intervals where there are such, of what
-`repertory eval` and `repertory calibrate` say with the model `{model}`.
-Speed is measured by `make bench`, that of ranking too."""
+`repertory eval` and `repertory calibrate` say with the model `{model}`,
+but for what ranking takes, in milliseconds."""
 
 
 def main() -> int:
@@ -55,6 +55,7 @@ def main() -> int:
         confidence.part(product, sets, labelled),
         names.part(product, project),
         bodies.part(product, sets, data / "skills", project),
+        speed.part(product.folder("speed")),
     ]
     RESULTS.write_text(markdown(parts, HEADING.format(model=given.model)), "utf-8")
     print(f"wrote {RESULTS.relative_to(ROOT)}", file=sys.stderr)

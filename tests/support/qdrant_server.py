@@ -8,6 +8,7 @@ what it is given, however it ends:
 """
 
 import argparse
+import contextlib
 import re
 import shutil
 import socket
@@ -200,7 +201,8 @@ class _Http(ThreadingHTTPServer):
         """Stop listening, and hang up: clients keep connections that they do not use."""
         super().server_close()
         for connection in list(self._connections):
-            connection.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # the client has just hung up itself
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # likewise
         """Say nothing of a client that has hung up."""

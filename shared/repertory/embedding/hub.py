@@ -173,8 +173,11 @@ def _reporting(folder: Path, wanted: list[_Remote], progress: Progress | None) -
     stop = threading.Event()
 
     def arrived() -> int:
-        names = (folder / file.name for file in wanted)
-        return sum(_size(path) for path in (*names, *folder.rglob("*.incomplete")))
+        whole = (folder / file.name for file in wanted)
+        # Not with glob, which fails where a folder goes away meanwhile.
+        files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+        halves = (path for path in files if path.suffix == ".incomplete")
+        return sum(map(_size, (*whole, *halves)))
 
     def watch() -> None:
         while not stop.wait(0.1):
