@@ -151,6 +151,17 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
     assert {"porters_five_forces", "pork"} <= set(found)
 
 
+def test_names_that_a_word_begins_come_after_few_that_have_it() -> None:
+    """So that they are among the first five, as most mean neither the one nor the other."""
+    having = [f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")]
+    found = [
+        hit.name
+        for hit in engine_of([*having, "porters_five_forces"]).search(Query(text="port")).hits
+    ]
+    assert found[2] == "porters_five_forces"
+    assert {*found[:2]} < {*having}
+
+
 def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
     """Letter by letter says more than without case and separators."""
     index = names_of(["git_commit", "git-commit"])

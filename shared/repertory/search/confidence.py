@@ -45,6 +45,8 @@ SURE = 0.98  # the least confidence of one typed exactly
 MISSPELT = 0.975  # … with one edit; one begun by few exceeds ``MOST`` alone
 CLOSE = 0.85  # … begun as many are, and nearly whole
 BEGUN = 0.4  # … only just begun; or what was typed is a word of names, and so perhaps that word
+AHEAD = 2  # of such a word, the others that may come before names that it begins with few others
+TIE = 0.0002  # what the other evidence adds at most
 SHARED = 0.5  # … of what has the words of names that a query consists of, as far as can be told
 SHARED_FROM = 0.6  # the share of a perfect match of those words
 
@@ -128,12 +130,13 @@ def confidences(found: Candidates, score: Values, curve: Curve | None = None) ->
     first -= LACKING * max(LEAST - _evidence(found, int(score.argmax())), 0.0)
     odds = np.exp(min(first, SURE_ENOUGH) - FALL * (score.max() - score) ** 2)
     confidence: Values = MOST * odds / (1.0 + odds)
-    if found.close.any():
-        confidence = np.maximum(confidence, _floor(found, confidence))
     shared = np.where(
         found.shared >= SHARED_FROM, SHARED + 0.04 * found.shared + 0.1 * confidence, 0.0
     )
-    return np.maximum(confidence, shared).astype(np.float32)
+    confidence = np.maximum(confidence, shared)
+    if found.close.any():
+        confidence = np.maximum(confidence, _floor(found, confidence))
+    return confidence.astype(np.float32)
 
 
 def _evidence(found: Candidates, place: int) -> float:
@@ -144,16 +147,18 @@ def _evidence(found: Candidates, place: int) -> float:
     return float(found.semantic[place]) + float(found.keyword[place]) / 2 + like
 
 
-def _floor(found: Candidates, curve: Values) -> Values:
+def _floor(found: Candidates, confidence: Values) -> Values:
     """The least confidence that a typed name deserves; the other evidence breaks ties."""
     close = found.close
     misspelt, few, begun = MISSPELT, MOST, BEGUN + (CLOSE - BEGUN) * close
     if found.is_word:
-        misspelt, few, begun = BEGUN, BEGUN, np.full_like(close, BEGUN)
+        misspelt, begun = BEGUN, np.full_like(close, BEGUN)
+        ahead = np.sort(confidence[close < FEW_BEGUN])[-AHEAD:]
+        few = max(BEGUN, float(ahead[0]) - 2 * TIE) if len(ahead) == AHEAD else BEGUN
     floor = np.select(
         [close >= EXACT, close >= ONE_EDIT, close >= FEW_BEGUN, close > 0.0],
         [SURE, misspelt, few, begun],
         0.0,
     )
-    least: Values = np.where(close > 0.0, floor + 0.004 * curve, 0.0)
+    least: Values = np.where(close > 0.0, floor + TIE * confidence, 0.0)
     return least
