@@ -256,22 +256,30 @@ def test_calibrate_fits_and_tests_on_labelled_sets(
 ) -> None:
     """A model's curves come with what each set says of curves that have not seen it."""
     folder = labelled_set("resize_image")
-    for number, text in enumerate(("send a mail", "size of a picture", "weigh a mail", "e-mail")):
-        right = "resize_image" if "size" in text else "send_mail"
-        with (folder / "queries.jsonl").open("a") as queries:
+    easy = shutil.copytree(folder, tmp_path / "easy")
+    texts = ("send a mail", "size of a picture", "weigh a mail", "e-mail", "mail it", "a picture")
+    with (
+        (folder / "queries.jsonl").open("a") as queries,
+        (folder / "qrels.jsonl").open("a") as qrels,
+    ):
+        for number, text in enumerate(2 * texts):
+            items = ["send_mail", "resize_image"]
+            item = items[("picture" in text) != (number < len(texts))]  # half of them are wrong
             queries.write(json.dumps({"id": f"w{number}", "text": text}) + "\n")
-        with (folder / "qrels.jsonl").open("a") as judgements:
-            judgements.write(json.dumps({"query_id": f"w{number}", "item_id": right}) + "\n")
+            qrels.write(json.dumps({"query_id": f"w{number}", "item_id": item}) + "\n")
     other = shutil.copytree(folder, tmp_path / "other")
     report = cli.json(tmp_path, "calibrate", folder, other)
 
     assert report["model"] == "Xenova/all-MiniLM-L6-v2"
     assert {"hybrid", "semantic"} < report["calibration"].keys()
     assert report["figures"]["hybrid"]["sets"].keys() == {"labelled", "other"}
-    assert report["figures"]["hybrid"]["mean"]["right"] == 1.0
+    assert 0.4 < report["figures"]["hybrid"]["mean"]["right"] < 0.6
     alone = cli.run(tmp_path, "calibrate", folder)
     assert alone.returncode == 2
     assert "two labelled sets at least" in alone.stderr
+    refused = cli.run(tmp_path, "calibrate", folder, easy)
+    assert refused.returncode == 2
+    assert "a curve needs at least 3 of each" in refused.stderr
 
 
 def test_eval_generates_queries_and_compares_settings(

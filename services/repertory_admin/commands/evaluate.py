@@ -83,7 +83,8 @@ def evaluate(
 ) -> None:
     """Measure the ranking on labelled or generated queries.
 
-    Labelled sets are indexed apart from your own items and searched without a threshold. Generated
+    Labelled sets are indexed apart from your own items and searched without a threshold, unless
+    `--against` tries one. Generated
     queries are made from the items: names in every spelling, begun and misspelt, descriptions, and
     sections of bodies.
     All figures have 95 % confidence intervals.

@@ -18,6 +18,7 @@ from repertory.search.engine import SearchEngine, reaching
 THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)  # that are tried
 STEPS = 30
 LARGEST = 30.0  # log odds
+LEAST_OF_EACH = 3  # right and wrong first hits; without them a fit follows a few queries
 RIDGE = 1e-5  # keeps Newton's method from running off where a signal is always the same
 
 
@@ -56,7 +57,7 @@ def fit(sets: Sequence[Sequence[Example]]) -> Curve:
     whose right items are missing are left out: they belong to what is tested.
 
     Raises:
-        UsageError: No query finds anything.
+        UsageError: Hardly any first hit is right, or hardly any is wrong.
     """
     rows, labels, weights = [], [], []
     for of_set in sets:
@@ -67,8 +68,12 @@ def fit(sets: Sequence[Sequence[Example]]) -> Curve:
                 rows.append([*msgspec.structs.astuple(signals(found, score)), 1.0])
                 labels.append(found.entry(int(score.argmax())).id in example.right)
                 weights.append(1.0 / len(of_set))
-    if not rows:
-        raise UsageError("Nothing is found for any query; give labelled sets with more of them.")
+    right, wrong = sum(labels), len(labels) - sum(labels)
+    if min(right, wrong) < LEAST_OF_EACH:
+        raise UsageError(
+            f"Of the first hits {right} are right and {wrong} are wrong: a curve needs at least "
+            f"{LEAST_OF_EACH} of each. Give sets with more queries, easy and hard ones."
+        )
     x, y, w = np.array(rows), np.array(labels, float), np.array(weights)
     w /= w.mean()
     ridge = RIDGE * len(x) * np.eye(x.shape[1])
