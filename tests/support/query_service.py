@@ -1,18 +1,21 @@
 """A running query service in this process: a real index, engine and queue, and its application."""
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from repertory.pipeline.scan import look
 from repertory.serving import Parts
 from repertory.settings import Settings, load
+from repertory_query import schemas
 from repertory_query.app import create_app
 from repertory_query.service import Service
 
@@ -109,3 +112,23 @@ class RunningService:
             return None
         keywords = self.live.engine.keywords
         return {entry.hash for entry in keywords.entries} if keywords else None
+
+
+def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2
+    """The words of a problem, which is told as one."""
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    told = response.json()
+    assert schemas.Refusal.model_validate(told).status == status
+    assert told["detail"].endswith((".", "?"))
+    return str(told["detail"])
+
+
+def metrics(client: TestClient, **headers: str) -> dict[str, float]:
+    """The values of all metrics, by name and labels."""
+    text = client.get("/metrics", headers=headers).text
+    return {
+        f"{sample.name}{json.dumps(sample.labels) if sample.labels else ''}": sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }

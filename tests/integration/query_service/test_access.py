@@ -1,0 +1,210 @@
+"""Who may ask the query service over HTTP, and how much."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from repertory.keys import Keys, Scope
+from repertory_query.app import create_app
+from tests.support.query_service import RunningService, problem, settings_of
+
+JSON = {"Content-Type": "application/json"}
+ADMIN_CALLS = (("/rebuild", None), ("/queue/retry", {"ids": None}))
+
+
+def test_without_keys_anybody_reads_and_this_machine_does_all(server: RunningService) -> None:
+    """From elsewhere, what changes something takes a key."""
+    near, far = server.client(), server.client(address="192.0.2.7")
+    assert far.get("/search", params={"q": "x"}).status_code == 200
+    for path, body in ADMIN_CALLS:
+        response = far.post(path, json=body)
+        assert "repertory keys create" in problem(response, 403)
+        assert response.headers["www-authenticate"].startswith("Bearer")
+    assert near.post("/queue/retry", json={"ids": None}).json() == {"retried": 0}
+    assert (
+        server.client(address="::ffff:127.0.0.1").post("/queue/retry", json={"ids": []}).is_success
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:7700", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:7700", 200),
+        ("query:7700", 200),
+        ("repertory.example.org", 200),
+        ("REPERTORY.example.org.:80", 200),
+        ("attacker.example", 403),
+        ("localhost.attacker.example", 403),
+        ("127.0.0.1.attacker.example", 403),
+        ("[::1", 403),
+        ("", 403),
+    ],
+)
+def test_without_keys_a_strangers_name_is_refused(
+    server: RunningService, host: str, status: int
+) -> None:
+    """A web page whose name was bound to this machine's address gets nothing."""
+    app = create_app(server.service, settings_of(server.project, host="repertory.example.org"))
+    response = TestClient(app).get("/items", headers={"Host": host})
+    assert response.status_code == status
+
+
+def test_without_keys_a_page_of_another_site_is_refused(client: TestClient) -> None:
+    """It may be open in a browser on this machine, where everything is allowed."""
+    for origin in ("https://attacker.example", "null", "http://localhost:1", "http://[::1"):
+        response = client.post("/rebuild", headers={"Origin": origin})
+        assert "another site" in problem(response, 403)
+        assert "www-authenticate" not in response.headers  # no key would help
+    same = client.get("/items", headers={"Origin": "http://localhost"})
+    assert same.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("site", "destination", "status"),
+    [
+        ("cross-site", "image", 403),
+        ("same-site", "script", 403),
+        ("cross-site", "iframe", 403),
+        ("same-site", "empty", 403),
+        ("cross-site", "document", 200),
+        ("same-origin", "empty", 200),
+        ("none", "document", 200),
+    ],
+)
+def test_a_page_of_another_site_may_only_link_here(
+    client: TestClient, site: str, destination: str, status: int
+) -> None:
+    """What it loads would make searches, though browsers name no origin for that."""
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": destination}
+    assert client.get("/search?q=x", headers=headers).status_code == status
+
+
+def test_answers_are_kept_nowhere_and_are_for_no_other_site(client: TestClient) -> None:
+    """They are for whoever has the key; a proxy or a browser might give them to the next."""
+    for path in ("/search?q=x", "/items", "/stats", "/openapi.json", "/no"):
+        headers = client.get(path).headers
+        assert headers["cache-control"] == "no-store"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_with_keys_every_call_takes_one(server: RunningService, tmp_path: Path) -> None:
+    """But for those that only say whether the server lives."""
+    file = tmp_path / "keys.json"
+    keys = Keys(file)
+    reader = {"Authorization": f"Bearer {keys.create('reader', Scope.READ)}"}
+    boss = {"Authorization": f"bearer {keys.create('boss', Scope.ADMIN)}"}
+    client = server.client(host="anything.example", address="192.0.2.7", keys=str(file))
+
+    for path in ("/search?q=x", "/items", "/stats", "/metrics", "/queue", "/openapi.json", "/no"):
+        response = client.get(path)
+        assert "Authorization: Bearer" in problem(response, 401)
+        assert response.headers["www-authenticate"] == 'Bearer realm="repertory"'
+        if path != "/no":
+            assert client.get(path, headers=reader).status_code == 200
+    for path in ("/healthz", "/readyz"):
+        assert client.get(path).status_code == 200
+    for wrong in ("Bearer rpt_wrong", "Bearer ", "Basic eDp5", "rpt", "Bearer \xff"):
+        response = client.get("/items", headers={b"Authorization": wrong.encode("latin-1")})
+        assert problem(response, 401)
+    for path, body in ADMIN_CALLS:
+        response = client.post(path, json=body, headers=reader)
+        assert "scope admin" in problem(response, 403)
+        assert 'scope="admin"' in response.headers["www-authenticate"]
+    assert client.post("/queue/retry", json={"ids": []}, headers=boss).status_code == 200
+
+
+def test_calling_a_tool_takes_the_scope_for_it(server: RunningService, tmp_path: Path) -> None:
+    """To read is not enough; who may call is told what else is in the way."""
+    response = server.client(address="192.0.2.7").post("/tools/any__tool", json={})
+    assert "repertory keys create" in problem(response, 403)
+    keys = Keys(tmp_path / "keys.json")
+    client = server.client(keys=str(tmp_path / "keys.json"))
+    for scope, words in ((Scope.READ, "scope call"), (Scope.CALL, "Calling tools is off here")):
+        headers = {"Authorization": f"Bearer {keys.create(scope, scope)}"}
+        assert words in problem(client.post("/tools/any__tool", headers=headers), 403)
+
+
+def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: Path) -> None:
+    """Both are valid for a while; the one that was revoked is not from then on."""
+    file = tmp_path / "keys.json"
+    client = server.client(keys=str(file))
+    assert client.get("/items").status_code == 200
+    keys = Keys(file)
+    old, new = keys.create("old", Scope.READ), keys.create("new", Scope.READ)
+
+    def status(token: str) -> int:
+        return client.get("/items", headers={"Authorization": f"Bearer {token}"}).status_code
+
+    assert client.get("/items").status_code == 401
+    assert (status(old), status(new)) == (200, 200)
+    keys.revoke("old")
+    assert (status(old), status(new)) == (401, 200)
+
+
+# How much may be asked
+
+
+def test_requests_a_minute_are_limited_for_each_key(server: RunningService, tmp_path: Path) -> None:
+    """Whoever asks too often is told when to go on; others are not held up."""
+    keys = Keys(tmp_path / "keys.json")
+    tokens = [keys.create(name, Scope.READ) for name in ("eager", "calm")]
+    eager, calm = ({"Authorization": f"Bearer {token}"} for token in tokens)
+    client = server.client(keys=str(tmp_path / "keys.json"), requests_per_minute=5)
+    statuses = [client.get("/items", headers=eager).status_code for _ in range(5)]
+    refused = client.get("/items", headers=eager)
+    assert statuses == [200] * 5
+    assert "5 requests a minute" in problem(refused, 429)
+    assert 1 <= int(refused.headers["retry-after"]) <= 120
+    assert client.get("/items", headers=calm).status_code == 200
+    assert client.get("/healthz", headers=eager).status_code == 200
+
+
+def test_requests_a_minute_are_limited_for_each_address(server: RunningService) -> None:
+    """Where there are no keys."""
+    app = create_app(server.service, settings_of(server.project, requests_per_minute=2))
+    one, other = (TestClient(app, "http://localhost", client=(at, 1)) for at in ("::1", "::2"))
+    assert [one.get("/items").status_code for _ in range(3)] == [200, 200, 429]
+    assert other.get("/items").status_code == 200
+
+
+def test_a_body_is_bounded_whether_or_not_it_says_its_length(client: TestClient) -> None:
+    """One megabyte is read, and no byte more."""
+    fits = b'{"queries": [{"q": "x"}]' + b" " * 900_000 + b"}"
+    assert client.post("/search", content=fits, headers=JSON).status_code == 200
+    assert "1,000,000 bytes" in problem(client.post("/search", content=b" " * 1_000_001), 413)
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(100):
+            sent += 100_000
+            yield b" " * 100_000
+
+    assert "1,000,000 bytes" in problem(client.post("/search", content=chunks()), 413)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/search?q=" + "x" * 64_500, 414),
+        ("/search?q=%ff%fe", 400),
+        ("/search?q=x&%ff=1", 400),
+        ("/items/%ff", 400),
+        ("/search?q=%00%01%1b[31m", 200),
+        ("/search?q=%ef%bf%bd%f0%9f%8c%8d", 200),
+        ("/search?q=x&q=y", 200),
+        ("/search?" + "&".join(f"tag={number}" for number in range(200)) + "&q=x", 422),
+        ("/search?q=" + "%E7%8E%8B" * 4_000, 200),
+    ],
+)
+def test_an_address_is_bounded_and_utf_8(client: TestClient, path: str, status: int) -> None:
+    """Control characters do no harm; a query of the greatest length fits."""
+    response = client.get(path)
+    assert response.status_code == status
+    if status >= 400:
+        assert problem(response, status)

@@ -1,0 +1,244 @@
+"""What the query service answers over HTTP, on a real index."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from pydantic import BaseModel
+from starlette.testclient import TestClient
+
+from repertory.errors import ModelError
+from repertory.search.engine import SearchEngine
+from repertory_query import schemas
+from repertory_query.app import create_app
+from repertory_query.service import Service
+from tests.support.query_service import RunningService, metrics, problem, skill
+
+JSON = {"Content-Type": "application/json"}
+
+
+def test_a_search_is_answered_in_the_contracts_form(client: TestClient) -> None:
+    """The best first, with confidence, reason, and what is known of the answer."""
+    answer = client.get("/search", params={"q": "change our API credentials"}).json()
+    assert answer["results"][0]["toolId"] == "project/key-rotation"
+    assert (answer["mode"], answer["degraded"]) == ("hybrid", "")
+    assert answer["totalResults"] == len(answer["results"])
+    assert answer["indexVersion"] > 0
+
+
+def test_a_search_can_be_filtered_and_bounded(client: TestClient) -> None:
+    """Filters repeat; limit, threshold and alpha are those of the command line."""
+    everything: dict[str, Any] = {"q": "write", "threshold": 0, "limit": 100}
+
+    def found(**more: Any) -> list[str]:  # noqa: ANN401 - what httpx takes
+        hits = client.get("/search", params=everything | more).json()["results"]
+        return [hit["id"] for hit in hits]
+
+    assert "documents/README.md" not in found(kind="skill")
+    assert set(found(kind=["skill", "document"])) >= set(found(kind="document"))
+    assert found(source="documents") == found(kind="document")
+    assert found(server="nobody") == found(tag="none") == []
+    assert len(found(limit=1)) == 1
+
+
+def test_many_searches_are_answered_in_their_order(client: TestClient) -> None:
+    """Each as if it had been asked alone."""
+    words = ["rotate keys", "release notes", "incident", "checkout"] * 10
+    together = client.post("/search", json={"queries": [{"q": word} for word in words]}).json()
+    alone = [client.get("/search", params={"q": word}).json() for word in words]
+    assert together["answers"] == alone
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({"q": " "}, "query is empty"),
+        ({"q": "x" * 4_001}, "4,000 is the limit"),
+        ({"q": "x", "limit": 0}, "limit: Input should be greater"),
+        ({"q": "x", "limit": 101}, "limit: Input should be less"),
+        ({"q": "x", "limit": "many"}, "limit: Input should be a valid integer"),
+        ({"q": "x", "alpha": 1.1}, "alpha: Input should be less"),
+        ({"q": "x", "threshold": "nan"}, "threshold"),
+        ({"q": "x", "kind": "spell"}, "kind.0: Input should be 'skill'"),
+        ({}, "q: Field required"),
+    ],
+)
+def test_a_query_that_cannot_be_is_refused_in_words(
+    client: TestClient, query: dict[str, Any], words: str
+) -> None:
+    """One by one and among others, which it refuses too."""
+    assert words in problem(client.get("/search", params=query), 422)
+    if "kind" in query:
+        query = {"q": "x", "kinds": [query["kind"]]}
+        words = words.replace("kind", "kinds")
+    others = {"queries": [{"q": "fine"}, query]}
+    assert words in problem(client.post("/search", json=others), 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 422),
+        (b"{", 422),
+        (b"[]", 422),
+        (b'{"queries": []}', 422),
+        (b'{"queries": [{"q": "x", "surprise": 1}]}', 422),
+        (b'{"queries": [{"q": "\xff\xfe"}]}', 400),
+        (b'{"queries": [{"q": "\\ud800"}]}', 422),
+        (b'{"queries": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
+        (b'{"queries": [{"q": "x", "limit": ' + b"9" * 5_000 + b"}]}", 400),
+        (json.dumps({"queries": [{"q": "x"}] * 101}).encode(), 422),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused_in_words(
+    client: TestClient, body: bytes, status: int
+) -> None:
+    """Whatever it is, and nothing of it is sent back."""
+    response = client.post("/search", content=body, headers=JSON)
+    assert len(problem(response, status)) < 500
+
+
+def test_items_are_listed_page_by_page(client: TestClient) -> None:
+    """By id, filtered, with the number of all."""
+    everything = client.get("/items").json()
+    ids = [item["id"] for item in everything["items"]]
+    assert ids == sorted(ids)
+    assert everything["total"] == 4
+    page = client.get("/items", params={"offset": 1, "limit": 2}).json()
+    assert [item["id"] for item in page["items"]] == ids[1:3]
+    assert page["total"] == 4
+    assert client.get("/items", params={"kind": "document"}).json()["total"] == 1
+    assert "offset" in problem(client.get("/items", params={"offset": -1}), 422)
+
+
+def test_an_item_is_shown_whole_and_an_unknown_one_said_to_be(client: TestClient) -> None:
+    """With its text; a name that is nearly right is suggested."""
+    item = client.get("/items/project/key-rotation").json()
+    assert item["body"].startswith("Steps follow")
+    assert "project/key-rotation" in problem(client.get("/items/key-rotatoin"), 404)
+    assert problem(client.get("/items/%00%01/..%2F"), 404)
+
+
+def test_what_is_not_there_is_said_so(client: TestClient) -> None:
+    """Addresses and methods."""
+    assert "/openapi.json" in problem(client.get("/nothing"), 404)
+    refused = client.delete("/search")
+    assert "/openapi.json" in problem(refused, 405)
+    assert refused.headers["allow"] == "GET, HEAD, POST"
+    assert problem(client.get("/search/", params={"q": "x"}), 404)
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/search?q=rotate&threshold=0", schemas.Answer),
+        ("/search?q=read_fil&alpha=1", schemas.Answer),
+        ("/explain?q=rotate&item=key-rotation", schemas.Explanation),
+        ("/explain?q=rotate&item=documents/README.md&kind=skill", schemas.Explanation),
+        ("/items", schemas.Items),
+        ("/items/documents/README.md", schemas.Item),
+        ("/stats", schemas.Stats),
+        ("/queue", schemas.Queue),
+        ("/readyz", schemas.Ready),
+        ("/healthz", schemas.Alive),
+    ],
+)
+def test_answers_are_what_the_description_says(
+    client: TestClient, path: str, model: type[BaseModel]
+) -> None:
+    """They are written without the models that describe them, so this is where both meet."""
+    model.model_validate_json(client.get(path).content, strict=True)
+
+
+def test_the_description_is_valid_and_so_are_its_examples(client: TestClient) -> None:
+    """Every example fits the schema that it stands in."""
+    document = client.get("/openapi.json").json()
+    checked = 0
+
+    def check(node: object) -> None:
+        nonlocal checked
+        if isinstance(node, dict):
+            for example in (
+                node.get("examples", []) if isinstance(node.get("examples"), list) else ()
+            ):
+                jsonschema.validate(example, node | {"components": document["components"]})
+                checked += 1
+            for value in node.values():
+                check(value)
+        elif isinstance(node, list):
+            for value in node:
+                check(value)
+
+    check(document)
+    assert checked >= 4
+    paths = document["paths"]
+    assert set(paths) >= {"/search", "/items", "/stats", "/rebuild", "/queue", "/readyz"}
+    parameters = {one["name"]: one for one in paths["/search"]["get"]["parameters"]}
+    assert parameters["q"]["examples"]
+    for operations in paths.values():
+        for operation in operations.values():
+            assert operation["summary"]
+            told = operation["responses"]["default"]["content"]
+            assert list(told) == ["application/problem+json"]
+
+
+def test_a_query_is_searched_once_until_the_index_changes(home: Path, tmp_path: Path) -> None:
+    """The whole query counts; another version of the index knows nothing of the last one."""
+    project = tmp_path / "project"
+    skill(project, "key-rotation", "Rotate API keys without downtime")
+    with RunningService(project) as running:
+        running.look()
+        client = running.client()
+
+        def cached() -> float:
+            return metrics(client)["repertory_cached_answers_total"]
+
+        first = client.get("/search", params={"q": "rotate", "threshold": 0}).json()
+        assert client.get("/search", params={"q": "rotate", "threshold": 0}).json() == first
+        assert cached() == 1
+        for other in ("rotate&limit=1", "rotate&alpha=0", "rotate&kind=tool", "rotate%20"):
+            client.get(f"/search?threshold=0&q={other}")
+        assert cached() == 1
+
+        skill(project, "log-rotation", "Rotate logs before the disk is full")
+        running.look()
+        second = client.get("/search", params={"q": "rotate", "threshold": 0}).json()
+        assert second["totalResults"] == first["totalResults"] + 1
+        assert second["indexVersion"] > first["indexVersion"]
+        assert cached() == 1
+
+
+class WithoutModel(Service):
+    """A server whose model fails."""
+
+    @property
+    def engine(self) -> SearchEngine:
+        """The engine in force, but for the model."""
+        engine = super().engine
+
+        def failing() -> Any:  # noqa: ANN401 - it gives none
+            raise ModelError("The model is away.")
+
+        vars(engine)["_embedding"] = failing
+        return engine
+
+
+def test_an_answer_that_lacks_something_is_not_kept(home: Path, tmp_path: Path) -> None:
+    """Words answer while the model is away; as soon as it is back, so does the meaning."""
+    project = tmp_path / "project"
+    skill(project, "key-rotation", "Rotate API keys without downtime")
+    with RunningService(project) as running:
+        running.look()
+        whole = vars(running.live.engine)["_embedding"]
+        without = WithoutModel(running.parts, running.live, running.parts.in_process_queue())
+        app = create_app(without, running.settings)
+        client = TestClient(app, "http://localhost", client=("::1", 1))
+        for _ in range(2):
+            answer = client.get("/search", params={"q": "rotate"}).json()
+            assert (answer["mode"], answer["degraded"]) == ("keyword", "The model is away.")
+        found = metrics(client)
+        assert found["repertory_cached_answers_total"] == 0
+        assert found['repertory_searches_total{"mode": "keyword"}'] == 2
+        vars(running.live.engine)["_embedding"] = whole
