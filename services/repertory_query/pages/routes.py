@@ -11,7 +11,7 @@ from fastapi.responses import RedirectResponse
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
-from repertory.search import lookup
+from repertory.search.identify import close_to
 from repertory.search.render import answer_of
 from repertory.settings import Values
 from repertory_query.access import STATIC, Access, Admin
@@ -96,7 +96,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
     try:
         item = service.item(item_id)
     except UnknownItemError:
-        close = lookup.close_to(service.engine.keywords, item_id)
+        close = close_to(service.engine.keywords, item_id)
         return page(request, "unknown.html", 404, item_id=item_id, close=close)
     schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
     return page(

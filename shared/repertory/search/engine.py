@@ -21,8 +21,8 @@ from repertory.search.editorial import edited
 from repertory.search.explain import explanation
 from repertory.search.explanation import Explanation
 from repertory.search.hits import explained, shadowing
+from repertory.search.identify import row_of
 from repertory.search.inference import GOOD_ENOUGH, infer
-from repertory.search.lookup import row_of
 
 ALL = 1_000_000  # a limit beyond all that is ever found
 
