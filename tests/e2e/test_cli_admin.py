@@ -2,14 +2,16 @@
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Cli
+from tests.support.command_line import COMMAND, Cli
 
 COMMANDS = [
     *("init", "index", "search", "stats", "rebuild", "doctor", "eval", "items list", "items show"),
@@ -40,9 +42,11 @@ def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -
 
 
 def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
-    """The version is one line; a completion script can be had."""
+    """The version is one line; a completion script can be had, for the shell that asks."""
     assert cli.run(tmp_path, "--version").stdout.startswith("repertory ")
-    assert "_REPERTORY_COMPLETE" in cli.run(tmp_path, "--show-completion", "bash").stdout
+    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # or the shell were no more
+    shown = subprocess.check_output(["bash", "-c", line], env=cli.environment, text=True)
+    assert "_REPERTORY_COMPLETE" in shown
 
 
 def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
