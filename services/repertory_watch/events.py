@@ -215,7 +215,7 @@ class Folders:
 
 def _is_of_use(record: logging.LogRecord) -> bool:
     """Whether it is more than that a watch was let go before its thread had begun to read."""
-    return "when the thread is inactive" not in record.msg
+    return "when the thread is inactive" not in record.getMessage()
 
 
 def _place(path: str) -> _Place | None:
