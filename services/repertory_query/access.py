@@ -62,11 +62,11 @@ class Access:
                 call that a web page may have sent.
         """
         address = request.client.host if request.client else ""
-        if self._keys.required and request.scope["path"] == LOGIN:
+        if self._keys.required:  # looks at the file of the keys
+            if request.scope["path"] != LOGIN:
+                return self._by_key(request)
             _check_origin(request)
             return Caller(f"address:{address}", frozenset())
-        if self._keys.required:
-            return self._by_key(request)
         if not self._is_own(request.headers.get("host", "")):
             raise HTTPException(
                 403,
