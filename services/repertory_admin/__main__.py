@@ -1,5 +1,19 @@
-"""``python -m repertory_admin``: the command line without its entry point."""
+"""Starts the command line, as ``repertory`` or ``python -m repertory_admin``."""
 
-from repertory_admin.cli import cli
+import signal
 
-cli()
+
+def main() -> None:
+    """Run it. While it is still being imported, Ctrl-C ends the process without a traceback."""
+    is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if is_heeded:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from repertory_admin.cli import cli  # noqa: PLC0415 - this is what takes a moment
+
+    if is_heeded:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    cli()
+
+
+if __name__ == "__main__":
+    main()
