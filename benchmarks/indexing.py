@@ -5,7 +5,7 @@ from pathlib import Path
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
 from repertory.compose import Repertory
-from repertory.pipeline.report import Report
+from repertory.indexing.report import Report
 from repertory.settings import load
 
 ITEMS = 10_000

@@ -11,7 +11,7 @@ from fastapi import Response
 
 from benchmarks.indexing import MODEL
 from repertory.embedding.device import cores
-from repertory.pipeline.collections import alias_name
+from repertory.indexing.collections import alias_name
 from repertory.serving import Parts
 from repertory.settings import load
 from repertory_query.app import MOST_SEARCHES_WAITING, THREADS_PER_CORE, create_app

@@ -6,8 +6,8 @@ from typing import Any
 
 from benchmarks.quality.product import Product, rows
 from benchmarks.quality.report import Part, percent, ranged, table
-from repertory.evaluation.compare import compare
 from repertory.sources.registry import build
+from repertory_eval.compare import compare
 
 SET = "skill_usewhen"
 WITHOUT, WITH = "without bodies", "with bodies"

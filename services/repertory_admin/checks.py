@@ -16,8 +16,8 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError, RepertoryError, StoreError
 from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.pipeline import keywords
-from repertory.pipeline.scan import scan_all, unite
+from repertory.indexing import keywords
+from repertory.indexing.scan import scan_all, unite
 from repertory.search.answer import Mode, Query
 from repertory.sources.source import Problem
 from repertory_admin.mcp_trust import untrusted

@@ -1,5 +1,6 @@
 """The entry point: all commands, and the one place where an error becomes a line and a code."""
 
+import importlib
 import os
 import sys
 from typing import Annotated
@@ -11,10 +12,8 @@ from repertory_admin import terminal
 from repertory_admin.app import app
 from repertory_admin.commands import (  # noqa: F401 - each adds its commands to the application
     api,
-    calibrate,
     config,
     doctor,
-    evaluate,
     explain,
     index,
     init,
@@ -52,12 +51,18 @@ def _main(
 def cli() -> None:
     """Run the command line; an error becomes one line on stderr and an exit code."""
     terminal.prepare()
+    _add_eval()
     code = _run()
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has gone; Python would say so when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _add_eval() -> None:
+    importlib.import_module("repertory_eval.evaluate")
+    importlib.import_module("repertory_eval.calibrate")
 
 
 def _run() -> int | str | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from repertory.compose import make_directory
 from repertory.errors import UsageError
-from repertory.live.job import JobQueue
+from repertory.indexing.job import JobQueue
 from repertory.running import announce, the_only_server
 from repertory.serving import Parts
 from repertory.settings import Settings

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from repertory.errors import StoreError
-from repertory.pipeline.collections import configuration_of, generation_of
+from repertory.indexing.collections import configuration_of, generation_of
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 

@@ -10,7 +10,7 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.mcp_trust import Untrusted, advice
 
 if TYPE_CHECKING:
-    from repertory.pipeline.report import Report, SourceReport
+    from repertory.indexing.report import Report, SourceReport
     from repertory.sources.source import Problem
 
 MOST_PROBLEMS = 20

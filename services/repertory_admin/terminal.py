@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.plain import plain
-from repertory.sources.reading.text import clean, one_line
+from repertory.text import clean, one_line
 
 # Marks that make text run the other way, and so can show another text than is there.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

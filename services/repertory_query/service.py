@@ -7,19 +7,19 @@ from typing import Any, TypeVar
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import StoreError
 from repertory.index.vectors import VectorStore
-from repertory.live import attempts
-from repertory.live.job import JobQueue, Lane
-from repertory.live.search import LiveSearch
-from repertory.local import Local
-from repertory.pipeline.collections import (
+from repertory.indexing import attempts
+from repertory.indexing.collections import (
     configuration_of,
     generation_of,
     generations,
     model_slug,
     next_alias,
 )
+from repertory.indexing.job import JobQueue, Lane
+from repertory.local import Local
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
+from repertory.search.live import LiveSearch
 from repertory.serving import Parts
 from repertory_query.recent import Recent
 

@@ -18,9 +18,8 @@ import msgspec
 
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
-from repertory.live.coordinator import Coordinator
-from repertory.live.debounce import Debounce
-from repertory.pipeline.scan import Scanned, look
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.scan import Scanned, look
 from repertory.settings import Settings
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.folder import FolderSource
@@ -28,6 +27,7 @@ from repertory.sources.mcp.source import McpServer
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configured, Paths, read
+from repertory_watch.debounce import Debounce
 from repertory_watch.events import Folders
 from repertory_watch.signatures import signature
 

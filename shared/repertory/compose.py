@@ -23,10 +23,10 @@ from repertory.embedding.words import WORDS, WordsEngine
 from repertory.errors import ModelError, NothingIndexedError, StoreError, WeightsUnavailableError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
+from repertory.indexing import keywords
+from repertory.indexing.collections import current, model_slug
+from repertory.indexing.report import Progress, Report
 from repertory.local import Local
-from repertory.pipeline import keywords
-from repertory.pipeline.collections import current, model_slug
-from repertory.pipeline.report import Progress, Report
 from repertory.search.answer import Answer, Query
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
@@ -155,7 +155,7 @@ class Repertory(Local):
     def _run(
         self, progress: Progress, *, rebuild: bool = False, words_suffice: bool = False
     ) -> Report:
-        from repertory.pipeline.indexer import Indexer  # noqa: PLC0415 - a search needs none
+        from repertory.indexing.indexer import Indexer  # noqa: PLC0415 - a search needs none
 
         self._close_search()
         make_directory(self.settings.data_dir)

@@ -6,7 +6,7 @@ import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
-from repertory.sources.reading.text import clean, one_line
+from repertory.text import clean, one_line
 
 # Who asked for what is being done; set by whoever serves callers, for those who log it.
 CALLER: ContextVar[str] = ContextVar("caller", default="")

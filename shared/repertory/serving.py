@@ -12,12 +12,12 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.vectors import VectorStore
-from repertory.live.coordinator import Coordinator
-from repertory.live.in_process import InProcessQueue
-from repertory.live.job import JobQueue
-from repertory.live.search import LiveSearch
-from repertory.live.writer import Writer
-from repertory.pipeline.collections import IN_FORCE
+from repertory.indexing.collections import IN_FORCE
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.indexing.job import JobQueue
+from repertory.indexing.writer import Writer
+from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.workspace import Workspace
 
@@ -96,7 +96,7 @@ class Parts:
                 "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
                 "`repertory serve` needs neither."
             )
-        from repertory.live.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
+        from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
         return CeleryQueue(values.redis_url)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.errors import StoreError, UsageError
-from repertory.pipeline.report import Report
+from repertory.indexing.report import Report
 from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:

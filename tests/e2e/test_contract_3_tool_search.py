@@ -24,7 +24,7 @@ from repertory.embedding import load as loading
 from repertory.embedding.load import load_engine
 from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
-from repertory.pipeline.report import Report
+from repertory.indexing.report import Report
 from repertory.search.answer import Query
 from repertory.search.render import as_json
 from repertory.settings import Settings, Values, load

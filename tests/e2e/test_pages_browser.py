@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Route, expect
 
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
+from repertory.indexing.job import jobs
 from repertory.keys import Keys, Scope
-from repertory.live.job import jobs
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
 from tests.support.listening import served
 from tests.support.query_service import RunningService, looked_at, skill

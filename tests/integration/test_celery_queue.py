@@ -8,8 +8,8 @@ from kombu import Connection
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, StoreError
-from repertory.live.celery_queue import MOST_UPKEEP, CeleryQueue, celery_app, queue_name
-from repertory.live.job import MOST_ITEMS, Job, Lane, job_of
+from repertory.indexing.celery_queue import MOST_UPKEEP, CeleryQueue, celery_app, queue_name
+from repertory.indexing.job import MOST_ITEMS, Job, Lane, job_of
 from repertory_worker.gathering import waiting_beside
 from tests.support.redis_server import RedisProcess
 

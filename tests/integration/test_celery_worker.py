@@ -13,10 +13,10 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
 from repertory.index.cache import vector_key
-from repertory.live.attempts import MOST_ATTEMPTS, retry
-from repertory.live.celery_queue import CeleryQueue
-from repertory.live.job import Job, Lane
-from repertory.pipeline.collections import next_alias
+from repertory.indexing.attempts import MOST_ATTEMPTS, retry
+from repertory.indexing.celery_queue import CeleryQueue
+from repertory.indexing.collections import next_alias
+from repertory.indexing.job import Job, Lane
 from repertory.serving import Parts
 from repertory.settings import load
 from repertory_worker.app import run

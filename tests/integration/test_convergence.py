@@ -20,10 +20,10 @@ from repertory.errors import SourceError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.live.coordinator import LOST, Coordinator
-from repertory.live.keyword_feed import KeywordFeed
-from repertory.live.writer import Writer
-from repertory.pipeline.scan import look
+from repertory.indexing.coordinator import LOST, Coordinator
+from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.indexing.scan import look
+from repertory.indexing.writer import Writer
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.source import Scan
 from tests.support.lossy_queue import LossyQueue

@@ -19,13 +19,13 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.live.attempts import retry
-from repertory.live.coordinator import LOST, Coordinator
-from repertory.live.generations import GRACE
-from repertory.live.job import Lane
-from repertory.live.writer import Writer
-from repertory.pipeline.collections import IN_FORCE, generation_of
-from repertory.pipeline.scan import look
+from repertory.indexing.attempts import retry
+from repertory.indexing.collections import IN_FORCE, generation_of
+from repertory.indexing.coordinator import LOST, Coordinator
+from repertory.indexing.generations import GRACE
+from repertory.indexing.job import Lane
+from repertory.indexing.scan import look
+from repertory.indexing.writer import Writer
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.source import Scan
 from tests.support.lossy_queue import LossyQueue

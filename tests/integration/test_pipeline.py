@@ -27,7 +27,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
-from repertory.pipeline.report import Report, Stage
+from repertory.indexing.report import Report, Stage
 from repertory.search.answer import Mode, Query
 from repertory.settings import Settings, load
 from tests.support.model_folders import write_model

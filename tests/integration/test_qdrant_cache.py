@@ -13,7 +13,7 @@ from repertory.errors import StoreError
 from repertory.index.cache import vector_key
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_cache import QdrantVectorCache
-from repertory.pipeline.collections import (
+from repertory.indexing.collections import (
     alias_name,
     configuration_of,
     generation_of,

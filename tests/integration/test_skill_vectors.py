@@ -15,8 +15,8 @@ from repertory.functions.vector import vector_update
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
-from repertory.pipeline.collections import configuration_of, model_slug
-from repertory.pipeline.report import Stage
+from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing.report import Stage
 from repertory.serving import Parts
 from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors

@@ -17,8 +17,8 @@ from repertory.coordination.redis_server import RedisServer
 from repertory.index.keywords.redis_snapshots import RedisSnapshots
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.qdrant import QdrantStore
-from repertory.live.celery_queue import QUEUES, queue_name
-from repertory.pipeline.scan import look
+from repertory.indexing.celery_queue import QUEUES, queue_name
+from repertory.indexing.scan import look
 from repertory.settings import load
 from repertory.workspace import Workspace
 from tests.support.model_folders import write_model

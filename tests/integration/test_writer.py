@@ -20,10 +20,10 @@ from repertory.errors import JobError, ModelError, StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.live.attempts import MOST_ATTEMPTS, attempt, retry
-from repertory.live.job import Job, Lane, job_of, jobs
-from repertory.live.writer import Writer
-from repertory.pipeline.collections import next_alias
+from repertory.indexing.attempts import MOST_ATTEMPTS, attempt, retry
+from repertory.indexing.collections import next_alias
+from repertory.indexing.job import Job, Lane, job_of, jobs
+from repertory.indexing.writer import Writer
 from tests.support.lossy_queue import LossyQueue
 
 CONFIGURATION = "0123456789abcdef"

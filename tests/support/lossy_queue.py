@@ -1,7 +1,7 @@
 """A queue that a test drives by hand: jobs wait until they are delivered, twice, late, or never."""
 
-from repertory.live.job import Job, Lane, job_of
-from repertory.live.writer import Writer
+from repertory.indexing.job import Job, Lane, job_of
+from repertory.indexing.writer import Writer
 
 
 class LossyQueue:

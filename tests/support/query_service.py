@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from repertory.pipeline.scan import look
+from repertory.indexing.scan import look
 from repertory.serving import Parts
 from repertory.settings import Settings, load
 from repertory_query import schemas

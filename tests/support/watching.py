@@ -18,11 +18,11 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.snapshot import FileSnapshots
-from repertory.live.coordinator import Coordinator
-from repertory.live.in_process import InProcessQueue
-from repertory.live.writer import Writer
-from repertory.pipeline.collections import IN_FORCE
-from repertory.pipeline.scan import Scanned
+from repertory.indexing.collections import IN_FORCE
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.indexing.scan import Scanned
+from repertory.indexing.writer import Writer
 from repertory.settings import load
 from repertory.sources.catalogue import Catalogue
 from repertory.workspace import Workspace

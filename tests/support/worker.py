@@ -17,7 +17,7 @@ _RUN = """
 import sys
 from pathlib import Path
 from repertory import logs
-from repertory.live import celery_queue
+from repertory.indexing import celery_queue
 from repertory.settings import load
 from repertory_worker.app import run
 celery_queue.VISIBILITY = float(sys.argv[1])

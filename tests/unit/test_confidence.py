@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
-from repertory.evaluation.calibration import Example, examples, fit, leave_one_out, observed
-from repertory.evaluation.labelled import LabelledQuery
-from repertory.evaluation.reliability import Observed, observe, reliability
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.answer import Mode, Query
 from repertory.search.confidence import KEYWORD, confidences, scores
 from repertory.search.engine import Ranked, SearchEngine
+from repertory_eval.calibration import Example, examples, fit, leave_one_out, observed
+from repertory_eval.labelled import LabelledQuery
+from repertory_eval.reliability import Observed, observe, reliability
 
 JOBS = ["resize pictures", "send invoices", "rotate secrets", "deploy clusters", "draw charts"]
 PLACES = ["in berlin", "for customers", "at night", "with care"]

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.live.debounce import MOST_QUIETS, Debounce
+from repertory_watch.debounce import MOST_QUIETS, Debounce
 
 QUIET = 1.0
 STEP = 0.1

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.index.vectors import State
-from repertory.pipeline.diff import diff
+from repertory.indexing.diff import diff
 
 
 def item(item_id: str, description: str = "", source: str = "s") -> Item:

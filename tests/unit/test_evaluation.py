@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.evaluation.compare import compare
-from repertory.evaluation.labelled import LabelledQuery
-from repertory.evaluation.measure import (
+from repertory_eval.compare import compare
+from repertory_eval.labelled import LabelledQuery
+from repertory_eval.measure import (
     GENERATED,
     Figure,
     Outcome,
@@ -15,7 +15,7 @@ from repertory.evaluation.measure import (
     outcome,
     outcomes,
 )
-from repertory.evaluation.trial import Trial
+from repertory_eval.trial import Trial
 
 
 def query(text: str, *right: str, tags: tuple[str, ...] = ()) -> LabelledQuery:

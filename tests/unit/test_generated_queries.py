@@ -9,9 +9,9 @@ from rapidfuzz.distance import OSA
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Policy
-from repertory.evaluation.generate import generate
-from repertory.evaluation.labelled import LabelledQuery, evenly
 from repertory.index.keywords.document import Entry, entry
+from repertory_eval.generate import generate
+from repertory_eval.labelled import LabelledQuery, evenly
 
 VARIANTS = {"name", "upper", "spaced", "compact", "camel", "snake", "kebab"}
 NAMES = st.one_of(

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import UsageError
-from repertory.evaluation.labelled import missing, read_sets
 from repertory.sources.corpus import Corpus
 from repertory.sources.source import Severity
+from repertory_eval.labelled import missing, read_sets
 
 CORPUS = b'{"id": "a", "kind": "tool", "name": "a"}\n'
 QRELS = b'{"query_id": "q", "item_id": "a"}\n{"query_id": "q", "item_id": "b", "grade": 0}\n'

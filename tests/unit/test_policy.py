@@ -8,8 +8,8 @@ import pytest
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy, Rule
 from repertory.errors import ConfigurationError
-from repertory.live.looks import Looks
-from repertory.pipeline.scan import look, unite
+from repertory.indexing.scan import look, unite
+from repertory.indexing.scans import Looks
 from repertory.settings import load
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.documents import Documents

@@ -12,7 +12,7 @@ from celery.exceptions import CPendingDeprecationWarning, Reject
 from celery.utils.log import get_multiprocessing_logger
 
 from repertory.errors import ConfigurationError, StoreError
-from repertory.live.celery_queue import (
+from repertory.indexing.celery_queue import (
     BEGIN,
     KEEP_KEYWORDS,
     QUEUES,
@@ -20,7 +20,7 @@ from repertory.live.celery_queue import (
     celery_app,
     queue_name,
 )
-from repertory.live.job import Lane
+from repertory.indexing.job import Lane
 from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.process import Process

@@ -17,9 +17,9 @@ from celery import Celery
 from repertory.coordination.failures import Failure
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import JobError, StoreError
-from repertory.live.attempts import attempt
-from repertory.live.celery_queue import queue_name
-from repertory.live.job import Job, Lane, job_of
+from repertory.indexing.attempts import attempt
+from repertory.indexing.celery_queue import queue_name
+from repertory.indexing.job import Job, Lane, job_of
 from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.gathering import waiting_beside

@@ -43,7 +43,7 @@ def list_items(
 ) -> None:
     """List what is indexed here, by id."""
     from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
-    from repertory.sources.reading.text import cut  # noqa: PLC0415 - likewise
+    from repertory.text import cut  # noqa: PLC0415 - likewise
 
     where = Filter(
         kinds=tuple(kind or ()),

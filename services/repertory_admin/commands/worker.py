@@ -38,7 +38,7 @@ def worker(
 
     settings = load(flags, Path.cwd())
     with service():
-        from repertory.live.celery_queue import QUEUES  # noqa: PLC0415 - it may not be installed
+        from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - it may not be installed
         from repertory_worker.app import run  # noqa: PLC0415 - likewise
 
         run(settings, concurrency=concurrency, lanes=queue or QUEUES)

@@ -16,7 +16,7 @@ from repertory.functions.function import Function
 from repertory.index.vectors import Filter
 from repertory.search.answer import Query
 from repertory.settings import Values
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 from repertory_query.mcp.tool import Tool, Work, in_words
 from repertory_query.schemas import MOST_HITS, MOST_VALUES, Answer
 

@@ -39,7 +39,7 @@ from repertory.formats.mcp import MEDIA_TYPES
 from repertory.formats.uris import id_of, uri_of
 from repertory.index.vectors import Filter
 from repertory.keys import Scope
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool, Work, in_words

@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema.exceptions import ValidationError, best_match
 
 from repertory.calling.bounded import errors
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 
 MOST_FAULTS = 5  # told at once
 LONGEST_PART = 100  # characters of a schema, or of a name, that are quoted

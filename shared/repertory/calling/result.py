@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.sources.reading.text import clean, cut
+from repertory.text import clean, cut
 
 LONGEST_WORDS = 2_000  # characters of what a tool says of its failure, where it is put in words
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from repertory.formats import words
 from repertory.search.answer import Answer
-from repertory.sources.reading.text import one_line
+from repertory.text import one_line
 
 _COLUMNS = ("Id", "Kind", "Confidence", "Reason", "Description", "Section")
 # What could start code, a link, a cell, an escape or HTML.

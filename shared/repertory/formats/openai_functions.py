@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from repertory.formats.tools import Tool, object_schema
-from repertory.sources.reading.text import cut
+from repertory.text import cut
 
 LONGEST = 1_500  # characters of a shortened function, as JSON
 

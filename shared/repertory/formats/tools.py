@@ -9,7 +9,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.formats.names import host_name
 from repertory.search.answer import Hit
-from repertory.sources.reading.text import clean, one_line
+from repertory.text import clean, one_line
 
 ID_LINE = "Tool id: "
 

@@ -1,7 +1,7 @@
 """What is said to a model in words: nothing that an author wrote can pass for more than a line."""
 
 from repertory.search.answer import Answer, Hit
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 
 LONGEST = 400  # characters of one text
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from repertory.project_search.query import ProjectQuery, SearchType
-from repertory.sources.reading.text import one_line
+from repertory.text import one_line
 
 NO_FILES = "No files found in the project."
 

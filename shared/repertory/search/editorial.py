@@ -16,7 +16,7 @@ from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates, Values
 from repertory.search.confidence import MOST, SURE
-from repertory.sources.reading.text import cut
+from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
 PINNED_ALONE = 0.995  # where the query is the phrase and nothing else: above any name

@@ -14,7 +14,7 @@ from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import Match, Point
-from repertory.sources.reading.text import is_clean
+from repertory.text import is_clean
 
 SkillSource = Literal["python", "markdown", "builtin"]
 

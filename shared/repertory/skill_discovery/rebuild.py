@@ -12,7 +12,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
 from repertory.errors import UsageError
 from repertory.index.cache import vector_key
-from repertory.pipeline.scan import Scanned, look
+from repertory.indexing.scan import Scanned, look
 from repertory.skill_discovery.index import Entry, SkillDiscoveryIndex, SkillSource
 from repertory.sources.builtin_skills import BuiltinSkills
 from repertory.sources.markdown_skills import MarkdownSkills

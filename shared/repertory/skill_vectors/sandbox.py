@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.sources.reading.text import is_clean
 from repertory.sources.reading.top import Top
+from repertory.text import is_clean
 
 LARGEST = 1 << 17  # bytes of a file: embedding takes some ten seconds by then
 LONGEST_PATH = 4_096  # characters

@@ -13,7 +13,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.vectors import Collection, Filter, Point, VectorStore
-from repertory.pipeline.collections import model_slug
+from repertory.indexing.collections import model_slug
 from repertory.search.answer import check_text
 from repertory.search.engine import SearchEngine
 from repertory.skill_vectors.match import SkillMatch

@@ -8,8 +8,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name
 from repertory.sources.reading.problems import error
-from repertory.sources.reading.text import clean, is_clean
 from repertory.sources.source import Problem, Scan, Source
+from repertory.text import clean, is_clean
 
 DESCRIPTION = 500  # characters
 

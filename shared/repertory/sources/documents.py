@@ -21,10 +21,10 @@ from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usabl
 from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import warning
-from repertory.sources.reading.text import cut
 from repertory.sources.readings import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source
+from repertory.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
 _MOST_PATTERNS = 100

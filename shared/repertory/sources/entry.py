@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from repertory.errors import ConfigurationError
-from repertory.sources.reading.text import is_clean
+from repertory.text import is_clean
 
 LONGEST_NAME = 100
 

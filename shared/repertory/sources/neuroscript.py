@@ -12,9 +12,9 @@ from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.problems import error, warning
-from repertory.sources.reading.text import one_line
 from repertory.sources.readings import Reading
 from repertory.sources.source import Source
+from repertory.text import one_line
 
 SUFFIX = ".ns.txt"
 

@@ -9,7 +9,7 @@ from typing import Any
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import FIELDS, Rule, decided, defect
 from repertory.errors import ConfigurationError
-from repertory.sources.reading.text import one_line
+from repertory.text import one_line
 
 MOST_RULES = 1_000
 _SIGNS = frozenset("*?[")

@@ -13,10 +13,10 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found, read_text, walk
 from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import Defect, decode_json
-from repertory.sources.reading.text import one_line
 from repertory.sources.readings import Reading
 from repertory.sources.source import Problem, Scan, Source
 from repertory.sources.tools import LONGEST_NAME, tool_items
+from repertory.text import one_line
 
 # A broken file that holds none of these is some other JSON, and no concern of ours.
 _OF_TOOLS = re.compile(r'"(?:tools|inputSchema)"')

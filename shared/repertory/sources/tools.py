@@ -11,8 +11,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import plain
-from repertory.sources.reading.text import clean, is_clean, one_line
 from repertory.sources.source import Problem
+from repertory.text import clean, is_clean, one_line
 
 MOST_TOOLS = 10_000  # of one server
 LONGEST_NAME = 128

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from repertory.sources.reading.text import cut
+from repertory.text import cut
 from repertory.typescript.references import TOO_WIDE, Pointer, References, listed
 from repertory.typescript.types import (
     ANY_OBJECT,

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
-from repertory.live.job import jobs
-from repertory.pipeline.collections import next_alias
+from repertory.indexing.collections import next_alias
+from repertory.indexing.job import jobs
 from repertory.search.engine import SearchEngine
 from repertory_query import schemas
 from repertory_query.app import create_app

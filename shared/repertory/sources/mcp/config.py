@@ -24,7 +24,7 @@ import msgspec
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
 from repertory.sources.reading.structured import Defect, load
-from repertory.sources.reading.text import one_line
+from repertory.text import one_line
 
 LARGEST_FILE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 LONGEST_NAME = 128  # characters

@@ -13,9 +13,9 @@ import msgspec
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
 from repertory.sources.reading.problems import warning
-from repertory.sources.reading.text import one_line
 from repertory.sources.source import Scan
 from repertory.sources.tools import tool_items
+from repertory.text import one_line
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.follow import ServerFollower

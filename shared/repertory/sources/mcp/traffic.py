@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 
 MOST_BYTES = 32 * 2**20  # of all that a server sends up to the next listing, or end of a call
 MOST_LINES = 50_000  # on stdout

@@ -3,7 +3,7 @@
 from typing import Any
 
 from repertory.sources.reading.policy import KEYS
-from repertory.sources.reading.text import one_line
+from repertory.text import one_line
 
 # These have a place of their own in an item.
 _NAMED = KEYS | {"name", "description", "tags", "keywords"}

@@ -10,8 +10,8 @@ import msgspec
 
 from repertory.errors import SourceError
 from repertory.sources.reading.problems import error, warning
-from repertory.sources.reading.text import clean, is_clean
 from repertory.sources.source import Problem
+from repertory.text import clean, is_clean
 
 DEEPEST = 10  # folders below the root
 MOST_FOLDERS = 50_000

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from repertory.sources.reading.text import cut
+from repertory.text import cut
 
 _TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 # Drafts whose meta-schemas agree on every keyword of ``_PLAIN``.

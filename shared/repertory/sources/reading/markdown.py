@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from repertory.sources.reading.text import cut, one_line
+from repertory.text import cut, one_line
 
 PARAGRAPH = 500  # characters
 _HEAD = 16_000  # characters that are looked at

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 import yaml
 
-from repertory.sources.reading.text import clean
+from repertory.text import clean
 
 DEEPEST = 64  # levels of nesting; libyaml and JSON encoders fail on many more
 

@@ -10,9 +10,9 @@ from typing import Self
 from repertory.coordination.failures import Failures
 from repertory.errors import StoreError
 from repertory.index.keywords.snapshot import SnapshotStore
-from repertory.live.attempts import attempt
-from repertory.live.job import Job, Lane
-from repertory.live.writer import Writer
+from repertory.indexing.attempts import attempt
+from repertory.indexing.job import Job, Lane
+from repertory.indexing.writer import Writer
 
 TOGETHER = 8  # jobs that are done in one batch
 PAUSE = 1.0  # seconds after a store was away

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from repertory.evaluation.compare import Comparison, compare
-from repertory.evaluation.measure import (
+from repertory_eval.compare import Comparison, compare
+from repertory_eval.measure import (
     GENERATED,
     LABELLED,
     Figure,
@@ -16,7 +16,7 @@ from repertory.evaluation.measure import (
     figures,
     hardest,
 )
-from repertory.evaluation.reliability import Reliability
+from repertory_eval.reliability import Reliability
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):

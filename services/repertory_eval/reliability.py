@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from repertory.evaluation.labelled import LabelledQuery
+from repertory_eval.labelled import LabelledQuery
 
 FIRST = 5  # hits among which a right item must be
 BINS = 10

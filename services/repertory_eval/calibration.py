@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from repertory.embedding.models import Curve
 from repertory.errors import UsageError
-from repertory.evaluation.labelled import LabelledQuery
-from repertory.evaluation.reliability import FIRST, Observed, Reliability, mean, reliability
 from repertory.search.answer import Query
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import confidences, scores, signals
 from repertory.search.engine import SearchEngine, reaching
+from repertory_eval.labelled import LabelledQuery
+from repertory_eval.reliability import FIRST, Observed, Reliability, mean, reliability
 
 THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)  # that are tried
 STEPS = 30

@@ -12,7 +12,7 @@ from redis import ConnectionError  # noqa: A004 - the client's, which ``translat
 
 from repertory.coordination.redis_server import ANSWERING, CONNECTING, RedisServer
 from repertory.errors import StoreError
-from repertory.live.job import Job, Lane
+from repertory.indexing.job import Job, Lane
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"

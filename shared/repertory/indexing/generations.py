@@ -7,14 +7,14 @@ from repertory.embedding.words import WORDS
 from repertory.errors import StoreBusyError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import VectorStore
-from repertory.live.job import JobQueue
-from repertory.pipeline.collections import (
+from repertory.indexing.collections import (
     alias_name,
     configuration_of,
     generations,
     model_slug,
     next_alias,
 )
+from repertory.indexing.job import JobQueue
 
 ASK_AGAIN = 5.0  # seconds after which a worker is asked again for a collection
 GRACE = 15.0  # seconds that a collection is kept after nothing points at it, for searches under way

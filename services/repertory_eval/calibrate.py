@@ -15,9 +15,9 @@ from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
     from repertory.embedding.models import Model
-    from repertory.evaluation.calibration import Example
-    from repertory.evaluation.labelled import LabelledSet
     from repertory.search.answer import Mode
+    from repertory_eval.calibration import Example
+    from repertory_eval.labelled import LabelledSet
 
     Found = dict[Mode, dict[str, list[Example]]]  # by set
 
@@ -52,8 +52,8 @@ def calibrate(
     belongs in the model's entry in `embedding/models.py`, or in a `calibration.json` beside the
     weights of a model of your own; the curve of words belongs in `search/confidence.py`.
     """
-    from repertory.evaluation.calibration import fit, leave_one_out  # noqa: PLC0415 - instant --help
-    from repertory.evaluation.labelled import read_sets  # noqa: PLC0415 - likewise
+    from repertory_eval.calibration import fit, leave_one_out  # noqa: PLC0415 - instant --help
+    from repertory_eval.labelled import read_sets  # noqa: PLC0415 - likewise
 
     settings = load(flags, Path.cwd())
     sets = read_sets(folders)
@@ -86,10 +86,10 @@ def _examples(
 ) -> "tuple[Model, dict[Mode, list[Example]]]":
     """The model, and what each mode finds for the queries of a set."""
     from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
-    from repertory.evaluation.calibration import examples  # noqa: PLC0415 - likewise
     from repertory.search.answer import Mode  # noqa: PLC0415 - likewise
-    from repertory_admin.commands.evaluate import warn_of  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+    from repertory_eval.calibration import examples  # noqa: PLC0415 - likewise
+    from repertory_eval.evaluate import warn_of  # noqa: PLC0415 - likewise
 
     with Bars() as bars, open_corpus(settings, labelled.folder, bars.download) as repertory:
         warn_of(labelled, repertory.index(bars.step), repertory)

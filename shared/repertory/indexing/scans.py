@@ -5,7 +5,7 @@ from typing import Any
 
 from repertory.catalogue.item import Item
 from repertory.index.vectors import State
-from repertory.pipeline.scan import Scanned, unite
+from repertory.indexing.scan import Scanned, unite
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.source import Problem
 

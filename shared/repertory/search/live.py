@@ -15,8 +15,8 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection, VectorStore
-from repertory.live.keyword_feed import KeywordFeed
-from repertory.pipeline.collections import model_slug
+from repertory.indexing.collections import model_slug
+from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.engine import SearchEngine
 
 POLL = 1.0  # seconds between two looks at the alias, and at most for a delta

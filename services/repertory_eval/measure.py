@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from repertory.evaluation.labelled import LabelledQuery
+from repertory_eval.labelled import LabelledQuery
 
 DEPTH = 10  # hits that are looked at
 NORMAL_95 = 1.96  # standard errors either side of a mean that hold it 95 times in 100

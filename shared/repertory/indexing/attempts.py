@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
 from repertory.errors import RepertoryError, StoreError
-from repertory.live.job import Job, JobQueue, Lane, job_of
-from repertory.live.writer import Writer
+from repertory.indexing.job import Job, JobQueue, Lane, job_of
+from repertory.indexing.writer import Writer
 
 MOST_ATTEMPTS = 3
 

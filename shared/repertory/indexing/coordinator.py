@@ -19,12 +19,12 @@ from repertory.coordination.tombstones import Tombstones
 from repertory.errors import StoreError
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import VectorStore
-from repertory.live.generations import Generations
-from repertory.live.job import JobQueue, Lane, jobs
-from repertory.live.ledger import Ledger
-from repertory.live.looks import Looks
-from repertory.pipeline.diff import Changes, diff
-from repertory.pipeline.scan import Scanned
+from repertory.indexing.diff import Changes, diff
+from repertory.indexing.generations import Generations
+from repertory.indexing.job import JobQueue, Lane, jobs
+from repertory.indexing.ledger import Ledger
+from repertory.indexing.scan import Scanned
+from repertory.indexing.scans import Looks
 from repertory.sources.catalogue import Catalogue
 
 POLL = 0.5  # seconds between two looks at the aliases and the failures

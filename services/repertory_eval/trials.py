@@ -7,9 +7,9 @@ from repertory.plain import plain
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
-    from repertory.evaluation.compare import Comparison
-    from repertory.evaluation.measure import Figure, Hard
-    from repertory.evaluation.trial import Trial
+    from repertory_eval.compare import Comparison
+    from repertory_eval.measure import Figure, Hard
+    from repertory_eval.trial import Trial
 
 FLATTERS = (
     "These queries are generated from the very texts that are searched, which flatters the figures."

@@ -16,13 +16,13 @@ from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Out
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
-    from repertory.evaluation.labelled import LabelledQuery, LabelledSet
-    from repertory.evaluation.measure import Outcome
-    from repertory.evaluation.reliability import Reliability
-    from repertory.evaluation.trial import Trial
-    from repertory.pipeline.report import Report
+    from repertory.indexing.report import Report
     from repertory.search.answer import Answer, Query
     from repertory_admin.progress import Bars
+    from repertory_eval.labelled import LabelledQuery, LabelledSet
+    from repertory_eval.measure import Outcome
+    from repertory_eval.reliability import Reliability
+    from repertory_eval.trial import Trial
 
 GENERATED_QUERIES = 200  # of each kind
 MOST_PROBLEMS = 3  # of a corpus that are told
@@ -89,8 +89,8 @@ def evaluate(
     sections of bodies.
     All figures have 95 % confidence intervals.
     """
-    from repertory.evaluation.labelled import read_sets  # noqa: PLC0415 - --help must be instant
-    from repertory_admin import trials  # noqa: PLC0415 - likewise
+    from repertory_eval import trials  # noqa: PLC0415 - likewise
+    from repertory_eval.labelled import read_sets  # noqa: PLC0415 - --help must be instant
 
     directory = Path.cwd()
     tried = {IN_FORCE: load(flags, directory)}
@@ -144,8 +144,8 @@ def _of_labelled(
 ) -> "list[Trial]":
     """A labelled set's queries, and those that are generated from its corpus if they are wanted."""
     from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
-    from repertory.evaluation.labelled import evenly  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
+    from repertory_eval.labelled import evenly  # noqa: PLC0415 - likewise
 
     queries = evenly(labelled.queries, most or 0)
     with Bars() as bars, open_corpus(tried[IN_FORCE], labelled.folder, bars.download) as repertory:
@@ -159,7 +159,7 @@ def _of_labelled(
 
 def warn_of(labelled: "LabelledSet", report: "Report", corpus: "Backend") -> None:
     """Tell what is wrong with a labelled set, now that it is indexed."""
-    from repertory.evaluation.labelled import missing  # noqa: PLC0415 - --help must be instant
+    from repertory_eval.labelled import missing  # noqa: PLC0415 - --help must be instant
 
     notices = [*report.notices, *map(str, report.problems[:MOST_PROBLEMS])]
     if absent := missing(labelled.queries, (entry.id for entry in corpus.entries())):
@@ -171,7 +171,7 @@ def warn_of(labelled: "LabelledSet", report: "Report", corpus: "Backend") -> Non
 
 
 def _generated(asking: "_Asking", name: str, most: int | None) -> "Trial":
-    from repertory.evaluation.generate import generate  # noqa: PLC0415 - --help must be instant
+    from repertory_eval.generate import generate  # noqa: PLC0415 - --help must be instant
 
     answering = asking.answering
     most = GENERATED_QUERIES if most is None else most
@@ -211,7 +211,7 @@ class _Asking:
         self, name: str, queries: "Sequence[LabelledQuery]", *, is_generated: bool
     ) -> "Trial":
         """Ask a set of queries, generated ones with the threshold on, as a user would."""
-        from repertory.evaluation.trial import Trial  # noqa: PLC0415 - --help must be instant
+        from repertory_eval.trial import Trial  # noqa: PLC0415 - --help must be instant
 
         results = {}
         for changed, settings in self._tried.items():
@@ -231,7 +231,7 @@ class _Asking:
         )
 
     def _confidence(self, name: str, queries: "Sequence[LabelledQuery]") -> "Reliability":
-        from repertory.evaluation.reliability import observe, reliability  # noqa: PLC0415 - --help
+        from repertory_eval.reliability import observe, reliability  # noqa: PLC0415 - --help
 
         values = self._tried[IN_FORCE].values
         stage = f"Testing the confidence for {name}"
@@ -249,7 +249,7 @@ class _Asking:
     def _outcomes(
         self, queries: "Sequence[LabelledQuery]", values: Values, threshold: float, stage: str
     ) -> "list[Outcome]":
-        from repertory.evaluation.measure import outcomes  # noqa: PLC0415 - --help must be instant
+        from repertory_eval.measure import outcomes  # noqa: PLC0415 - --help must be instant
 
         def search(text: str, threshold: float = threshold) -> list[str]:
             return [hit.id for hit in self._search(_query(text, values, threshold)).hits]
@@ -270,8 +270,8 @@ class _Asking:
 
 
 def _query(text: str, values: Values, threshold: float) -> "Query":
-    from repertory.evaluation.measure import DEPTH  # noqa: PLC0415 - --help must be instant
     from repertory.search.answer import Query  # noqa: PLC0415 - likewise
+    from repertory_eval.measure import DEPTH  # noqa: PLC0415 - --help must be instant
 
     weights = {name: getattr(values, name) for name in WEIGHTS}
     return Query(text=text, limit=DEPTH, threshold=threshold, **weights)

@@ -10,7 +10,7 @@ from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection
-from repertory.pipeline import keywords
+from repertory.indexing import keywords
 
 BUILDING = 60.0  # seconds that building is left to whoever said to do it
 _LOOK_AGAIN = 0.2  # seconds, while another process builds

@@ -14,19 +14,19 @@ from repertory.index.cache import VectorCache
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection, State, VectorStore
-from repertory.pipeline import keywords
-from repertory.pipeline.collections import (
+from repertory.indexing import keywords
+from repertory.indexing.collections import (
     alias_name,
     collection_name,
     current,
     generation_of,
     generations,
 )
-from repertory.pipeline.diff import Changes, diff
-from repertory.pipeline.embed import embed_missing
-from repertory.pipeline.report import Progress, Report, SourceReport, Stage
-from repertory.pipeline.scan import Scanned, scan_all, unite
-from repertory.pipeline.write import write
+from repertory.indexing.diff import Changes, diff
+from repertory.indexing.embed import embed_missing
+from repertory.indexing.report import Progress, Report, SourceReport, Stage
+from repertory.indexing.scan import Scanned, scan_all, unite
+from repertory.indexing.write import write
 from repertory.sources.catalogue import Catalogue
 
 

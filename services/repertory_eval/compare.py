@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from repertory.evaluation.measure import NORMAL_95
+from repertory_eval.measure import NORMAL_95
 
 PERMUTATIONS = 10_000
 TOGETHER = 100  # permutations at once, which bounds the memory

@@ -17,8 +17,8 @@ from rapidfuzz.distance import OSA
 
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.views import LONG_BODY, split_at_headings
-from repertory.evaluation.labelled import LabelledQuery, evenly
 from repertory.index.keywords.document import Entry
+from repertory_eval.labelled import LabelledQuery, evenly
 
 SHORTEST_PREFIX = 4  # letters and digits
 MOST_SHARING = 5  # names that may begin with a prefix

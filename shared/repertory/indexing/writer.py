@@ -24,9 +24,7 @@ from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.cache import VectorCache, vector_key
 from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection, VectorStore
-from repertory.live.job import Job
-from repertory.live.keyword_feed import KeywordFeed
-from repertory.pipeline.collections import (
+from repertory.indexing.collections import (
     collection_name,
     configuration_of,
     current,
@@ -35,8 +33,10 @@ from repertory.pipeline.collections import (
     model_slug,
     next_alias,
 )
-from repertory.pipeline.embed import embed_missing
-from repertory.pipeline.write import write
+from repertory.indexing.embed import embed_missing
+from repertory.indexing.job import Job
+from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.indexing.write import write
 
 CLAIM = 15.0  # seconds that a batch of texts is left to whoever said to embed it
 _LOOK_AGAIN = 0.05  # seconds, while another worker embeds it
