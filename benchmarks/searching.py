@@ -12,8 +12,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.answer import Query
 from repertory.search.candidates import POOL
+from repertory.search.query import Query
 
 ROUNDS = 200
 LARGE = 100_000

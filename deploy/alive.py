@@ -19,7 +19,7 @@ def main(part: str) -> int:
     """Check a part, ``watch`` or the ``worker`` of this host, and return an exit code."""
     who = f"worker:{socket.gethostname()}:" if part == "worker" else part
     try:
-        board = Adapters(load({}, Path.cwd())).status.said()
+        board = Adapters(load({}, Path.cwd())).status.reports()
     except RepertoryError as error:
         print(error)
         return 1

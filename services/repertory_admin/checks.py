@@ -10,15 +10,16 @@ import msgspec
 
 from repertory.client import Client
 from repertory.compose import Repertory, make_directory
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError, RepertoryError, StoreError
-from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.indexing import keywords
-from repertory.indexing.scan import scan_all, unite
-from repertory.search.answer import Mode, Query
+from repertory.indexing.scan import merge, scan_all
+from repertory.search.answer import Mode
+from repertory.search.query import Query
 from repertory.sources.source import Problem
 from repertory_admin.mcp_trust import untrusted
 from repertory_admin.progress import Bars
@@ -149,4 +150,4 @@ def sources(
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "there are none"))
-    return findings, [*catalogue.problems, *unite(scanned, catalogue)[1]]
+    return findings, [*catalogue.problems, *merge(scanned, catalogue)[1]]

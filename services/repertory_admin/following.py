@@ -18,8 +18,9 @@ from repertory.catalogue.item import Item
 from repertory.client import Client
 from repertory.errors import StoreError
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.query import Query
 from repertory.settings import Settings
 
 if TYPE_CHECKING:

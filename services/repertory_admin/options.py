@@ -1,15 +1,15 @@
-"""The options that commands share: one for every setting, made from the table of settings."""
+"""The options that commands share: one for every setting, generated from their declarations."""
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from repertory.settings import SETTINGS, Setting, Values
+from repertory.settings import SETTINGS, Setting
 
 # What was given for each setting, None where nothing was; see ``repertory.settings.load``.
 Flags = dict[str, Any]
@@ -53,7 +53,6 @@ SearchOutputOption = Annotated[SearchOutput, typer.Option(help="How to show the 
 @functools.cache
 def _options() -> dict[str, inspect.Parameter]:
     """Every option that commands share, in the order of their help."""
-    types = get_type_hints(Values)
     options = {
         "config": Annotated[
             Path | None,
@@ -64,9 +63,9 @@ def _options() -> dict[str, inspect.Parameter]:
             _option("--mcp-config", "An MCP configuration whose servers may be run; repeatable."),
         ],
     }
-    for setting in SETTINGS:
+    for setting in SETTINGS.values():
         options[setting.field] = Annotated[
-            types[setting.field] | None, _option(setting.flag, _help(setting))
+            setting.type | None, _option(setting.flag, _help(setting))
         ]
     options["verbose"] = Annotated[
         bool | None, _option("--verbose", "Say on stderr what is being done.")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
-    from repertory.search.answer import Answer, Evidence, Hit, Query, Term
+    from repertory.search.answer import Answer, Evidence, Hit, Term
     from repertory.search.explanation import Explanation, Word
+    from repertory.search.query import Query
 
 
 def show(answer: "Answer") -> None:
@@ -104,7 +105,7 @@ def _place(word: "Word") -> str:
 
 def _search(query: "Query", mode: str, items: int) -> str:
     """How was searched."""
-    where = query.where
+    where, weights = query.where, query.weights
     filters = (
         ("kind", where.kinds),
         ("source", where.sources),
@@ -114,7 +115,8 @@ def _search(query: "Query", mode: str, items: int) -> str:
     parts = [
         f"mode {mode}, {terminal.count(items, 'item')}",
         f"limit {query.limit}, threshold {query.threshold:g}",
-        f"alpha {query.alpha:g}, names {query.name_weight:g}, sections {query.section_weight:g}",
+        f"alpha {weights.alpha:g}, names {weights.name_weight:g}, "
+        f"sections {weights.section_weight:g}",
         *(f"only {name} {' or '.join(values)}" for name, values in filters if values),
     ]
     return ", ".join(parts)

@@ -24,7 +24,7 @@ def show(url: str, stats: "Stats") -> None:
         "stale": ", ".join(one.name for one in stats.sources if one.stale) or "no source",
         "building": building
         and f"{building.collection}, {building.done:,} of {building.total:,} items",
-        "waiting": ", ".join(f"{_number(count)} {lane}" for lane, count in waiting.items()),
+        "waiting": ", ".join(f"{_number(count)} {name}" for name, count in waiting.items()),
         "failed": f"{_number(stats.queue.failed)} jobs"
         + ("; see `repertory queue list`" if stats.queue.failed else ""),
         "model": stats.model,

@@ -51,7 +51,7 @@ def _settings() -> str:
     """Every setting that a project may set, commented out, under its table."""
     defaults = Values()
     tables: dict[str, list[str]] = {}
-    for setting in SETTINGS:
+    for setting in SETTINGS.values():
         if not setting.personal:
             table, _, name = setting.key.rpartition(".")
             value = _EXAMPLES.get(setting.field, getattr(defaults, setting.field))

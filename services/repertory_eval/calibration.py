@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from repertory.embedding.models import Curve
 from repertory.errors import UsageError
-from repertory.search.answer import Query
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import confidences, scores, signals
 from repertory.search.engine import SearchEngine, reaching
+from repertory.search.query import Query
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import FIRST, Observed, Reliability, mean, reliability
 
@@ -44,7 +44,7 @@ def examples(
     for query in queries:
         right = tuple(query.grades)
         present = engine.rank(Query(text=query.text)).candidates
-        missing = engine.rank(Query(text=query.text, without=right)).candidates
+        missing = engine.rank(Query(text=query.text), exclude=right).candidates
         found.append(Example(right=frozenset(right), present=present, missing=missing))
         done()
     return found

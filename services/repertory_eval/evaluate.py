@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from repertory.errors import StoreError, UsageError
@@ -16,8 +15,10 @@ from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Out
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
+    from repertory.compose import Repertory
     from repertory.indexing.report import Report
-    from repertory.search.answer import Answer, Query
+    from repertory.search.answer import Answer
+    from repertory.search.query import Query
     from repertory_admin.progress import Bars
     from repertory_eval.labelled import LabelledQuery, LabelledSet
     from repertory_eval.measure import Outcome
@@ -150,7 +151,7 @@ def _of_labelled(
     queries = evenly(labelled.queries, most or 0)
     with Bars() as bars, open_corpus(tried[IN_FORCE], labelled.folder, bars.download) as repertory:
         warn_of(labelled, repertory.index(bars.step, words_suffice=True), repertory)
-        asking = _Asking(repertory, tried, bars)
+        asking = _Asking(repertory, tried, bars, repertory)
         made = [asking.trial(labelled.name, queries, is_generated=False)]
         if generate:
             made.append(_generated(asking, labelled.name, most))
@@ -199,10 +200,18 @@ class _Asking:
         answering: What is asked.
         tried: The settings under which each is asked, by what ``--against`` changes.
         bars: Told how far it is.
+        corpus: A labelled set's, which can be searched without the right answers.
     """
 
-    def __init__(self, answering: "Backend", tried: Mapping[str, Settings], bars: "Bars") -> None:
+    def __init__(
+        self,
+        answering: "Backend",
+        tried: Mapping[str, Settings],
+        bars: "Bars",
+        corpus: "Repertory | None" = None,
+    ) -> None:
         self.answering = answering
+        self._corpus = corpus
         self._tried = tried
         self._bars = bars
         self._told = {""}  # why an arm did not answer
@@ -237,9 +246,8 @@ class _Asking:
         stage = f"Testing the confidence for {name}"
 
         def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
-            query = _query(text, values, threshold)
-            answer = self._search(msgspec.structs.replace(query, without=without))
-            return [(hit.id, hit.confidence) for hit in answer.hits]
+            hits = self._search(_query(text, values, threshold), exclude=without).hits
+            return [(hit.id, hit.confidence) for hit in hits]
 
         def done() -> None:
             self._bars.step(stage, 1, len(queries))
@@ -261,8 +269,11 @@ class _Asking:
             without_threshold=lambda text: search(text, 0.0),
         )
 
-    def _search(self, query: "Query") -> "Answer":
-        answer = self.answering.search(query)
+    def _search(self, query: "Query", exclude: Sequence[str] = ()) -> "Answer":
+        if exclude and self._corpus:
+            answer = self._corpus.engine.search(query, exclude=exclude)
+        else:
+            answer = self.answering.search(query)
         if answer.degraded not in self._told:
             self._told.add(answer.degraded)
             terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
@@ -270,8 +281,7 @@ class _Asking:
 
 
 def _query(text: str, values: Values, threshold: float) -> "Query":
-    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
+    from repertory.search.query import query_of  # noqa: PLC0415 - likewise
     from repertory_eval.measure import DEPTH  # noqa: PLC0415 - --help must be instant
 
-    weights = {name: getattr(values, name) for name in WEIGHTS}
-    return Query(text=text, limit=DEPTH, threshold=threshold, **weights)
+    return query_of(values, text, limit=DEPTH, threshold=threshold)

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.search.answer import check_text
+from repertory.search.query import check_text
 
 CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
 

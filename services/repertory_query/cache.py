@@ -2,8 +2,8 @@
 
 from collections import OrderedDict
 
-from repertory.search.answer import Query
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 
 MOST_BYTES = 32_000_000
 

@@ -6,7 +6,7 @@ import msgspec
 from fastapi import APIRouter, Depends, Response
 from fastapi import Query as Parameter
 
-from repertory.search.answer import Query
+from repertory.search.query import Query
 from repertory.search.render import explanation_as_json
 from repertory.settings import Values
 from repertory_query import schemas

@@ -23,13 +23,13 @@ def router(service: Service, pool: Pool) -> APIRouter:
 
     @routes.get("/queue", response_model=schemas.Queue, summary="Jobs")
     async def queue() -> Response:
-        """Say which jobs wait, are being done, and were given up."""
+        """Say which jobs wait, are being done, and failed."""
         found = await pool.run(service.jobs)
         return Response(msgspec.json.encode(found), media_type="application/json")
 
     @routes.post("/queue/retry", response_model=schemas.Retried, summary="Retry failed jobs")
     async def retry(_: Admin, body: schemas.Retry) -> Response:
-        """Put jobs that were given up back on the queue."""
+        """Put jobs that failed back on the queue."""
         count = await pool.run(partial(service.retry, body.ids))
         return Response(msgspec.json.encode({"retried": count}), media_type="application/json")
 

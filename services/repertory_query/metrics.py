@@ -88,10 +88,10 @@ class _ServerCollector(Collector):
             "missing", "What is missing, by part.", "part", dict.fromkeys(stats["missing"], 1)
         )
         queue = stats["queue"]
-        lanes = {lane: queue[lane] for lane in ("saves", "builds") if queue[lane] is not None}
-        yield _gauges("queue_waiting", "Jobs that wait, by lane.", "lane", lanes)
+        queues = {name: queue[name] for name in ("saves", "builds") if queue[name] is not None}
+        yield _gauges("queue_waiting", "Jobs that wait, by queue.", "queue", queues)
         if queue["failed"] is not None:
-            yield _gauge("failed_jobs", "Jobs that were given up.", queue["failed"])
+            yield _gauge("failed_jobs", "Jobs that failed.", queue["failed"])
         if stats["watch"]:
             watch = stats["watch"]
             age = now - watch["at"]

@@ -10,7 +10,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 
 from repertory.catalogue.item import Kind
-from repertory.search.answer import LONGEST_QUERY, Mode
+from repertory.search.answer import Mode
+from repertory.search.query import MAX_QUERY_LENGTH
 
 QUERY = "What is looked for: words, a task, or a name."
 ARGUMENTS = "The tool's arguments, as its input schema has them; none is the same as {}."
@@ -18,7 +19,7 @@ ARGUMENTS = "The tool's arguments, as its input schema has them; none is the sam
 # to Python are none to the expressions of JSON Schema.
 QUERY_BOUNDS: dict[str, JsonValue] = {
     "pattern": r"[^\s\x1c-\x1f\x85]",
-    "maxLength": LONGEST_QUERY,
+    "maxLength": MAX_QUERY_LENGTH,
 }
 MOST_QUERIES = 100  # of one request
 MOST_HITS = 100  # of one query
@@ -208,15 +209,21 @@ class Filter(_Out):
     tags: list[str]
 
 
+class Weights(_Out):
+    """How much each kind of evidence counts."""
+
+    alpha: float
+    name_weight: float
+    section_weight: float
+
+
 class Asked(_Out):
     """A search, as it was made."""
 
     text: str
     limit: int
     threshold: float
-    alpha: float
-    name_weight: float
-    section_weight: float
+    weights: Weights
     where: Filter
 
 
@@ -421,7 +428,7 @@ class Rebuild(_Out):
 
 
 class Failed(_Out):
-    """A job that was given up."""
+    """A job that failed."""
 
     id: str
     items: list[str]

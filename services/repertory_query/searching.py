@@ -12,8 +12,9 @@ from fastapi import Query as Parameter
 from repertory.catalogue.item import Kind
 from repertory.formats.table import Format, Host, Rendered, rendered
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Mode, Query
+from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query, Weights, query_of
 from repertory.search.render import as_json
 from repertory.settings import Values
 from repertory_query import host_schemas, schemas
@@ -153,16 +154,18 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
     async def search_many(body: schemas.Queries) -> Response:
         """Answer up to a hundred queries, in their order. One that is wrong refuses them all."""
         queries = [
-            Query(
-                text=one.q,
-                limit=defaults.limit if one.limit is None else one.limit,
-                threshold=defaults.threshold if one.threshold is None else one.threshold,
-                alpha=defaults.alpha if one.alpha is None else one.alpha,
-                name_weight=defaults.name_weight if one.name_weight is None else one.name_weight,
-                section_weight=(
-                    defaults.section_weight if one.section_weight is None else one.section_weight
-                ),
-                where=filtered(one.kinds, one.sources, one.servers, one.tags),
+            query_of(
+                defaults,
+                one.q,
+                limit=one.limit,
+                threshold=one.threshold,
+                alpha=one.alpha,
+                name_weight=one.name_weight,
+                section_weight=one.section_weight,
+                kinds=one.kinds,
+                sources=one.sources,
+                servers=one.servers,
+                tags=one.tags,
             )
             for one in body.queries
         ]
@@ -205,9 +208,7 @@ def asked_with(defaults: Values) -> Callable[..., Awaitable[Query]]:
             text=q,
             limit=limit,
             threshold=threshold,
-            alpha=alpha,
-            name_weight=name_weight,
-            section_weight=section_weight,
+            weights=Weights(alpha=alpha, name_weight=name_weight, section_weight=section_weight),
             where=filtered(kind, source, server, tag),
         )
 

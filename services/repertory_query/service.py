@@ -15,11 +15,12 @@ from repertory.indexing.collections import (
     model_slug,
     next_alias,
 )
-from repertory.indexing.job import JobQueue, Lane
+from repertory.indexing.job import JobQueue, QueueName
 from repertory.local import Local
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.live import LiveSearch
+from repertory.search.query import Query
 from repertory.serving import Parts
 from repertory_query.recent import Recent
 
@@ -85,7 +86,7 @@ class Service(Local):
         """What is indexed, how fresh it is and what is wrong; whatever of it can be had."""
         adapters = self._parts.adapters
         troubles: list[str] = []
-        board = _had(adapters.status.said, troubles)
+        board = _had(adapters.status.reports, troubles)
         said = board or {}
         waiting = _had(self._queue.waiting, troubles) or {}
         failed = _had(adapters.failures.list, troubles)
@@ -112,7 +113,7 @@ class Service(Local):
             "sources": of_watch.pop("sources", []),
             "building": of_watch.pop("building", None),
             "queue": {
-                **{lane.value: waiting.get(lane.value) for lane in Lane},
+                **{name.value: waiting.get(name.value) for name in QueueName},
                 "failed": None if failed is None else len(failed),
             },
             "workers": [{"worker": who, **one} for who, one in sorted(said.items())],
@@ -137,7 +138,7 @@ class Service(Local):
         """
         store = self._parts.store
         collection = store.alias(self._parts.in_force)
-        watch = self._parts.adapters.status.said().get("watch")
+        watch = self._parts.adapters.status.reports().get("watch")
         configuration = watch["configuration"] if watch else configuration_of(collection or "")
         if not configuration:
             raise StoreError(
@@ -153,13 +154,13 @@ class Service(Local):
         return {"configuration": configuration, "generation": generation}
 
     def jobs(self) -> dict[str, Any]:
-        """What waits, what is being done, and what was given up."""
+        """What waits, what is being done, and what failed."""
         adapters = self._parts.adapters
         return {
             "waiting": self._queue.waiting(),
             "running": [
                 {"worker": who, **busy}
-                for who, one in sorted(adapters.status.said().items())
+                for who, one in sorted(adapters.status.reports().items())
                 if (busy := one.get("busy"))
             ],
             "failed": [

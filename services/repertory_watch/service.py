@@ -19,7 +19,7 @@ import msgspec
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import Scanned, look
+from repertory.indexing.scan import ScanResult, scan_source
 from repertory.settings import Settings
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.folder import FolderSource
@@ -38,7 +38,7 @@ SAY = 1.0  # seconds between two reports
 CONFIGURATION = ""  # stands for the configuration where a source's name is expected
 
 T = TypeVar("T")
-Seen = Scanned | Configured
+Seen = ScanResult | Configured
 
 _log = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ class WatchService:
             "polling": sorted(self._folders.polling),
         }
         try:
-            self._status.say("watch", status)
+            self._status.report("watch", status)
         except StoreError as error:  # said again in a second
             _log.debug("status_unsaid", extra={"error": str(error)})
 
@@ -245,14 +245,14 @@ class WatchService:
         self._pool.shutdown()
 
 
-def _look_at(source: Source) -> Scanned:
+def _look_at(source: Source) -> ScanResult:
     try:
-        return look(source)
+        return scan_source(source)
     # A boundary: a fault in reading one source must not end the watch over the others.
     except Exception:
         _log.exception("look_failed", extra={"source": source.name})
         error = f"The source {source.name} could not be read because of a fault; see the log."
-        return Scanned(source=source, scan=None, error=error, at=time.time())
+        return ScanResult(source=source, scan=None, error=error, at=time.time())
 
 
 def _read(before: Configured) -> Configured:

@@ -4,15 +4,15 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from repertory import running
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.client import Client
 from repertory.errors import UsageError
-from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.query import filter_of, query_of
 from repertory.settings import Values, load
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """The settings that can be given here; ``repertory config show`` says what each does."""
+    """The settings that can be given here; ``repertory.settings`` describes each."""
 
     config: str | Path
     mcp_config: Sequence[str | Path]
     data_dir: str
     model: str
-    device: str
+    device: Literal["auto", "cpu", "gpu"]
     alpha: float
     name_weight: float
     section_weight: float
@@ -161,7 +161,8 @@ class Session:
         """
         self._index_first()
         return self._backend.search(
-            self._query(
+            query_of(
+                self._defaults,
                 query,
                 limit=limit,
                 threshold=threshold,
@@ -182,7 +183,7 @@ class Session:
             asked: As for ``search``.
         """
         self._index_first()
-        return self._backend.explain(self._query(query, **asked), item)
+        return self._backend.explain(query_of(self._defaults, query, **asked), item)
 
     def items(
         self,
@@ -194,7 +195,9 @@ class Session:
     ) -> "list[Entry]":
         """What is indexed, by id, without texts and schemas."""
         self._index_first()
-        return self._backend.entries(_filter(kinds, sources, servers, tags))
+        return self._backend.entries(
+            filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
+        )
 
     def item(self, item_id: str) -> Item:
         """One item, whole: its text, its schemas; UnknownItemError if there is none of that id."""
@@ -289,30 +292,6 @@ class Session:
             raise UsageError("This session is closed; open another one.")
         return self._open
 
-    def _query(
-        self,
-        text: str,
-        *,
-        limit: int | None = None,
-        threshold: float | None = None,
-        alpha: float | None = None,
-        kinds: Iterable[str] = (),
-        sources: Iterable[str] = (),
-        servers: Iterable[str] = (),
-        tags: Iterable[str] = (),
-    ) -> Query:
-        """A search, with the settings that hold for what was not said."""
-        values = self._defaults
-        return Query(
-            text=text,
-            limit=values.limit if limit is None else limit,
-            threshold=values.threshold if threshold is None else threshold,
-            alpha=values.alpha if alpha is None else alpha,
-            name_weight=values.name_weight,
-            section_weight=values.section_weight,
-            where=_filter(kinds, sources, servers, tags),
-        )
-
     def _function(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         from repertory.functions.table import FUNCTIONS  # noqa: PLC0415 - they need jsonschema
 
@@ -355,19 +334,6 @@ def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
     run.__doc__ = method.__doc__
     return run
-
-
-def _filter(
-    kinds: Iterable[str], sources: Iterable[str], servers: Iterable[str], tags: Iterable[str]
-) -> Filter:
-    given = {"kinds": kinds, "sources": sources, "servers": servers, "tags": tags}
-    for name, values in given.items():
-        if isinstance(values, str):
-            raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
-    where = Filter(**{name: tuple(values) for name, values in given.items()})
-    if unknown := [kind for kind in where.kinds if kind not in list(Kind)]:
-        raise UsageError(f"There is no kind {unknown[0]!r}; there are {', '.join(Kind)}.")
-    return where
 
 
 def _silent(_stage: str, _done: int, _total: int) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.query import Query
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult

@@ -21,8 +21,9 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.query import Query
 from repertory.search.render import answer_of, explanation_of
 from repertory.server_state import Jobs, Rebuild, Stats
 
@@ -204,11 +205,11 @@ class Client:
         return self._ask("POST", "/rebuild", {}, Rebuild)
 
     def jobs(self) -> Jobs:
-        """Which jobs wait, are being done, and were given up."""
+        """Which jobs wait, are being done, and failed."""
         return self._ask("GET", "/queue", {}, Jobs)
 
     def retry(self, ids: Sequence[str] | None = None) -> int:
-        """Put jobs that were given up back on the queue, all of them if no ids are given.
+        """Put jobs that failed back on the queue, all of them if no ids are given.
 
         Returns:
             How many.
@@ -357,9 +358,7 @@ def _parameters(query: Query) -> dict[str, Any]:
         "q": query.text,
         "limit": query.limit,
         "threshold": query.threshold,
-        "alpha": query.alpha,
-        "name_weight": query.name_weight,
-        "section_weight": query.section_weight,
+        **msgspec.structs.asdict(query.weights),
         **_filters(query.where),
     }
 

@@ -1,51 +1,53 @@
-"""One directory's repertory, put together: all that an entry point without a server needs.
+"""The composition root: which adapter stands behind each port, and how the parts fit together.
 
-Whatever a command does not need is not even imported: a search loads no source, and the model is
-loaded while the index is being opened.
+With a Redis the parts are processes of a team's server. Without one they all are in this process:
+in the embedded server, or in a one-shot command.
 """
 
-import contextlib
-import tempfile
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
+from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from repertory.adapters import Adapters
+from repertory.coordination.team import Coordination, in_process, on_redis
+from repertory.embedding.batching import BatchingEngine
+from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
+from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
-from repertory.embedding.words import WORDS, WordsEngine
-from repertory.errors import ModelError, NothingIndexedError, StoreError, WeightsUnavailableError
-from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, VectorStore
-from repertory.indexing import keywords
-from repertory.indexing.collections import current, model_slug
-from repertory.indexing.report import Progress, Report
-from repertory.local import Local
-from repertory.search.answer import Answer, Query
-from repertory.search.engine import SearchEngine
-from repertory.search.explanation import Explanation
+from repertory.errors import ConfigurationError, StoreError, WeightsUnavailableError
+from repertory.index.edge import EdgeStore
+from repertory.index.vectors import VectorStore
+from repertory.indexing.collections import ACTIVE
+from repertory.search.live import LiveSearch
+from repertory.server_state import WatchStatus
 from repertory.settings import Settings
-from repertory.sources.source import Problem, Severity
-from repertory.workspace import Pointer, Workspace
+from repertory.workspace import Workspace
 
-Download = Callable[[int, int], None]  # bytes there, bytes in all
+if TYPE_CHECKING:  # a search imports none of them
+    from repertory.embedding.models import Model
+    from repertory.index.cache import VectorCache
+    from repertory.indexing.coordinator import Coordinator
+    from repertory.indexing.in_process_queue import InProcessQueue
+    from repertory.indexing.job import JobQueue
+    from repertory.indexing.writer import Writer
 
-SEARCH_PATIENCE = 1.0  # seconds that a search waits for another process before it does without
+Download = Callable[[int, int], None]  # bytes so far, bytes in all
 
 
-class Repertory(Local):
-    """One directory's repertory: index it, search it, look at it. A context manager.
+class Parts:
+    """The parts that some settings ask for, each created at its first use.
 
     Args:
-        settings: What is in force.
-        directory: Where the user is.
-        download: Told how far a model's download is.
+        settings: The active settings.
+        directory: The directory whose catalogue is meant.
+        folder: Where the embedded adapters store their data, instead of the data directory.
+        lock_timeout: Seconds that the embedded store waits for another process.
+        download: Called with the progress of a model's download.
+
+    Attributes:
+        notices: What the user should know about the model and the index, one sentence each.
     """
 
     def __init__(
@@ -53,187 +55,150 @@ class Repertory(Local):
         settings: Settings,
         directory: Path,
         *,
+        folder: Path | None = None,
+        lock_timeout: float = 5.0,
         download: Download | None = None,
     ) -> None:
-        self._stack = contextlib.ExitStack()
         self.settings = settings
         self.workspace = Workspace(settings, directory)
-        # Where the index is: models and trust are kept even when nothing of the index is.
-        self._folder = settings.data_dir
-        self._unsaved: Pointer | None = None
-        if settings.values.no_cache:
-            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="repertory-"))
-            self._folder = Path(folder)
+        self.notices: list[str] = []
+        self._folder = folder or settings.data_dir
+        self._lock_timeout = lock_timeout
         self._download = download
-        self._adapters = Adapters(settings, self._folder)
-        self._search: SearchEngine | None = None
-        self._store: VectorStore | None = None
-        self._queries = LazyEngine(lambda: self._load(queries_only=True))
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
-        self._lock = threading.RLock()
-        self._retry_at = 0.0
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def is_team(self) -> bool:
+        """Whether the parts are processes of a team's server."""
+        return bool(self.settings.values.redis_url) and not self.settings.values.no_cache
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    @property
+    def active(self) -> str:
+        """The alias of the searched collection: a team has one; embedded, each workspace has."""
+        return ACTIVE if self.is_team else f"{ACTIVE}_{self.workspace.key}"
 
-    def close(self) -> None:
-        """Let go of everything. Closing twice is allowed."""
-        super().close()
-        self._reader.shutdown(cancel_futures=True)
-        self._close_search()
-        self._stack.close()
+    @cached_property
+    def store(self) -> VectorStore:
+        """The vector store, the same object for all parts of this process."""
+        values = self.settings.values
+        if values.qdrant_url and not values.no_cache:
+            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - a second to import
 
-    def index(self, progress: Progress, *, words_suffice: bool = False) -> Report:
-        """Make the index equal to the sources; see ``Indexer.run``.
+            return QdrantStore(values.qdrant_url, values.qdrant_api_key)
+        return EdgeStore(self._folder, self._lock_timeout)
+
+    @cached_property
+    def coordination(self) -> Coordination:
+        """How the parts coordinate."""
+        url = self.settings.values.redis_url
+        if self.is_team and url:
+            from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow
+
+            return on_redis(RedisServer(url))
+        return in_process(self._folder, self._folder / "status" / f"{self.workspace.key}.json")
+
+    @cached_property
+    def queries(self) -> LazyEngine:
+        """The embedding engine for queries; concurrent queries are embedded together."""
+        return LazyEngine(lambda: BatchingEngine(self._load(queries_only=True), cores()))
+
+    def live_search(self, reader: Executor) -> LiveSearch:
+        """The search.
 
         Args:
-            progress: Told how far the run is.
-            words_suffice: Where no model can be had and nothing was indexed with one, index words
-                alone rather than nothing.
+            reader: Runs the keyword arm.
+        """
+        return LiveSearch(
+            store=self.store,
+            coordination=self.coordination,
+            active=self.active,
+            embedding=self.queries.get,
+            reader=reader,
+        )
+
+    def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:
+        """The engine that embeds items.
+
+        Args:
+            words_suffice: If no model is available, fall back to an engine without vectors.
 
         Raises:
             ModelError: There is no model, or it cannot be used.
         """
-        return self._run(progress, words_suffice=words_suffice)
-
-    def rebuild(self, progress: Progress) -> Report:
-        """Build the index anew beside the old one; see ``Indexer.rebuild``."""
-        return self._run(progress, rebuild=True)
-
-    @property
-    def is_indexed(self) -> bool:
-        """Whether a search can answer without indexing first."""
-        return self.stats() is not None
-
-    def search(self, query: Query) -> Answer:
-        """Search the index as it is; see ``SearchEngine.search``.
-
-        Raises:
-            StoreError: Nothing is indexed here, or nothing can answer.
-        """
-        self._queries.begin()
-        return super().search(query)
-
-    def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``.
-
-        Raises:
-            StoreError: Nothing is indexed here, or the items cannot be read now.
-        """
-        self._queries.begin()
-        return super().explain(query, item)
-
-    @property
-    def engine(self) -> SearchEngine:
-        """The search engine; one that had to do without the store is made anew after a while."""
-        with self._lock:
-            if self._search and self._search.is_waiting and time.monotonic() >= self._retry_at:
-                self._search = None
-            if self._search is None:
-                self._search = self._open_search()
-                self._retry_at = time.monotonic() + RETRY_AFTER
-            return self._search
-
-    def embedding(self) -> EmbeddingEngine:
-        """The engine that embeds queries, waiting for it; ModelError when there is none."""
-        return self._queries.get()
-
-    def vector_store(self) -> VectorStore:
-        """The vector store, which waits for another process as long as a search does."""
-        with self._lock:
-            if self._store is None:
-                self._store = self._adapters.store(SEARCH_PATIENCE)
-            return self._store
-
-    def stats(self) -> Pointer | None:
-        """What the last run here did; None before the first."""
-        return self._unsaved if self.settings.values.no_cache else self.workspace.pointer()
-
-    def _run(
-        self, progress: Progress, *, rebuild: bool = False, words_suffice: bool = False
-    ) -> Report:
-        from repertory.indexing.indexer import Indexer  # noqa: PLC0415 - a search needs none
-
-        self._close_search()
-        make_directory(self.settings.data_dir)
-        sources = self.workspace.catalogue()
-        last = self.stats()
-        notices: list[str] = []
-        engine: EmbeddingEngine
         try:
-            engine = self._load(queries_only=False, warn=notices.append)
+            return self._load(queries_only=False)
         except WeightsUnavailableError as error:
-            if not words_suffice or (last and last.report.model):
+            if not words_suffice:
                 raise
-            engine = WordsEngine(str(error))
-        with contextlib.closing(self._adapters.cache(engine.model)) as cache:
-            indexer = Indexer(
-                sources, engine, self._adapters.store(), cache, self._adapters.snapshots, progress
-            )
-            seen = {one.name: one.seen for one in last.report.sources} if last else {}
-            report = indexer.rebuild(seen) if rebuild else indexer.run(seen)
-        if isinstance(engine, WordsEngine):
-            only = Problem(
-                severity=Severity.ERROR, message=f"Only words are indexed: {engine.reason}"
-            )
-            report = msgspec.structs.replace(report, embedded=0, problems=[only, *report.problems])
-        report = msgspec.structs.replace(report, notices=[*notices, *report.notices])
-        pointer = Pointer(
-            configuration=sources.hash,
-            collection=report.collection,
-            at=time.time(),
-            report=report,
-            servers={
-                source.name: dict(source.identity())
-                for source in sources.sources
-                if source.type == "mcp"
-            },
-            rules=self.workspace.rules_digest,
-        )
-        if self.settings.values.no_cache:
-            self._unsaved = pointer
-        else:
-            self.workspace.remember(pointer)
-        return report
+            from repertory.embedding.words import WordsEngine  # noqa: PLC0415 - rarely needed
 
-    def _close_search(self) -> None:
-        if self._search is not None and self._search.collection is not None:
-            self._search.collection.close()
-        self._search = None
+            return WordsEngine(str(error))
 
-    def _open_search(self) -> SearchEngine:
-        pointer = self.stats()
-        if pointer is None:
-            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
-        slug = model_slug(pointer.collection)
-        degraded: list[str] = []
-        collection: Collection | None = None
-        name = pointer.collection
-        try:
-            store = self.vector_store()
-            if name not in store.collections():  # another directory's run made a new generation
-                name = current(store, pointer.configuration, slug) or name
-            collection = store.open(name)
-        except StoreError as error:
-            degraded.append(str(error))
-        index = self._keywords(name, collection, degraded)
-        return SearchEngine(
-            keywords=index,
-            collection=collection,
-            embedding=lambda: self._engine(slug),
-            reader=self._reader,
-            degraded=degraded,
-            precedence=[source.name for source in pointer.report.sources],
-            stale=pointer.report.stale_sources,
-            version=pointer.report.revision,
+    def cache(self, model: "Model") -> "VectorCache":
+        """The stored vectors of a model; a team's workers share them."""
+        values = self.settings.values
+        if values.qdrant_url and self.is_team:
+            from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - slow
+
+            return QdrantVectorCache(values.qdrant_url, values.qdrant_api_key, model)
+        from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
+
+        return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
+
+    def writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> "Writer":
+        """The worker's side.
+
+        Args:
+            engine: Gives the engine for texts; None takes ``text_engine``.
+        """
+        from repertory.indexing.writer import Writer  # noqa: PLC0415 - not for a search
+
+        return Writer(
+            store=self.store,
+            engine=engine or self.text_engine,
+            cache=self.cache,
+            coordination=self.coordination,
+            active=self.active,
+            notify=self.notices.append,
         )
 
-    def _load(
-        self, *, queries_only: bool, warn: Callable[[str], None] | None = None
-    ) -> EmbeddingEngine:
+    def queue(self) -> "JobQueue":
+        """The queue of a team's server.
+
+        Raises:
+            ConfigurationError: The settings name no team's server.
+        """
+        values = self.settings.values
+        if not values.redis_url or not values.qdrant_url:
+            raise ConfigurationError(
+                "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
+                "`repertory serve` needs neither."
+            )
+        from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
+
+        return CeleryQueue(values.redis_url)
+
+    def in_process_queue(self, writer: "Writer | None" = None) -> "InProcessQueue":
+        """The queue and the worker of this process."""
+        from repertory.indexing.in_process_queue import (  # noqa: PLC0415 - not for a search
+            InProcessQueue,
+        )
+
+        return InProcessQueue(writer or self.writer(), self.coordination)
+
+    def coordinator(self, queue: "JobQueue") -> "Coordinator":
+        """The coordinator; it continues from the last report on the status board."""
+        from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
+
+        watch = WatchStatus.read(self.coordination.status.said())
+        return Coordinator(
+            store=self.store,
+            queue=queue,
+            coordination=self.coordination,
+            active=self.active,
+            seen={one.name: one.seen for one in watch.sources} if watch else {},
+        )
+
+    def _load(self, *, queries_only: bool) -> EmbeddingEngine:
         values = self.settings.values
         return load_engine(
             values.model,
@@ -241,55 +206,15 @@ class Repertory(Local):
             self.settings.data_dir,
             queries_only=queries_only,
             progress=self._download,
-            warn=warn,
+            warn=None if queries_only else self.notices.append,
         )
-
-    def _engine(self, slug: str) -> EmbeddingEngine:
-        """The engine for queries, once it is loaded, if it fits the vectors that are stored."""
-        if slug == WORDS.slug:
-            raise ModelError(
-                "No model could be had when this was indexed, so words alone are searched; run "
-                "`repertory index` when there is one."
-            )
-        engine = self._queries.get()
-        if engine.model.slug != slug:
-            raise ModelError(
-                f"The index holds vectors of {slug}, but the model is {engine.model.slug}; "
-                "run `repertory index`."
-            )
-        return engine
-
-    def _keywords(
-        self, name: str, collection: Collection | None, degraded: list[str]
-    ) -> KeywordIndex | None:
-        """The stored keyword index, or one built from the collection; None if neither is there."""
-        try:
-            stored = keywords.load(self._adapters.snapshots, name)
-        except StoreError as error:
-            degraded.append(str(error))
-            stored = None
-        if stored:
-            return stored[0]
-        if collection is None:
-            return None
-        try:
-            states = {state.item: state for state in collection.states()}
-            index = keywords.synchronised(KeywordIndex.empty(), states, {}, collection)
-        except StoreError as error:
-            degraded.append(str(error))
-            return None
-        revision = max((state.revision for state in states.values()), default=0)
-        # A search that cannot store what it built answers all the same.
-        with contextlib.suppress(StoreError):
-            keywords.save(self._adapters.snapshots, name, index, revision)
-        return index
 
 
 def make_directory(path: Path) -> None:
-    """Make the data directory.
+    """Create the data directory.
 
     Raises:
-        StoreError: It cannot be made or written.
+        StoreError: It cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -298,13 +223,3 @@ def make_directory(path: Path) -> None:
             f"The data directory {path} cannot be made: {error.strerror}; choose another with "
             "--data-dir or REPERTORY_DATA_DIR."
         ) from error
-
-
-def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:
-    """The repertory of a labelled set's corpus, apart from the user's own items and policies."""
-    entry = {"type": "corpus", "path": str(folder.resolve() / "corpus.jsonl")}
-    alone = msgspec.structs.replace(
-        settings, sources=(entry,), rules=(), base=folder.resolve(), file=None, mcp_configs=()
-    )
-    # No directory can be a file, so nobody has given this one other paths to index.
-    return Repertory(alone, folder.resolve() / "corpus.jsonl", download=download)

@@ -1,157 +1,269 @@
-"""The backend of an index in this process; who opens and follows that index says how to get it."""
+"""A backend whose index is in this process: a one-shot command's, or a server's."""
 
 import abc
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
+from repertory.backend import Backend
 from repertory.catalogue.item import Item
+from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter, VectorStore
+from repertory.index.vectors import Filter
+from repertory.indexing.collections import (
+    configuration_of,
+    generation_of,
+    generations,
+    model_slug,
+    next_alias,
+)
 from repertory.search import lookup
-from repertory.search.answer import Answer, Query
+from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
-from repertory.settings import Settings
-from repertory.workspace import Workspace
+from repertory.search.live import LiveSearch
+from repertory.search.query import Query
+from repertory.server_state import Lengths, Rebuild, Stats, Watch, WatchStatus, Worker
+from repertory.sources.source import Problem, Severity
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
     from repertory.calling.result import CallResult
+    from repertory.indexing.job import JobQueue
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.project_search.search import ProjectSearch
     from repertory.skill_vectors.match import SkillMatch
     from repertory.skill_vectors.vectors import SkillVectors
 
+T = TypeVar("T")
 
-_MAKING = threading.Lock()  # a cached property may be made by two threads at once
+_CREATING = threading.Lock()  # two threads may ask for the same cached property
 
 
-class Local(abc.ABC):
-    """Answers from an index of this process; see ``Backend``.
+class Local(Backend, abc.ABC):
+    """Answers from the index of this process.
+
+    Args:
+        parts: The parts it is made of.
+        live: The search.
 
     Attributes:
-        settings: What is in force.
-        workspace: The directory, and what its catalogue is.
+        settings: The active settings.
+        workspace: The directory and its catalogue.
     """
 
-    settings: Settings
-    workspace: Workspace
+    def __init__(self, parts: Parts, live: LiveSearch) -> None:
+        self.parts = parts
+        self.live = live
+        self.settings = parts.settings
+        self.workspace = parts.workspace
 
     @property
-    @abc.abstractmethod
     def engine(self) -> SearchEngine:
-        """The search engine in force; StoreError when there is nothing to search."""
+        """The current search engine; StoreError if nothing can be searched."""
+        return self.live.engine
 
-    @abc.abstractmethod
     def embedding(self) -> EmbeddingEngine:
-        """The engine that embeds queries, waiting for it; ModelError when there is none."""
-
-    @abc.abstractmethod
-    def vector_store(self) -> VectorStore:
-        """The vector store."""
+        """The engine for queries, waiting for it; ModelError if there is none."""
+        return self.parts.queries.get()
 
     def search(self, query: Query) -> Answer:
-        """Search the index as it is; see ``SearchEngine.search``."""
         return self.engine.search(query)
 
     def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
         return self.engine.explain(query, item)
 
     def entries(self, where: Filter | None = None) -> list[Entry]:
-        """What is indexed, by id, as far as a filter lets it through."""
         return lookup.entries(self.engine, where or Filter())
 
     def item(self, item_id: str) -> Item:
-        """One indexed item, whole.
-
-        Raises:
-            UnknownItemError: There is none of that id.
-            StoreError: The store cannot be read now.
-        """
         return lookup.item(self.engine, item_id)
 
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some indexed items, whole, by id; what is not there is left out.
-
-        Raises:
-            StoreError: The store cannot be read now.
-        """
         return lookup.items(self.engine, ids)
 
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        """Skill files by their plain cosine with a query; see ``SkillVectors.search``."""
         try:
             engine: SearchEngine | None = self.engine
-        except StoreError:  # what was written one by one is found all the same
+        except StoreError:  # files that were written one by one are still found
             engine = None
-        with _MAKING:
+        with _CREATING:
             vectors = self._skill_vectors
         return vectors.search(query, engine)
 
     def update_vector(self, filepath: str) -> None:
-        """Store the vector of a file of the sandbox; see ``SkillVectors.update``."""
-        with _MAKING:
+        with _CREATING:
             vectors = self._skill_vectors
         vectors.update(filepath)
 
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
-        """Search the files of the project; see ``ProjectSearch.search``."""
-        with _MAKING:
+        with _CREATING:
             files = self._project_search
         return files.search(self.engine, query)
 
     @property
     def calls_allowed(self) -> bool:
-        """Whether tools may be called through here."""
         return self.settings.values.allow_calls
 
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
-        """Call a tool of an MCP server; see ``Calls.call``."""
         if not self.calls_allowed:
             raise CallsOffError(
                 "Calling tools is off here; switch it on with --allow-calls or "
                 "REPERTORY_MCP_ALLOW_CALLS=true."
             )
         tool = self.item(tool_id)
-        with _MAKING:
+        with _CREATING:
             calls = self._calls
         return calls.call(tool, arguments)
 
     @property
     def call_outcomes(self) -> Mapping[str, int]:
-        """How many tools were called through here, by how that went; see ``Calls.outcomes``."""
-        return self._calls.outcomes if "_calls" in vars(self) else {}
+        """How many tools were called through here, by outcome; see ``Calls.outcomes``."""
+        return self._calls.outcomes if self._has_calls else {}
+
+    def stats(self) -> Stats:
+        coordination, live = self.parts.coordination, self.live
+        troubles: list[str] = []
+        reports = dict(_available(coordination.status.reports, troubles) or {})
+        watch = WatchStatus.read(reports) or WatchStatus()
+        is_known = reports.pop("watch", None) is not None
+        failed = _available(coordination.failures.list, troubles)
+        waiting = self._waiting(troubles)
+        troubles += self._silent(reports, watch)
+        if watch.error:
+            troubles.append(watch.error)
+        if watch.configuration_error:
+            troubles.append(
+                f"{watch.configuration_error} The last valid configuration stays active."
+            )
+        engine = live.engine if self.is_ready else None
+        stored = engine.collection if engine else None
+        collection = stored.name if stored else watch.collection
+        slug = model_slug(collection)
+        entries = engine.keywords.entries if engine and engine.keywords else ()
+        problems = [
+            Problem(severity=Severity.ERROR, message=one) for one in dict.fromkeys(troubles)
+        ]
+        return Stats(
+            index_version=engine.version if engine else 0,
+            configuration=watch.configuration or configuration_of(collection),
+            collection=collection,
+            model="" if slug == WORDS.slug else slug,
+            items=len(entries),
+            kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
+            points=_available(stored.count, []) if stored else None,
+            missing=live.missing,
+            calls_allowed=self.calls_allowed,
+            sources=watch.sources,
+            building=watch.building,
+            queue=Lengths(
+                saves=waiting.get("saves"),
+                builds=waiting.get("builds"),
+                failed=None if failed is None else len(failed),
+            ),
+            workers=[
+                msgspec.convert({"worker": name, **report}, Worker)
+                for name, report in sorted(reports.items())
+            ],
+            problems=[*problems, *watch.problems],
+            errors=len(problems) + watch.errors,
+            warnings=watch.warnings,
+            watch=Watch(
+                at=watch.at,
+                pending=watch.pending,
+                watching=watch.watching,
+                polling=watch.polling,
+            )
+            if is_known
+            else None,
+            counters=_available(coordination.status.counters, []) or {},
+        )
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The unavailable parts, and why."""
+        return self.live.missing
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a search can be answered."""
+        try:
+            return bool(self.live.engine)
+        except StoreError:
+            return False
+
+    def request_rebuild(self, queue: "JobQueue", configuration: str) -> Rebuild:
+        """Request a new generation of a configuration's collection.
+
+        While one is being built, another request changes nothing.
+
+        Raises:
+            StoreError: A store is unavailable.
+        """
+        store = self.parts.store
+        active = store.alias(self.parts.active)
+        target = store.alias(next_alias(self.parts.active, configuration))
+        if target and target != active:
+            return Rebuild(configuration=configuration, generation=generation_of(target))
+        slug = model_slug(target or active or "")
+        stored = generations(store, configuration, slug)
+        generation = max(map(generation_of, stored), default=0) + 1
+        queue.begin(configuration, generation)
+        return Rebuild(configuration=configuration, generation=generation)
 
     def close(self) -> None:
-        """Let go of everything. Closing twice is allowed."""
-        if calls := vars(self).pop("_calls", None):
-            calls.close()
+        if self._has_calls:
+            self._calls.close()
+
+    def _waiting(self, _troubles: list[str]) -> dict[str, int]:
+        """How many jobs wait, by queue: none do between two commands."""
+        return {"saves": 0, "builds": 0}
+
+    def _silent(self, _workers: Mapping[str, Any], _watch: WatchStatus) -> list[str]:
+        """Which processes should report and do not: between two commands none should."""
+        return []
+
+    @property
+    def _has_calls(self) -> bool:
+        return "_calls" in vars(self)
 
     @cached_property
     def _skill_vectors(self) -> "SkillVectors":
         from repertory.skill_vectors.vectors import SkillVectors  # noqa: PLC0415 - rarely needed
 
         given = Path(self.settings.values.sandbox or "").expanduser()
-        return SkillVectors(self.workspace.directory / given, self.vector_store, self.embedding)
+        folder = self.workspace.directory / given
+        return SkillVectors(folder, lambda: self.parts.store, self.embedding)
 
     @cached_property
     def _project_search(self) -> "ProjectSearch":
-        from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - likewise
-        from repertory.sources.discover import is_project  # noqa: PLC0415 - likewise
+        from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
+        from repertory.sources.discover import is_project  # noqa: PLC0415 - rarely needed
 
-        # Whoever wrote the catalogue said what may be seen; a team's server may be anywhere.
+        # A written catalogue says what may be seen; a team's server may be anywhere.
         directory = self.workspace.directory
-        is_found = self.workspace.is_found and not self.settings.values.redis_url
+        is_found = self.workspace.is_found and not self.parts.is_team
         return ProjectSearch(directory, whole=is_found and is_project(directory, Path.home()))
 
     @cached_property
     def _calls(self) -> "Calls":
-        from repertory.calling.calls import Calls  # noqa: PLC0415 - likewise
+        from repertory.calling.calls import Calls  # noqa: PLC0415 - rarely needed
 
         return Calls(self.settings.values, self.workspace)
+
+
+def _available(read: Callable[[], T], troubles: list[str]) -> T | None:
+    """What can be read now; otherwise None, and the reason is added to the troubles."""
+    try:
+        return read()
+    except StoreError as error:
+        troubles.append(str(error))
+        return None

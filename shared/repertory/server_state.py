@@ -1,52 +1,96 @@
-"""What a running server says of itself, as ``Client`` reads it."""
+"""Statistics: how an index is doing, the same for a one-shot command and for a server."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
 from repertory.sources.source import Problem, Severity
 
 
-class SourceState(msgspec.Struct, frozen=True, kw_only=True):
-    """A source as it was last read.
-
-    Attributes:
-        items: How many of its items are indexed.
-        stale: How many of them are kept though they could not be read.
-        error: Why it could not be read; empty when it could.
-        seen: When it was last read, in seconds since the epoch; 0 for never.
-    """
+class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A source as it was last scanned."""
 
     name: str
     type: str
     location: str
-    items: int
-    stale: int
-    error: str
-    seen: float
+    items: Annotated[int, msgspec.Meta(description="Its items in the index.")]
+    stale: Annotated[int, msgspec.Meta(description="Items kept although they are unreadable now.")]
+    error: Annotated[str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")]
+    seen: Annotated[
+        float,
+        msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),
+    ]
 
 
-class Building(msgspec.Struct, frozen=True, kw_only=True):
-    """A collection that is being built beside the one in force, in items."""
+class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A collection that is being built beside the active one; progress counts items."""
 
     collection: str
     done: int
     total: int
 
 
-class Lengths(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs there are; None where the queue cannot be asked."""
+class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the process that scans the sources reports on the status board.
+
+    Attributes:
+        at: When it reported, in Unix seconds.
+        configuration: The hash of the configuration it follows; empty while there is none.
+        collection: The active collection.
+        error: Why it cannot proceed; empty when it can.
+        configuration_error: What is wrong with the configuration files; empty when nothing is.
+        sources: The state of every source, in the catalogue's order.
+        building: The collection that is being built, if any.
+        pending: How many items are on their way to workers or wait to be sent.
+        problems: The first problems found in sources and items.
+        errors, warnings: How many problems there are, beyond those listed too.
+        watching: How many folders are watched.
+        polling: The sources that are polled, because their folders report no changes.
+    """
+
+    at: float = 0.0
+    configuration: str = ""
+    collection: str = ""
+    error: str = ""
+    configuration_error: str = ""
+    sources: list[SourceState] = []
+    building: Building | None = None
+    pending: int = 0
+    problems: list[Problem] = []
+    errors: int = 0
+    warnings: int = 0
+    watching: int = 0
+    polling: list[str] = []
+
+    @classmethod
+    def read(cls, reports: Mapping[str, Mapping[str, Any]]) -> "WatchStatus | None":
+        """The watch's report on a status board; None if it is missing or of another release."""
+        try:
+            return msgspec.convert(reports["watch"], cls)
+        except (KeyError, msgspec.ValidationError):
+            return None
+
+    @property
+    def stale_sources(self) -> tuple[str, ...]:
+        """The names of the sources that failed or of which old items were kept."""
+        return tuple(one.name for one in self.sources if one.error or one.stale)
+
+
+class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many jobs wait and failed; null while the queue is unavailable."""
 
     saves: int | None
     builds: int | None
     failed: int | None
 
 
-class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker process last said of itself, ``at`` in seconds since the epoch.
+class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a worker process last reported.
 
     Attributes:
-        busy: What it is doing, as plain data; empty when it waits.
+        at: When, in Unix seconds.
+        busy: What it is doing; empty when it is idle.
         jobs, items: How many it has done.
     """
 
@@ -60,44 +104,88 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     items: int = 0
 
 
+class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The watch, as it last reported; see ``WatchStatus``."""
+
+    at: float
+    pending: int = 0
+    watching: int = 0
+    polling: list[str] = []
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How a server is.
+    """How an index is doing."""
 
-    Attributes:
-        missing: What is missing for a whole answer, by part, in words.
-        calls_allowed: Whether tools may be called through it.
-        building: What is being built, if anything is.
-        watch: What the watch service last said of itself; None when nothing was heard of it.
-    """
-
-    index_version: int
-    configuration: str
-    collection: str
-    model: str
+    index_version: Annotated[
+        int, msgspec.Meta(description="Grows with every change of the index that is searched.")
+    ]
+    configuration: Annotated[str, msgspec.Meta(description="The configuration hash.")]
+    collection: Annotated[str, msgspec.Meta(description="The collection that is searched.")]
+    model: Annotated[
+        str, msgspec.Meta(description="The model of its vectors; empty if it has none.")
+    ]
     items: int
-    missing: dict[str, str]
-    calls_allowed: bool = False
+    kinds: Annotated[dict[str, int], msgspec.Meta(description="Items by kind.")]
+    points: Annotated[
+        int | None,
+        msgspec.Meta(description="Stored vectors; null while the store is unavailable."),
+    ]
+    missing: Annotated[
+        dict[str, str],
+        msgspec.Meta(description="Unavailable parts (`index`, `vectors`, `model`, …) and why."),
+    ]
+    calls_allowed: Annotated[
+        bool, msgspec.Meta(description="Whether tools may be called through here.")
+    ] = False
     sources: list[SourceState]
     building: Building | None
     queue: Lengths
     workers: list[Worker]
     problems: list[Problem]
-    watch: dict[str, Any] | None
+    errors: Annotated[int, msgspec.Meta(description="Problems that left an item out.")]
+    warnings: int
+    watch: Annotated[Watch | None, msgspec.Meta(description="Null if it never reported.")]
     counters: dict[str, float]
 
     @property
+    def stale_sources(self) -> tuple[str, ...]:
+        """The names of the sources that failed or of which old items were kept."""
+        return tuple(one.name for one in self.sources if one.error or one.stale)
+
+    @property
     def troubles(self) -> list[str]:
-        """What is wrong with the server itself, in words: with no file, item or MCP server."""
+        """What is wrong with the system itself, not with a file, an item or an MCP server."""
         return [problem.message for problem in self.problems if _is_trouble(problem)]
 
     @property
     def faults(self) -> list[Problem]:
-        """What is wrong with what is indexed."""
+        """What is wrong with the indexed files, items and servers."""
         return [problem for problem in self.problems if not _is_trouble(problem)]
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was given up, after so many attempts; ``at`` is in seconds since the epoch."""
+class Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one run of indexing did.
+
+    Attributes:
+        added, changed, removed, unchanged: Items. A changed tag or path alone is a change, too.
+        embedded: How many texts were embedded; the others already had vectors.
+        seconds: How long it took.
+        notices: What the user should know about the run itself.
+        stats: The index after the run.
+    """
+
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    embedded: int
+    seconds: float
+    notices: list[str]
+    stats: Stats
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A job that failed too often; ``at`` is in Unix seconds."""
 
     id: str
     items: list[str]
@@ -106,16 +194,16 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
 
 
-class Jobs(msgspec.Struct, frozen=True, kw_only=True):
-    """What waits, by lane; what each worker that is busy does; and what was given up."""
+class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Pending jobs by queue, what each busy worker does, and the failed jobs."""
 
     waiting: dict[str, int]
-    running: list[dict[str, Any]]
+    running: list[Worker]
     failed: list[Failed]
 
 
-class Rebuild(msgspec.Struct, frozen=True, kw_only=True):
-    """What was begun: a generation of a configuration's collection."""
+class Rebuild(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The generation of a configuration's collection that a rebuild began."""
 
     configuration: str
     generation: int

@@ -1,18 +1,18 @@
-"""Every setting: its flag, its environment variable and its place in the configuration file.
+"""Every setting: its flag, its environment variable and its key in the configuration file.
 
-Read once, at the start. A flag wins over the environment, which wins over the project's
-configuration file, which wins over the user's, which wins over the default.
+Settings are read once, at the start. A flag wins over the environment, which wins over the
+project's configuration file, which wins over the user's, which wins over the default.
 """
 
-import math
 import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import platformdirs
+from msgspec import Meta
 
 from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
@@ -21,14 +21,145 @@ from repertory.sources.policies import rules as rules_of
 PROJECT_FILE = "repertory.toml"
 
 
+def _at(
+    key: str,
+    doc: str,
+    *,
+    ge: float | None = None,
+    le: float | None = None,
+    personal: bool = False,
+    secret: bool = False,
+) -> Meta:
+    """Declare a setting.
+
+    Args:
+        key: Its key in the configuration file; flag and variable are named after field and key.
+        doc: Its description, for help texts and schemas.
+        ge: The minimum, if it is a number.
+        le: The maximum, if it is a number.
+        personal: A file that came with a project cannot set it: it decides where data goes.
+        secret: Its value is never shown.
+    """
+    extra = {"key": key, "personal": personal, "secret": secret}
+    return Meta(ge=ge, le=le, description=doc, extra=extra)
+
+
+# The settings that a single query can override; its schemas and descriptions use these types.
+Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
+Threshold = Annotated[
+    float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
+]
+Alpha = Annotated[
+    float, _at("search.alpha", "The share of meaning against words, 0 to 1.", ge=0, le=1)
+]
+NameWeight = Annotated[
+    float,
+    _at("search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1),
+]
+SectionWeight = Annotated[
+    float,
+    _at("search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1),
+]
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of all settings: the one place where a setting is declared."""
+
+    data_dir: Annotated[str, _at("data_dir", "The folder of all stored data.", personal=True)] = ""
+    model: Annotated[
+        str | None, _at("search.model", "The embedding model: a name or a folder.")
+    ] = None
+    device: Annotated[
+        Literal["auto", "cpu", "gpu"], _at("search.device", "Where the model runs.")
+    ] = "auto"
+    alpha: Alpha = 0.7
+    name_weight: NameWeight = 0.8
+    section_weight: SectionWeight = 0.95
+    limit: Limit = 3
+    threshold: Threshold = 0.35
+    no_cache: Annotated[bool, _at("search.no_cache", "Load nothing stored, store nothing.")] = False
+    mcp_timeout: Annotated[
+        float, _at("mcp.timeout", "Seconds for an MCP server to answer.", ge=0.001)
+    ] = 30.0
+    allow_calls: Annotated[
+        bool, _at("mcp.allow_calls", "Let callers run tools through this server.", personal=True)
+    ] = False
+    call_timeout: Annotated[
+        float, _at("mcp.call_timeout", "Seconds for a called tool to answer.", ge=0.001)
+    ] = 60.0
+    sandbox: Annotated[
+        str | None,
+        _at(
+            "sandbox",
+            "The folder that Vector.VectorUpdate may read  [default: the directory itself]",
+            personal=True,
+        ),
+    ] = None
+    qdrant_url: Annotated[
+        str | None,
+        _at("qdrant.url", "A Qdrant server to use instead of the embedded engine.", personal=True),
+    ] = None
+    qdrant_api_key: Annotated[
+        str | None, _at("qdrant.api_key", "The key for Qdrant.", personal=True, secret=True)
+    ] = None
+    redis_url: Annotated[
+        str | None,
+        _at(
+            "redis.url",
+            "The Redis of a team's server, where jobs wait for workers.",
+            personal=True,
+            secret=True,  # it may hold a password
+        ),
+    ] = None
+    server_url: Annotated[
+        str | None,
+        _at("server.url", "A Repertory server to ask instead of a local index.", personal=True),
+    ] = None
+    server_api_key: Annotated[
+        str | None, _at("server.api_key", "The key for that server.", personal=True, secret=True)
+    ] = None
+    host: Annotated[str, _at("server.host", "The address to serve on.", personal=True)] = (
+        "127.0.0.1"
+    )
+    port: Annotated[
+        int, _at("server.port", "The port to serve on.", ge=0, le=65_535, personal=True)
+    ] = 7700
+    keys: Annotated[
+        str | None,
+        _at("server.keys", "The file of the keys that the server accepts.", personal=True),
+    ] = None
+    requests_per_minute: Annotated[
+        int,
+        _at(
+            "server.requests_per_minute",
+            "The maximum number of requests per minute from one key or address.",
+            ge=1,
+            personal=True,
+        ),
+    ] = 6_000
+    quiet: Annotated[
+        float,
+        _at("watch.quiet", "Seconds without changes before a file is read.", ge=0, le=60),
+    ] = 0.3
+    poll: Annotated[
+        float,
+        _at("watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1),
+    ] = 2.0
+    reconcile: Annotated[
+        float, _at("watch.reconcile", "Seconds between full scans of all sources.", ge=0.1)
+    ] = 60.0
+
+
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one setting can be given, and what it does."""
+    """One setting, as ``Values`` declares it; see ``_at``."""
 
     field: str
     key: str
     doc: str
-    secret: bool = False
-    personal: bool = False  # not for a file that came with a project: it decides where data goes
+    personal: bool
+    secret: bool
+    type: Any  # without its range
+    meta: Meta
 
     @property
     def flag(self) -> str:
@@ -42,154 +173,46 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alias(self) -> str:
-        """The variable of the system that went before, which still works."""
+        """The variable of the predecessor, which still works."""
         return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
 
+    @property
+    def expected(self) -> str:
+        """What a value must be, for messages: ``a number from 0 to 1``."""
+        if get_origin(self.type) is Literal:
+            *others, last = get_args(self.type)
+            return f"{', '.join(others)} or {last}"
+        names = {bool: "true or false", int: "a whole number", float: "a number"}
+        name, ge, le = names.get(self.type, "a text"), self.meta.ge, self.meta.le
+        if ge is None:
+            return name
+        return f"{name} from {ge:g} to {le:g}" if le is not None else f"{name} of at least {ge:g}"
 
-SETTINGS = (
-    Setting(field="data_dir", key="data_dir", doc="Where all is kept.", personal=True),
-    Setting(field="model", key="search.model", doc="The embedding model: a name or a folder."),
-    Setting(field="device", key="search.device", doc="auto, cpu or gpu."),
-    Setting(field="alpha", key="search.alpha", doc="The share of meaning against words, 0 to 1."),
-    Setting(
-        field="name_weight",
-        key="search.name_weight",
-        doc="What a name typed as it is adds to meaning and words, 0 to 1.",
-    ),
-    Setting(
-        field="section_weight",
-        key="search.section_weight",
-        doc="The share of a section's meaning that counts for its item, 0 to 1.",
-    ),
-    Setting(field="limit", key="search.limit", doc="The most results to show."),
-    Setting(field="threshold", key="search.threshold", doc="The least confidence to show, 0 to 1."),
-    Setting(field="no_cache", key="search.no_cache", doc="Load nothing stored, store nothing."),
-    Setting(field="mcp_timeout", key="mcp.timeout", doc="Seconds for an MCP server to answer."),
-    Setting(
-        field="allow_calls",
-        key="mcp.allow_calls",
-        doc="Let tools be called through here.",
-        personal=True,
-    ),
-    Setting(
-        field="call_timeout",
-        key="mcp.call_timeout",
-        doc="Seconds for a tool that is called to answer.",
-    ),
-    Setting(
-        field="sandbox",
-        key="sandbox",
-        doc="The folder that Vector.VectorUpdate may read  [default: the directory itself]",
-        personal=True,
-    ),
-    Setting(
-        field="qdrant_url",
-        key="qdrant.url",
-        doc="A Qdrant server, instead of the embedded.",
-        personal=True,
-    ),
-    Setting(
-        field="qdrant_api_key",
-        key="qdrant.api_key",
-        doc="The key to it.",
-        secret=True,
-        personal=True,
-    ),
-    Setting(
-        field="redis_url",
-        key="redis.url",
-        doc="The Redis of a team's server, where jobs wait for workers.",
-        secret=True,  # it may hold a password
-        personal=True,
-    ),
-    Setting(
-        field="server_url",
-        key="server.url",
-        doc="A Repertory server to ask, instead of an index here.",
-        personal=True,
-    ),
-    Setting(
-        field="server_api_key",
-        key="server.api_key",
-        doc="The key to it.",
-        secret=True,
-        personal=True,
-    ),
-    Setting(field="host", key="server.host", doc="The address to serve on.", personal=True),
-    Setting(field="port", key="server.port", doc="The port to serve on.", personal=True),
-    Setting(
-        field="keys",
-        key="server.keys",
-        doc="The file of the keys that a server accepts.",
-        personal=True,
-    ),
-    Setting(
-        field="requests_per_minute",
-        key="server.requests_per_minute",
-        doc="The most requests a minute of one key or address.",
-        personal=True,
-    ),
-    Setting(
-        field="quiet", key="watch.quiet", doc="Seconds a file must be quiet before it is read."
-    ),
-    Setting(
-        field="poll",
-        key="watch.poll",
-        doc="Seconds between two looks where the system tells of no changes.",
-    ),
-    Setting(
-        field="reconcile",
-        key="watch.reconcile",
-        doc="Seconds between two looks at everything, whatever was told.",
-    ),
-)
+    def read(self, value: object, *, strict: bool = True) -> Any:  # noqa: ANN401 - of its type
+        """The value, checked.
+
+        Args:
+            value: As it was given.
+            strict: Whether texts are not read as numbers, as they are from the environment.
+
+        Raises:
+            ValueError: It has another type or is out of range.
+        """
+        return msgspec.convert(value, Annotated[self.type, self.meta], strict=strict)
 
 
-# The least and the most that a number may be.
-_RANGES = {
-    "alpha": (0.0, 1.0),
-    "name_weight": (0.0, 1.0),
-    "section_weight": (0.0, 1.0),
-    "threshold": (0.0, 1.0),
-    "limit": (1, math.inf),
-    "mcp_timeout": (0.001, math.inf),
-    "call_timeout": (0.001, math.inf),
-    "port": (0, 65_535),
-    "requests_per_minute": (1, math.inf),
-    "quiet": (0.0, 60.0),
-    "poll": (0.1, math.inf),
-    "reconcile": (0.1, math.inf),
-}
+def _declared() -> dict[str, Setting]:
+    types = get_type_hints(Values)
+    found = {}
+    for field, declared in get_type_hints(Values, include_extras=True).items():
+        (meta,) = declared.__metadata__
+        found[field] = Setting(
+            field=field, type=types[field], doc=meta.description, meta=meta, **meta.extra
+        )
+    return found
 
 
-class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The values of all settings."""
-
-    data_dir: str = ""
-    model: str | None = None
-    device: str = "auto"
-    alpha: float = 0.7
-    name_weight: float = 0.8
-    section_weight: float = 0.95
-    limit: int = 3
-    threshold: float = 0.35
-    no_cache: bool = False
-    mcp_timeout: float = 30.0
-    allow_calls: bool = False
-    call_timeout: float = 60.0
-    sandbox: str | None = None
-    qdrant_url: str | None = None
-    qdrant_api_key: str | None = None
-    redis_url: str | None = None
-    server_url: str | None = None
-    server_api_key: str | None = None
-    host: str = "127.0.0.1"
-    port: int = 7700
-    keys: str | None = None
-    requests_per_minute: int = 6_000
-    quiet: float = 0.3
-    poll: float = 2.0
-    reconcile: float = 60.0
+SETTINGS = _declared()  # by field
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,7 +284,7 @@ def load(
             rules += rules_of(document.pop("policy", []), str(path))
             for field, value in _flatten(document, path, mine=mine).items():
                 given[field], origins[field] = value, str(path)
-    for setting in SETTINGS:
+    for setting in SETTINGS.values():
         for variable in (setting.alias, setting.variable):
             if value := environment.get(variable):
                 given[setting.field], origins[setting.field] = value, variable
@@ -326,7 +349,7 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
 
 def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str, Any]:
     """The settings of a document by field."""
-    known = {setting.key: setting for setting in SETTINGS}
+    known = {setting.key: setting for setting in SETTINGS.values()}
     found: dict[str, Any] = {}
     for section, content in document.items():
         table = content if isinstance(content, dict) else {"": content}
@@ -348,22 +371,13 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
 
 
 def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
-    checked: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field, value in given.items():
+        setting = SETTINGS[field]
         try:
-            one = msgspec.convert({field: value}, Values, strict=False)
-        except msgspec.ValidationError as error:
-            reason = str(error).split(" - at ")[0].lower()
+            values[field] = setting.read(value, strict=False)
+        except ValueError as error:
             raise ConfigurationError(
-                f"{origins[field]} is {value!r}, which cannot be: {reason}."
+                f"{origins[field]} is {value!r}; it must be {setting.expected}."
             ) from error
-        checked[field] = getattr(one, field)
-    values = Values(**checked)
-    for field, (least, most) in _RANGES.items():
-        value = getattr(values, field)
-        if not least <= value <= most:
-            span = f"from {least:g} to {most:g}" if most < math.inf else f"at least {least:g}"
-            raise ConfigurationError(f"{origins[field]} is {value}; it must be {span}.")
-    if values.device not in {"auto", "cpu", "gpu"}:
-        raise ConfigurationError(f"{origins['device']} is {values.device!r}; use auto, cpu or gpu.")
-    return values
+    return Values(**values)

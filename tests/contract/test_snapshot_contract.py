@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from repertory.coordination.redis_server import RedisServer
-from repertory.index.keywords.redis_snapshots import PIECE, RedisSnapshots
-from repertory.index.keywords.snapshot import FileSnapshots, SnapshotStore
+from repertory.coordination.snapshots import (
+    PIECE_SIZE,
+    FileSnapshots,
+    RedisSnapshots,
+    SnapshotStore,
+)
 
 NAME = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g1"
 OTHER = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g10"
@@ -43,7 +47,7 @@ def test_what_was_dropped_is_gone(snapshots: SnapshotStore) -> None:
     assert snapshots.load(OTHER) == b"other"
 
 
-@pytest.mark.parametrize("size", [PIECE - 1, PIECE, PIECE + 1, 10 * PIECE + 17])
+@pytest.mark.parametrize("size", [PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 10 * PIECE_SIZE + 17])
 def test_large_snapshots_come_back(snapshots: SnapshotStore, size: int) -> None:
     """Tens of megabytes come back byte by byte, and leave nothing when less takes their place."""
     data = random.Random(size).randbytes(size)
@@ -55,7 +59,7 @@ def test_large_snapshots_come_back(snapshots: SnapshotStore, size: int) -> None:
 
 def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
     """Whoever reads while several write gets one of what was written, whole."""
-    written = [bytes([number]) * (PIECE + number) for number in range(3)]
+    written = [bytes([number]) * (PIECE_SIZE + number) for number in range(3)]
     snapshots.save(NAME, written[0])
     failed: list[Exception] = []
 

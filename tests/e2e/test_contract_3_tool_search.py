@@ -25,7 +25,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
 from repertory.indexing.report import Report
-from repertory.search.answer import Query
+from repertory.search.query import Query
 from repertory.search.render import as_json
 from repertory.settings import Settings, Values, load
 from tests.support.command_line import Cli, make_project

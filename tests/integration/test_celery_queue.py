@@ -8,12 +8,12 @@ from kombu import Connection
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, StoreError
-from repertory.indexing.celery_queue import MOST_UPKEEP, CeleryQueue, celery_app, queue_name
-from repertory.indexing.job import MOST_ITEMS, Job, Lane, job_of
+from repertory.indexing.celery_queue import MAX_MAINTENANCE, CeleryQueue, celery_app, redis_key
+from repertory.indexing.job import MOST_ITEMS, Job, QueueName, job_of
 from repertory_worker.gathering import waiting_beside
 from tests.support.redis_server import RedisProcess
 
-SAVES = queue_name("saves")
+SAVES = redis_key("saves")
 
 
 def job_with(number: int, *items: Item) -> Job:
@@ -40,10 +40,10 @@ def broker(redis_server: RedisProcess) -> Iterator[Connection]:
 
 
 def test_what_is_submitted_waits_in_its_lane(queue: CeleryQueue) -> None:
-    """Each job is counted in its lane, and what is asked for beside jobs in none."""
-    queue.submit(job_with(1), Lane.SAVES)
-    queue.submit(job_with(2), Lane.BUILDS)
-    queue.submit(job_with(3), Lane.BUILDS, delay=60.0)
+    """Each job is counted in its queue, and what is asked for beside jobs in none."""
+    queue.submit(job_with(1), QueueName.SAVES)
+    queue.submit(job_with(2), QueueName.BUILDS)
+    queue.submit(job_with(3), QueueName.BUILDS, delay=60.0)
     queue.begin("0123456789abcdef")
     queue.keep_keywords("c")
     assert queue.waiting() == {"saves": 1, "builds": 2}
@@ -51,7 +51,7 @@ def test_what_is_submitted_waits_in_its_lane(queue: CeleryQueue) -> None:
 
 def test_what_is_asked_again_and_again_does_not_pile_up(queue: CeleryQueue) -> None:
     """While no worker runs, the coordinator asks every few seconds, perhaps for weeks."""
-    for _ in range(MOST_UPKEEP):
+    for _ in range(MAX_MAINTENANCE):
         queue.begin("0123456789abcdef")
     with pytest.raises(StoreError, match="start `repertory worker`"):
         queue.begin("0123456789abcdef")
@@ -62,7 +62,7 @@ def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None
     schema = {"properties": {"__type__": "uuid", "__value__": 1}, "__type__": "x", "__value__": "y"}
     item = Item(id="s/a", kind=Kind.TOOL, name="a", source="s", input_schema=schema, body="é\ud800")
     sent = job_with(1, *[item] * MOST_ITEMS)
-    queue.submit(sent, Lane.SAVES)
+    queue.submit(sent, QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
         (text,) = waiting
     assert job_of(json.loads(str(text))) == sent
@@ -71,7 +71,7 @@ def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None
 def test_what_is_taken_and_done_is_gone(queue: CeleryQueue, broker: Connection) -> None:
     """The oldest comes first, and what is not iterated to is not taken."""
     for number in (1, 2, 3):
-        queue.submit(job_with(number), Lane.SAVES)
+        queue.submit(job_with(number), QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
         assert ids(iter([next(waiting), next(waiting)])) == ["1", "2"]
         assert queue.waiting()["saves"] == 1
@@ -83,7 +83,7 @@ def test_what_is_taken_and_done_is_gone(queue: CeleryQueue, broker: Connection) 
 def test_what_is_taken_and_not_done_waits_again(queue: CeleryQueue, broker: Connection) -> None:
     """An error in the work puts everything back that was taken for it."""
     for number in (1, 2):
-        queue.submit(job_with(number), Lane.SAVES)
+        queue.submit(job_with(number), QueueName.SAVES)
 
     def fail() -> None:
         with waiting_beside(broker, SAVES) as waiting:
@@ -101,7 +101,7 @@ def test_what_a_process_took_before_it_ended_is_delivered_again(
     queue: CeleryQueue, redis_server: RedisProcess
 ) -> None:
     """A connection that is closed in the middle gives back what was taken on it."""
-    queue.submit(job_with(1), Lane.SAVES)
+    queue.submit(job_with(1), QueueName.SAVES)
     connection = celery_app(redis_server.url).connection_for_read()
     with waiting_beside(connection, SAVES) as waiting:
         next(waiting)
@@ -123,9 +123,9 @@ def test_a_message_of_somebody_else_is_handed_over_as_it_is(
 
 def test_what_is_not_due_yet_is_left(queue: CeleryQueue, broker: Connection) -> None:
     """Jobs with a delay are passed over, and wait in the queue afterwards as before."""
-    queue.submit(job_with(1), Lane.SAVES)
-    queue.submit(job_with(2), Lane.SAVES, delay=600.0)
-    queue.submit(job_with(3), Lane.SAVES)
+    queue.submit(job_with(1), QueueName.SAVES)
+    queue.submit(job_with(2), QueueName.SAVES, delay=600.0)
+    queue.submit(job_with(3), QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
         assert ids(waiting) == ["1", "3"]
     assert queue.waiting()["saves"] == 1
@@ -136,7 +136,7 @@ def test_a_broker_that_goes_away_while_jobs_are_taken() -> None:
     with RedisProcess() as own:
         queue = CeleryQueue(own.url)
         for number in (1, 2):
-            queue.submit(job_with(number), Lane.SAVES)
+            queue.submit(job_with(number), QueueName.SAVES)
         with celery_app(own.url).connection_for_read() as connection:
             with waiting_beside(connection, SAVES) as waiting:
                 next(waiting)
@@ -150,10 +150,10 @@ def test_a_redis_that_is_away_is_a_store_error() -> None:
     """Every method says so in words, without the password; they work again when it is back."""
     with RedisProcess(password="secret") as server:
         queue = CeleryQueue(server.url)
-        queue.submit(job_with(1), Lane.SAVES)
+        queue.submit(job_with(1), QueueName.SAVES)
         server.kill()
         for call in (
-            lambda: queue.submit(job_with(2), Lane.SAVES),
+            lambda: queue.submit(job_with(2), QueueName.SAVES),
             lambda: queue.begin("0123456789abcdef"),
             lambda: queue.keep_keywords("c"),
             queue.waiting,
@@ -162,7 +162,7 @@ def test_a_redis_that_is_away_is_a_store_error() -> None:
                 call()
             assert "secret" not in str(caught.value)
         server.restart()
-        queue.submit(job_with(3), Lane.SAVES)
+        queue.submit(job_with(3), QueueName.SAVES)
         assert queue.waiting()["saves"] == 1
 
 
@@ -171,7 +171,7 @@ def test_a_redis_that_refuses_us_is_a_store_error() -> None:
     with RedisProcess(password="right") as server:
         queue = CeleryQueue(server.url.replace("right", "wrong"))
         with pytest.raises(StoreError, match="password"):
-            queue.submit(job_with(1), Lane.SAVES)
+            queue.submit(job_with(1), QueueName.SAVES)
 
 
 @pytest.mark.parametrize("url", ["", "http://localhost", "redis://localhost:99999/0"])

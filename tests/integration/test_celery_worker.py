@@ -16,7 +16,7 @@ from repertory.index.cache import vector_key
 from repertory.indexing.attempts import MOST_ATTEMPTS, retry
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collections import next_alias
-from repertory.indexing.job import Job, Lane
+from repertory.indexing.job import Job, QueueName
 from repertory.serving import Parts
 from repertory.settings import load
 from repertory_worker.app import run
@@ -69,7 +69,7 @@ class Team:
         folder = self._folder / f"worker-{next(_numbers)}"
         return WorkerProcess(folder, self._environment, visibility=visibility)
 
-    def submit(self, *names: str, lane: Lane = Lane.SAVES) -> Job:
+    def submit(self, *names: str, queue_name: QueueName = QueueName.SAVES) -> Job:
         """Submit one job that writes items of these names, and return it."""
         number = next(_numbers)
         items = tuple(
@@ -77,7 +77,7 @@ class Team:
             for name in names
         )
         job = Job(id=f"job-{number}", collection=self.collection, revision=number, items=items)
-        self.queue.submit(job, lane)
+        self.queue.submit(job, queue_name)
         return job
 
     def indexed(self) -> set[str]:
@@ -93,10 +93,10 @@ class Team:
             time.sleep(0.05)
 
     def wait_for_failures(self) -> list[Failure]:
-        """Wait until a job was given up."""
+        """Wait until a job has failed."""
         deadline = time.monotonic() + PATIENCE
         while not (failures := self.parts.adapters.failures.list()):
-            assert time.monotonic() < deadline, "no job was given up"
+            assert time.monotonic() < deadline, "no job has failed"
             time.sleep(0.05)
         return list(failures)
 
@@ -131,11 +131,11 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
         assert not told.gap
         assert team.indexed() == {"a", "b"}
         assert worker.terminate() == 0
-    ((who, said),) = team.parts.adapters.status.said().items()
+    ((who, report),) = team.parts.adapters.status.reports().items()
     assert who.startswith("worker:")
-    assert said["device"] == "cpu"
-    assert said["model"].startswith("encoder")
-    assert said["queues"] == ["saves", "upkeep", "builds"]
+    assert report["device"] == "cpu"
+    assert report["model"].startswith("encoder")
+    assert report["queues"] == ["saves", "maintenance", "builds"]
     assert team.taken() == 0
 
 
@@ -144,14 +144,14 @@ def test_saves_go_before_builds_and_jobs_that_wait_together_are_embedded_togethe
 ) -> None:
     """Ten saves are one batch of texts, though builds were waiting before they came."""
     for number in range(2):
-        team.submit(*(f"build-{number}-{item}" for item in range(32)), lane=Lane.BUILDS)
+        team.submit(*(f"build-{number}-{item}" for item in range(32)), queue_name=QueueName.BUILDS)
     saved = [f"save-{number}" for number in range(10)]
     for name in saved:
         team.submit(name)
     assert team.queue.waiting() == {"saves": 10, "builds": 2}
     with team.worker() as worker:
         done = worker.wait_for("jobs_done", 3)
-        assert [(one["lane"], one["jobs"]) for one in done] == [
+        assert [(one["queue"], one["jobs"]) for one in done] == [
             ("saves", 10),
             ("builds", 1),
             ("builds", 1),
@@ -206,7 +206,7 @@ def test_a_store_that_stays_away_makes_no_job_fail(team: Team) -> None:
 
 
 def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
-    """Its neighbours are indexed at once; it is tried again with back-off, then given up."""
+    """Its neighbours are indexed at once; it is tried again with back-off, then it fails."""
     failures = team.parts.adapters.failures
     with team.worker() as worker:
         team.submit("good", POISON, "fine")
@@ -214,7 +214,7 @@ def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
         (failure,) = team.wait_for_failures()
         assert failure.items.keys() == {f"s/{POISON}"}
         assert failure.attempts == MOST_ATTEMPTS
-        assert len(worker.events("job_failed")) == MOST_ATTEMPTS - 1
+        assert len(worker.events("job_retried")) == MOST_ATTEMPTS - 1
 
         # Whatever was wrong with it is mended: its vector is there.
         engine = team.writer.engine
@@ -259,7 +259,7 @@ def test_a_worker_survives_its_redis(team: Team) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "lanes", "message"),
+    ("environment", "only", "message"),
     [
         ({}, ["saves"], "REPERTORY_REDIS_URL"),
         (
@@ -273,8 +273,8 @@ def test_a_worker_survives_its_redis(team: Team) -> None:
     ],
 )
 def test_what_no_worker_can_run_with_is_refused(
-    environment: dict[str, str], lanes: list[str], message: str, tmp_path: Path
+    environment: dict[str, str], only: list[str], message: str, tmp_path: Path
 ) -> None:
     """A worker without a server, or for a queue that there is not, says so and does not start."""
     with pytest.raises(ConfigurationError, match=message):
-        run(load({}, tmp_path, environment), lanes=lanes)
+        run(load({}, tmp_path, environment), only=only)

@@ -25,7 +25,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.index.vectors import Filter
-from repertory.search.answer import Query
+from repertory.search.query import Query, Weights
 from tests.support.listening import served
 from tests.support.ports import free_port
 from tests.support.query_service import RunningService, looked_at, skill
@@ -56,8 +56,10 @@ def client(running: RunningService) -> Iterator[Client]:
     "query",
     [
         Query(text="rotate API keys"),
-        Query(text="write", limit=9, threshold=0.0, alpha=0.2),
-        Query(text="rotate keyz", threshold=0.0, name_weight=0.1, section_weight=0.5),
+        Query(text="write", limit=9, threshold=0.0, weights=Weights(alpha=0.2)),
+        Query(
+            text="rotate keyz", threshold=0.0, weights=Weights(name_weight=0.1, section_weight=0.5)
+        ),
         Query(text="write", limit=9, threshold=0.0, where=FILTERED),
         Query(text="zzqx", threshold=1.0),
         Query(text="100 % & more? #é+漢字"),

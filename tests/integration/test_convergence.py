@@ -13,16 +13,16 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.claims import MemoryClaims
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import MemoryFailures
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.coordination.status import MemoryStatus
-from repertory.coordination.tombstones import MemoryTombstones
+from repertory.coordination.tombstones import RETENTION_S, MemoryTombstones
 from repertory.embedding.words import WordsEngine
 from repertory.errors import SourceError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.indexing.coordinator import LOST, Coordinator
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.indexing.scan import look
+from repertory.indexing.scan import scan_source
 from repertory.indexing.writer import Writer
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.source import Scan
@@ -78,7 +78,8 @@ class Server(RuleBasedStateMachine):
         self.snapshots = FileSnapshots(root / "keywords")
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
         self.folder = Folder()
-        self.tombstones = MemoryTombstones()
+        self.day = 0.0
+        self.tombstones = MemoryTombstones(lambda: self.day)
         self.deltas = MemoryDeltas()
         self.failures = MemoryFailures()
         self.begin_again()
@@ -136,7 +137,7 @@ class Server(RuleBasedStateMachine):
     @rule()
     def look(self) -> None:
         """Look at the folder."""
-        self.coordinator.observe(look(self.folder))
+        self.coordinator.observe(scan_source(self.folder))
         self.tick()
 
     @rule()
@@ -161,9 +162,9 @@ class Server(RuleBasedStateMachine):
     def flush(self) -> None:
         """All that Redis holds is lost, and a worker still has one of the jobs in hand."""
         in_hand = self.queue.jobs[-1:]
-        self.tombstones._revisions.clear()
-        for stream in list(self.deltas._streams):
-            self.deltas.drop(stream)
+        self.day += RETENTION_S
+        for collection in self.store.collections():
+            self.deltas.drop(collection)
         self.queue.jobs.clear()
         self.queue.jobs += in_hand
 

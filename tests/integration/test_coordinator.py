@@ -10,6 +10,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.claims import MemoryClaims
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure, MemoryFailures
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.coordination.status import MemoryStatus
 from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.models import Model
@@ -18,13 +19,12 @@ from repertory.errors import SourceError, StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.indexing.attempts import retry
 from repertory.indexing.collections import IN_FORCE, generation_of
 from repertory.indexing.coordinator import LOST, Coordinator
 from repertory.indexing.generations import GRACE
-from repertory.indexing.job import Lane
-from repertory.indexing.scan import look
+from repertory.indexing.job import QueueName
+from repertory.indexing.scan import scan_source
 from repertory.indexing.writer import Writer
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.source import Scan
@@ -135,7 +135,7 @@ class Team:
     def look(self) -> None:
         """Look at all folders."""
         for folder in self.folders:
-            self.coordinator.observe(look(folder))
+            self.coordinator.observe(scan_source(folder))
         self.tick()
 
     def tick(self, seconds: float = 1.0) -> None:
@@ -150,9 +150,9 @@ class Team:
                 self.queue.deliver(0)
             self.tick()
 
-    def lane(self) -> list[Lane]:
-        """The lanes of the jobs that wait."""
-        return [lane for _, lane in self.queue.jobs]
+    def queues(self) -> list[QueueName]:
+        """The queues of the jobs that wait."""
+        return [name for _, name in self.queue.jobs]
 
     def indexed(self) -> set[str]:
         """The ids of what is searched."""
@@ -228,12 +228,12 @@ def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: Team) -> None:
     collection = team.store.alias(IN_FORCE) or ""
     team.queue.begin(team.coordinator.status()["configuration"], generation_of(collection) + 1)
     team.tick()
-    assert team.lane() == [Lane.BUILDS]
+    assert team.queues() == [QueueName.BUILDS]
     folder.items.add("b")
     team.look()
-    team.queue.jobs = [one for one in team.queue.jobs if one[1] is Lane.BUILDS]
+    team.queue.jobs = [one for one in team.queue.jobs if one[1] is QueueName.BUILDS]
     team.tick(LOST + 1)
-    assert Lane.SAVES in team.lane()
+    assert QueueName.SAVES in team.queues()
 
 
 def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:

@@ -173,7 +173,7 @@ def test_whoever_calls_tools_has_what_the_watch_service_has() -> None:
     for name in ("REPERTORY_CONFIG", "REPERTORY_MCP_CONFIG", "REPERTORY_MCP_TIMEOUT"):
         assert name in query["environment"]
         assert name in watch["environment"]
-    assert query["environment"].keys() <= {setting.variable for setting in SETTINGS} | {
+    assert query["environment"].keys() <= {setting.variable for setting in SETTINGS.values()} | {
         "REPERTORY_CONFIG",
         "REPERTORY_MCP_CONFIG",
     }
@@ -182,7 +182,7 @@ def test_whoever_calls_tools_has_what_the_watch_service_has() -> None:
 @each_of_ours
 def test_every_variable_is_a_setting(service: dict[str, Any]) -> None:
     """No variable is misspelt or was renamed."""
-    known = {setting.variable for setting in SETTINGS} | {
+    known = {setting.variable for setting in SETTINGS.values()} | {
         "REPERTORY_CONFIG",
         "REPERTORY_MCP_CONFIG",
     }

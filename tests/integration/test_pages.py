@@ -361,7 +361,7 @@ def test_the_status_tells_what_is_being_done_and_what_is_wrong(
 ) -> None:
     """A build with its progress, workers with what they do, sources that fail, problems."""
     board = server.parts.adapters.status
-    watch = board.said()["watch"]
+    watch = board.reports()["watch"]
     failing = watch["sources"][0] | {
         "error": "It is away.",
         "stale": 2,
@@ -369,12 +369,12 @@ def test_the_status_tells_what_is_being_done_and_what_is_wrong(
     }
     problem = {"severity": "warning", "message": "Mend it.", "path": "a.md", "line": 3, "item": ""}
     building = {"collection": "next", "done": 3, "total": 1_200}
-    board.say(
+    board.report(
         "watch",
         watch | {"sources": [failing], "problems": [problem], "building": building, "pending": 5},
     )
-    busy = {"lane": "saves", "items": 7, "since": time.time()}
-    board.say("worker:host:1", {"model": "m", "device": "cpu", "busy": busy, "jobs": 1_500})
+    busy = {"queue": "saves", "items": 7, "since": time.time()}
+    board.report("worker:host:1", {"model": "m", "device": "cpu", "busy": busy, "jobs": 1_500})
     try:
         text = client.get("/status").text
     finally:
@@ -382,7 +382,7 @@ def test_the_status_tells_what_is_being_done_and_what_is_wrong(
     for words in ("It is away.", "2 items kept", "2 hours ago", "a.md:3", "Mend it.", "1,500"):
         assert words in text
     assert '<progress id="building" value="3" max="1200">' in text
-    assert "lane saves, items 7" in text
+    assert "queue saves, items 7" in text
     assert "5 items on the way" in text
 
 

@@ -28,7 +28,8 @@ from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.indexing.report import Report, Stage
-from repertory.search.answer import Mode, Query
+from repertory.search.answer import Mode
+from repertory.search.query import Query
 from repertory.settings import Settings, load
 from tests.support.model_folders import write_model
 
@@ -405,7 +406,7 @@ LOADED = """
     import sys
     from pathlib import Path
     from repertory.compose import Repertory
-    from repertory.search.answer import Query
+    from repertory.search.query import Query
     from repertory.settings import load
     project = Path(sys.argv[1])
     given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}

@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.coordination import redis_server
 from repertory.coordination.claims import RedisClaims
 from repertory.coordination.deltas import RedisDeltas
 from repertory.coordination.failures import Failure, RedisFailures
 from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.snapshots import RedisSnapshots
 from repertory.coordination.status import RedisStatus
 from repertory.coordination.tombstones import RedisTombstones
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.redis_snapshots import RedisSnapshots
 from repertory.index.keywords.snapshot import pack, unpack
 from tests.support.redis_server import RedisProcess
 
@@ -26,8 +25,8 @@ FAILURE = Failure(id="j", collection="c", items={}, error="No.", at=1.0, attempt
 
 # Every call of every adapter.
 CALLS: dict[str, Callable[[RedisServer], object]] = {
-    "bury": lambda server: RedisTombstones(server).bury("c", {"a": 1}),
-    "buried": lambda server: RedisTombstones(server).buried("c", ["a"]),
+    "record deletions": lambda server: RedisTombstones(server).record_deletions("c", {"a": 1}),
+    "deleted": lambda server: RedisTombstones(server).deleted("c", ["a"]),
     "take": lambda server: RedisClaims(server).take(["a"], 60),
     "release": lambda server: RedisClaims(server).release(["a"]),
     "announce": lambda server: RedisDeltas(server).announce("c", {"a": "1"}),
@@ -40,8 +39,8 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
     "list": lambda server: RedisFailures(server).list(),
     "remove": lambda server: RedisFailures(server).remove(["j"]),
     "attempt": lambda server: RedisFailures(server).attempt("j"),
-    "say": lambda server: RedisStatus(server).say("watch", {}),
-    "said": lambda server: RedisStatus(server).said(),
+    "report": lambda server: RedisStatus(server).report("watch", {}),
+    "reports": lambda server: RedisStatus(server).reports(),
     "count": lambda server: RedisStatus(server).count({"a": 1}),
     "counters": lambda server: RedisStatus(server).counters(),
     "save": lambda server: RedisSnapshots(server).save("c", b"data"),
@@ -148,14 +147,14 @@ def test_who_waits_is_told_of_a_crash(process: RedisProcess) -> None:
 def test_after_a_flush_there_is_nothing(process: RedisProcess) -> None:
     """Flushed, each port is as at the beginning."""
     server = RedisServer(process.url)
-    for name in ("bury", "take", "add", "attempt", "say", "count", "save"):
+    for name in ("record deletions", "take", "add", "attempt", "report", "count", "save"):
         CALLS[name](server)
     process.flush()
-    assert RedisTombstones(server).buried("c", ["a"]) == {}
+    assert RedisTombstones(server).deleted("c", ["a"]) == {}
     assert RedisClaims(server).take(["a"], 60) == {"a"}
     assert RedisFailures(server).list() == []
     assert RedisFailures(server).attempt("j") == 1
-    assert RedisStatus(server).said() == {}
+    assert RedisStatus(server).reports() == {}
     assert RedisStatus(server).counters() == {}
     assert RedisSnapshots(server).load("c") is None
 
@@ -182,11 +181,11 @@ def test_a_damaged_snapshot_is_detected(
 def test_a_password_is_asked_for_and_never_shown() -> None:
     """A wrong password or none is an error that says so, and does not show it."""
     with RedisProcess(password="hunter2") as process:
-        RedisStatus(RedisServer(process.url)).say("watch", {})
+        RedisStatus(RedisServer(process.url)).report("watch", {})
         for wrong in (":hunter3@", "user:hunter3@", ""):
             server = RedisServer(f"redis://{wrong}127.0.0.1:{process.port}/0?client_name=hunter3")
             with pytest.raises(StoreError, match="refused us: check the user") as refused:
-                RedisStatus(server).say("watch", {})
+                RedisStatus(server).report("watch", {})
             assert "hunter" not in str(refused.value)
 
 
@@ -210,11 +209,10 @@ def test_a_full_server_is_an_error_in_words(process: RedisProcess) -> None:
 
 
 def test_a_server_that_hangs_is_not_waited_for(
-    process: RedisProcess, monkeypatch: pytest.MonkeyPatch
+    process: RedisProcess,
 ) -> None:
     """One that takes connections and says nothing is an error after a while."""
-    monkeypatch.setattr(redis_server, "ANSWERING", 0.2)
-    server = RedisServer(process.url)
+    server = RedisServer(process.url, timeout=0.2)
     claims = RedisClaims(server)
     claims.take(["a"], 60)
     os.kill(process.pid, signal.SIGSTOP)
@@ -251,3 +249,19 @@ def test_what_another_program_stored_is_an_error_in_words(redis_server: RedisPro
         RedisSnapshots(server).load("c")
     RedisSnapshots(server).save("c", b"data")
     assert RedisSnapshots(server).load("c") == b"data"
+
+
+def test_all_is_under_one_prefix(redis_server: RedisProcess) -> None:
+    """A Redis that others use too holds our keys under ``repertory:`` alone."""
+    server = RedisServer(redis_server.url)
+    RedisTombstones(server).record_deletions("c", {"a": 1})
+    RedisClaims(server).take(["a"], 60)
+    RedisDeltas(server).announce("c", {"a": "1"})
+    RedisFailures(server).add(FAILURE)
+    RedisFailures(server).attempt("j")
+    RedisStatus(server).report("watch", {})
+    RedisStatus(server).count({"a": 1})
+    RedisSnapshots(server).save("c", b"data")
+    keys = server.client.keys("*")
+    assert len(keys) == 10
+    assert sorted(keys) == sorted(server.client.keys("repertory:*"))

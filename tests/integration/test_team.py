@@ -14,11 +14,11 @@ import pytest
 import redis
 
 from repertory.coordination.redis_server import RedisServer
-from repertory.index.keywords.redis_snapshots import RedisSnapshots
+from repertory.coordination.snapshots import RedisSnapshots
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.qdrant import QdrantStore
-from repertory.indexing.celery_queue import QUEUES, queue_name
-from repertory.indexing.scan import look
+from repertory.indexing.celery_queue import QUEUES, redis_key
+from repertory.indexing.scan import scan_source
 from repertory.settings import load
 from repertory.workspace import Workspace
 from tests.support.model_folders import write_model
@@ -48,7 +48,7 @@ def folder(team: Team) -> dict[str, str]:
     """What the folder holds: the hash of each item, as a fresh look finds it."""
     settings = load({"data_dir": str(team.folder / "own")}, team.project, {})
     sources = Workspace(settings, team.project).catalogue().sources
-    scans = [scan for source in sources if (scan := look(source).scan)]
+    scans = [scan for source in sources if (scan := scan_source(source).scan)]
     return {item.id: item.metadata_hash() for scan in scans for item in scan.items}
 
 
@@ -182,7 +182,7 @@ def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random)
         for _ in range(40):
             _edit(team, chance)
             time.sleep(0.02)
-        repeated = sum(_shuffle(queues, queue_name(queue), chance) for queue in QUEUES)
+        repeated = sum(_shuffle(queues, redis_key(queue), chance) for queue in QUEUES)
         for worker in team.workers:
             worker.start()
         return repeated

@@ -11,6 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.claims import MemoryClaims
 from repertory.coordination.deltas import REMOVED, MemoryDeltas
 from repertory.coordination.failures import MemoryFailures
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.coordination.status import MemoryStatus
 from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.engine import EmbeddingEngine, Vectors
@@ -19,10 +20,9 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import JobError, ModelError, StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.indexing.attempts import MOST_ATTEMPTS, attempt, retry
 from repertory.indexing.collections import next_alias
-from repertory.indexing.job import Job, Lane, job_of, jobs
+from repertory.indexing.job import Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
 from tests.support.lossy_queue import LossyQueue
 
@@ -84,11 +84,11 @@ class Fragile(MemoryTombstones):
 
     is_away = False
 
-    def bury(self, collection: str, deleted: Mapping[str, int]) -> None:
+    def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
         """Bury, if they are there."""
         if self.is_away:
             raise StoreError("Away.")
-        super().bury(collection, deleted)
+        super().record_deletions(collection, deleted)
 
 
 class Noting(MemoryClaims):
@@ -155,7 +155,9 @@ class House:
 
     def attempt(self, *todo: Job) -> None:
         """Do jobs as a worker does."""
-        attempt(todo, Lane.BUILDS, writer=self.writer, failures=self.failures, queue=self.queue)
+        attempt(
+            todo, QueueName.BUILDS, writer=self.writer, failures=self.failures, queue=self.queue
+        )
 
 
 @pytest.fixture
@@ -322,7 +324,7 @@ def test_a_failure_can_be_retried(house: House) -> None:
     assert [job.items[0].id for job, _ in house.queue.jobs] == ["team/bad"]
 
 
-def test_a_job_that_ends_its_worker_is_given_up(house: House) -> None:
+def test_a_job_that_ends_its_worker_fails(house: House) -> None:
     """A job that was begun again and again and never ended is not begun for ever."""
     job = house.job(1, skill("a"))
     for _ in range(MOST_ATTEMPTS):

@@ -44,7 +44,9 @@ class Cli:
     """Runs the command line."""
 
     def __init__(self, home: Path, data: Path) -> None:
-        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        kept = {
+            name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
+        }
         self.environment = kept | {
             "HOME": str(home),
             "XDG_CONFIG_HOME": str(home / ".config"),

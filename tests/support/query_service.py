@@ -91,7 +91,7 @@ class RunningService:
     def tick(self) -> None:
         """Let the coordinator do what is to be done now, and say so."""
         self._coordinator.tick()
-        self.parts.adapters.status.say("watch", self._coordinator.status())
+        self.parts.adapters.status.report("watch", self._coordinator.status())
         time.sleep(0.05)
 
     def client(

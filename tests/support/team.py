@@ -109,7 +109,8 @@ class Team:
         self.qdrant_url = qdrant_url or self.qdrant.url
         self.port = free_port()
         (self.folder / "home").mkdir()
-        environment = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        names = ("PATH", "LANG", "PYTHONPATH")
+        environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {
             "HOME": str(self.folder / "home"),
             "HF_HUB_OFFLINE": "1",

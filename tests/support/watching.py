@@ -11,13 +11,13 @@ from typing import Any, Self
 from repertory.coordination.claims import MemoryClaims
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import MemoryFailures
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.coordination.status import MemoryStatus
 from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.index.keywords.snapshot import FileSnapshots
 from repertory.indexing.collections import IN_FORCE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
@@ -140,7 +140,7 @@ class Watching:
     @property
     def status(self) -> dict[str, Any]:
         """What the service last said of itself."""
-        return self.board.said().get("watch", {})
+        return self.board.reports().get("watch", {})
 
     def error(self, source: str = "team") -> str:
         """What is wrong with a source."""

@@ -12,9 +12,10 @@ from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.answer import Mode, Query
+from repertory.search.answer import Mode
 from repertory.search.confidence import KEYWORD, confidences, scores
 from repertory.search.engine import Ranked, SearchEngine
+from repertory.search.query import Query
 from repertory_eval.calibration import Example, examples, fit, leave_one_out, observed
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import Observed, observe, reliability
@@ -59,7 +60,7 @@ def engine(of: list[Item], reader: ThreadPoolExecutor) -> SearchEngine:
 def rank(text: str, of: list[Item], without: tuple[str, ...] = ()) -> Ranked:
     """What is found for a text."""
     with ThreadPoolExecutor(1) as reader:
-        return engine(of, reader).rank(Query(text=text, without=without))
+        return engine(of, reader).rank(Query(text=text), exclude=without)
 
 
 def first_confidence(text: str, of: list[Item]) -> float:
@@ -209,8 +210,10 @@ def test_observing_asks_the_search_itself() -> None:
         searched = engine(CATALOGUE, reader)
 
         def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
-            query = Query(text=text, threshold=threshold, without=without, limit=10)
-            return [(hit.id, hit.confidence) for hit in searched.search(query).hits]
+            query = Query(text=text, threshold=threshold, limit=10)
+            return [
+                (hit.id, hit.confidence) for hit in searched.search(query, exclude=without).hits
+            ]
 
         through_searches = observe(queries, find, 0.35, lambda: None)
     from_examples = [one.is_rejected for one in observed(made(JOBS[0]), KEYWORD, 0.35)]

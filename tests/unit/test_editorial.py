@@ -14,8 +14,9 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
-from repertory.search.answer import Hit, Query
+from repertory.search.answer import Hit
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 
 
 def skill(name: str, description: str, **policy: object) -> Item:

@@ -12,10 +12,10 @@ from repertory.catalogue.policy import Policy
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError, StoreError, UnknownItemError, UsageError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.answer import Query
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
+from repertory.search.query import Query
 from repertory.search.render import explanation_as_json, explanation_of
 
 

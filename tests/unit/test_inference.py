@@ -8,10 +8,11 @@ from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms, words
 from repertory.index.vectors import Filter
-from repertory.search.answer import Evidence, Hit, Query
+from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import inferences, offered, read, table
 from repertory.search.hits import hit
 from repertory.search.inference import FIRST, GOOD_ENOUGH, infer
+from repertory.search.query import Query
 
 
 def tool(server: str, name: str, description: str, kind: Kind = Kind.TOOL) -> Item:

@@ -11,8 +11,8 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms
-from repertory.search.answer import Query
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 
 SCRIPTS = {
     "文件搜索": "在文件夹中搜索内容",

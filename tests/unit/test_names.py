@@ -18,8 +18,9 @@ from repertory.errors import ModelError
 from repertory.index.keywords.document import entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.names import EXACT, FEW, FEW_BEGUN, ONE_EDIT, NameIndex
-from repertory.search.answer import Hit, Query
+from repertory.search.answer import Hit
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=3, max_size=8)
 EDITS = ("drop", "add", "replace", "swap")

@@ -8,8 +8,9 @@ from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.answer import Hit, Query, Term
+from repertory.search.answer import Hit, Term
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
 
 SCHEMA = {"type": "object", "properties": {"timezone": {"type": "string"}}}
 LONG = "Converts times between places of the world. " * 12

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
@@ -10,8 +9,10 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Mode, Query
+from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query, query_of
+from repertory.settings import Values
 
 
 def tool(server: str, name: str, description: str, tags: tuple[str, ...] = ()) -> Item:
@@ -43,7 +44,7 @@ def no_model() -> EmbeddingEngine:
 
 def search(text: str, items: list[Item] | None = None, **options: object) -> Answer:
     """Search some items by keywords alone."""
-    query = msgspec.convert({"text": text, **options}, Query)
+    query = query_of(Values(), text, **options)  # type: ignore[arg-type]  # by name
     with ThreadPoolExecutor(1) as reader:
         engine = SearchEngine(
             keywords=KeywordIndex.empty().updated((), ITEMS if items is None else items),
@@ -112,9 +113,9 @@ def test_nonsense_finds_nothing() -> None:
 
 def test_filters_hold_for_names_and_inference_too() -> None:
     """Nothing that a filter keeps out comes back by another way."""
-    assert search("read_file", where={"servers": ["mail"]}).hits == []
-    assert search("commit my changes to git", where={"servers": ["mail"]}).hits == []
-    assert [hit.name for hit in search("file", where={"tags": ["danger"]}).hits] == ["write_file"]
+    assert search("read_file", servers=["mail"]).hits == []
+    assert search("commit my changes to git", servers=["mail"]).hits == []
+    assert [hit.name for hit in search("file", tags=["danger"]).hits] == ["write_file"]
 
 
 def test_confidences_fall_down_the_list_and_stay_in_range() -> None:
@@ -161,10 +162,14 @@ def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
         ("file", {"limit": 0}),
         ("file", {"threshold": 1.1}),
         ("file", {"alpha": -0.1}),
+        ("file", {"alpha": "much"}),
+        ("file", {"limit": True}),
+        ("file", {"kinds": ["spoon"]}),
+        ("file", {"tags": "danger"}),
     ],
 )
 def test_a_query_that_cannot_be_is_refused(text: str, options: dict[str, object]) -> None:
-    """Empty, too long, or a number out of range."""
+    """Empty, too long, a number out of range, an unknown kind, a text instead of several."""
     with pytest.raises(UsageError):
         search(text, ITEMS, **options)
 

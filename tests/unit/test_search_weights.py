@@ -11,9 +11,10 @@ from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match
-from repertory.search.answer import Mode, Query
+from repertory.search.answer import Mode
 from repertory.search.candidates import Words, gather
 from repertory.search.engine import SearchEngine
+from repertory.search.query import Query, Weights
 
 INDEX = KeywordIndex.empty().updated(
     (),
@@ -41,7 +42,7 @@ def test_the_name_weight_is_what_a_like_name_adds(reader: Executor) -> None:
     engine = SearchEngine(keywords=INDEX, collection=None, reader=reader, embedding=no_model)
 
     def confidence(weight: float) -> float:
-        query = Query(text="resise imagess", threshold=0.0, name_weight=weight)
+        query = Query(text="resise imagess", threshold=0.0, weights=Weights(name_weight=weight))
         return engine.search(query).hits[0].confidence
 
     assert confidence(0.0) < confidence(0.4) < confidence(1.0)
@@ -52,7 +53,7 @@ def test_weights_are_shares(reader: Executor, wrong: dict[str, float]) -> None:
     """A weight below 0 or above 1 is refused by name."""
     engine = SearchEngine(keywords=INDEX, collection=None, reader=reader, embedding=no_model)
     with pytest.raises(UsageError, match=next(iter(wrong))):
-        engine.search(Query(text="mail", **wrong))  # type: ignore[arg-type]  # a field by its name
+        engine.search(Query(text="mail", weights=Weights(**wrong)))
 
 
 def test_the_section_weight_is_a_share_of_its_cosine() -> None:
@@ -62,7 +63,7 @@ def test_the_section_weight_is_a_share_of_its_cosine() -> None:
 
     def cosine(weight: float) -> float:
         found = gather(
-            Query(text="a letter to somebody", section_weight=weight),
+            Query(text="a letter to somebody", weights=Weights(section_weight=weight)),
             INDEX,
             words=Words(terms=[], rows=[], close={}, is_word=False, of_names=[]),
             also=[],

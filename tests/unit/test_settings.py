@@ -1,11 +1,15 @@
 """Settings: where each can be given, what wins, and what is refused."""
 
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
+from repertory.api import Options
 from repertory.errors import ConfigurationError
 from repertory.settings import SETTINGS, Values, load
+
+NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
 
 
 @pytest.fixture(autouse=True)
@@ -14,11 +18,28 @@ def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_every_setting_has_a_flag_a_variable_and_a_key() -> None:
-    """No value is without a place in all three, and no place without a value."""
-    assert {setting.field for setting in SETTINGS} == set(Values.__struct_fields__)
-    for setting in SETTINGS:
-        assert setting.flag.startswith("--")
-        assert setting.variable.startswith("REPERTORY_")
+    """Every value has all three, no two settings share one, and each is described."""
+    settings = SETTINGS.values()
+    assert list(SETTINGS) == list(Values.__struct_fields__)
+    assert all(setting.doc and setting.flag.startswith("--") for setting in settings)
+    assert all(setting.variable.startswith("REPERTORY_") for setting in settings)
+    for place in ("key", "flag", "variable"):
+        assert len({getattr(setting, place) for setting in settings}) == len(SETTINGS)
+
+
+def test_defaults_are_within_the_declared_ranges() -> None:
+    """A default is a value that could have been given."""
+    for field, setting in SETTINGS.items():
+        assert setting.read(getattr(Values(), field)) == getattr(Values(), field)
+
+
+def test_the_options_of_the_python_api_are_settings_of_the_same_type() -> None:
+    """``repertory.open`` takes no setting that does not exist, and none as another type."""
+    options = get_type_hints(Options)
+    of_settings = {name: options[name] for name in options if name not in NOT_SETTINGS}
+    assert of_settings
+    for name, annotation in of_settings.items():
+        assert SETTINGS[name].type in {annotation, annotation | None}
 
 
 def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
@@ -66,9 +87,11 @@ def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
     ("flags", "environment", "text", "names"),
     [
         ({"limit": 0}, {}, "", "--limit"),
-        ({"threshold": 1.5}, {}, "", "--threshold"),
+        ({"threshold": 1.5}, {}, "", "--threshold is 1.5; it must be a number from 0 to 1"),
+        ({"threshold": float("nan")}, {}, "", "--threshold is nan"),
+        ({"port": 65_536}, {}, "", "--port is 65536; it must be a whole number from 0 to 65535"),
         ({}, {"REPERTORY_SEARCH_ALPHA": "much"}, "", "REPERTORY_SEARCH_ALPHA"),
-        ({}, {"REPERTORY_SEARCH_DEVICE": "tpu"}, "", "REPERTORY_SEARCH_DEVICE"),
+        ({}, {"REPERTORY_SEARCH_DEVICE": "tpu"}, "", "auto, cpu or gpu"),
         ({}, {}, "[search]\nlimt = 3\n", "search.limt"),
         ({}, {}, "[search\n", "repertory.toml"),
         ({}, {}, "search = 3\n", "search"),

@@ -18,9 +18,9 @@ from repertory.indexing.celery_queue import (
     QUEUES,
     WRITE,
     celery_app,
-    queue_name,
+    redis_key,
 )
-from repertory.indexing.job import Lane
+from repertory.indexing.job import QueueName
 from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.process import Process
@@ -28,24 +28,24 @@ from repertory_worker.process import Process
 _log = logging.getLogger(__name__)
 
 
-def run(settings: Settings, *, concurrency: int = 1, lanes: Sequence[str] = QUEUES) -> None:
+def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUES) -> None:
     """Work until SIGTERM, which lets the tasks that are running finish. Logging is the caller's.
 
     Args:
         settings: What is in force.
         concurrency: How many processes work, each with a model of its own.
-        lanes: Which of the ``QUEUES`` they take from, always in the order that these have.
+        only: Which of the ``QUEUES`` they take from, always in the order that these have.
 
     Raises:
         ConfigurationError: The settings are not those of a team, or there is no such queue.
     """
     Parts(settings, Path.cwd()).queue()  # refuses the settings, if they are to be refused
     assert settings.values.redis_url
-    if unknown := set(lanes) - set(QUEUES):
+    if unknown := set(only) - set(QUEUES):
         raise ConfigurationError(
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
         )
-    queues = [queue for queue in QUEUES if queue in lanes]
+    queues = [queue for queue in QUEUES if queue in only]
     app = celery_app(settings.values.redis_url)
     _register(app, settings, queues)
     logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_given_back
@@ -53,7 +53,7 @@ def run(settings: Settings, *, concurrency: int = 1, lanes: Sequence[str] = QUEU
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker = app.Worker(
         concurrency=concurrency,
-        queues=[queue_name(queue) for queue in queues],
+        queues=[redis_key(queue) for queue in queues],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
@@ -70,9 +70,9 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
         return Process(settings, app, queues)
 
     @app.task(name=WRITE)
-    def write(text: object, lane: str) -> None:
+    def write(text: object, queue: str) -> None:
         with _given_back():
-            process().write(text, Lane(lane))
+            process().write(text, QueueName(queue))
 
     @app.task(name=BEGIN)
     def begin(configuration: str, generation: int | None) -> None:

@@ -18,14 +18,14 @@ from repertory.coordination.failures import Failure
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import JobError, StoreError
 from repertory.indexing.attempts import attempt
-from repertory.indexing.celery_queue import queue_name
-from repertory.indexing.job import Job, Lane, job_of
+from repertory.indexing.celery_queue import redis_key
+from repertory.indexing.job import Job, QueueName, job_of
 from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.gathering import waiting_beside
 
 # How many texts a CPU does together. While it is at them, its process takes no newer save.
-TOGETHER = {Lane.SAVES: 256, Lane.BUILDS: 32}
+TOGETHER = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
 # Seconds between tries while a store is away; then the task goes back to its queue.
 PAUSES = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT = 2.0  # seconds
@@ -57,20 +57,20 @@ class Process:
         """Load the model, so that the first save need not wait for it, and say so, on a thread."""
         threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
 
-    def write(self, text: object, lane: Lane) -> None:
-        """Do a job, given as JSON, and those that wait beside it in its lane."""
+    def write(self, text: object, queue_name: QueueName) -> None:
+        """Do a job, given as JSON, and those that wait beside it in its queue."""
         first = self._patiently(lambda: self._read(text))
         if first is None:
             return
-        with waiting_beside(self._broker, queue_name(lane)) as others:
-            jobs = self._gathered(first, others, lane)
+        with waiting_beside(self._broker, redis_key(queue_name)) as others:
+            jobs = self._gathered(first, others, queue_name)
             items = sum(len(job.items) + len(job.removed) for job in jobs)
-            work = {"lane": lane.value, "jobs": len(jobs), "items": items}
+            work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
             with self._working(**work):
                 self._patiently(
                     lambda: attempt(
                         jobs,
-                        lane,
+                        queue_name,
                         writer=self._writer,
                         failures=self._failures,
                         queue=self._queue,
@@ -113,11 +113,11 @@ class Process:
             _log.error("job_unreadable", extra={"job": failure.id, "error": failure.error})
             return None
 
-    def _gathered(self, first: Job, others: Iterator[object], lane: Lane) -> list[Job]:
+    def _gathered(self, first: Job, others: Iterator[object], queue_name: QueueName) -> list[Job]:
         """A job and those beside it, up to as many texts as should be done at once."""
         jobs = [first]
         engine = self._engine
-        room = TOGETHER[lane] if engine is None or engine.device == "cpu" else engine.batch
+        room = TOGETHER[queue_name] if engine is None or engine.device == "cpu" else engine.batch
         room -= _texts(first)
         while room > 0 and (text := next(others, None)) is not None:
             if job := self._read(text):
@@ -147,7 +147,7 @@ class Process:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
         while True:
             with suppress(StoreError):  # it is said again in a moment
-                self._board.say(name, self._status())
+                self._board.report(name, self._status())
             if not self._is_another_model():
                 time.sleep(HEARTBEAT)
 

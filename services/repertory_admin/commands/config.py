@@ -31,7 +31,7 @@ FilesArgument = Annotated[
 @command(
     config,
     "show",
-    settings=[setting.field for setting in SETTINGS],
+    settings=SETTINGS,
     examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
 )
 def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
@@ -50,7 +50,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             "variable": setting.variable,
             "meaning": setting.doc,
         }
-        for setting in SETTINGS
+        for setting in SETTINGS.values()
     ]
     file = settings.file
     if output is Output.JSON:

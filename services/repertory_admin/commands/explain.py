@@ -13,7 +13,6 @@ from repertory_admin.commands.search import (
     ServerOption,
     SourceOption,
     TagOption,
-    asked_for,
     backend,
 )
 from repertory_admin.options import (
@@ -57,13 +56,21 @@ def explain(
 
     It is answered as the search would be. The exit code is 0 whatever the answer is.
     """
+    from repertory.search.query import query_of  # noqa: PLC0415 - instant --help
     from repertory.search.render import explanation_as_json  # noqa: PLC0415 - instant --help
     from repertory_admin import results  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
-    asked = asked_for(settings.values, query, kind, source, server, tag)
+    asked = query_of(
+        settings.values,
+        " ".join(query),
+        kinds=kind or (),
+        sources=source or (),
+        servers=server or (),
+        tags=tag or (),
+    )
     with Bars() as bars, backend(settings, directory, bars) as (asked_of, _):
         found = asked_of.explain(asked, item)
     if found.degraded:

@@ -28,7 +28,7 @@ app.add_typer(queue)
     examples=("repertory queue list", "repertory queue list --output json"),
 )
 def list_jobs(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the jobs that wait, are being done, and were given up."""
+    """List the jobs that wait, are being done, and failed."""
     jobs = _client(flags).jobs()
     if output is Output.JSON:
         terminal.show_json(jobs)
@@ -79,7 +79,7 @@ def _client(flags: Flags) -> "Client":
 def _show(jobs: "Jobs") -> None:
     from repertory_admin.server_stats import doing  # noqa: PLC0415 - --help must be instant
 
-    waiting = {f"{lane} waiting": f"{count:,}" for lane, count in jobs.waiting.items()}
+    waiting = {f"{name} waiting": f"{count:,}" for name, count in jobs.waiting.items()}
     terminal.show_facts({**waiting, "failed": f"{len(jobs.failed):,}"})
     if jobs.running:
         terminal.say()

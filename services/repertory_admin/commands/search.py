@@ -1,6 +1,6 @@
 """``repertory search``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.settings import Settings, Values, load
+from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from repertory.backend import Backend
     from repertory.compose import Repertory
     from repertory.formats.table import Rendered
-    from repertory.search.answer import Query
     from repertory_admin.progress import Bars
 
 KindOption = Annotated[
@@ -71,12 +70,20 @@ def search(
     nothing is indexed yet, it indexes first.
     """
     from repertory.formats.table import Format, Host, rendered  # noqa: PLC0415 - instant --help
+    from repertory.search.query import query_of  # noqa: PLC0415 - likewise
     from repertory_admin import results  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
 
     directory = Path.cwd()
     settings = load(flags, directory)
-    asked = asked_for(settings.values, query, kind, source, server, tag)
+    asked = query_of(
+        settings.values,
+        " ".join(query),
+        kinds=kind or (),
+        sources=source or (),
+        servers=server or (),
+        tags=tag or (),
+    )
     found: Rendered | None = None
     with Bars() as bars, backend(settings, directory, bars) as (answering, url):
         answer = answering.search(asked)
@@ -96,34 +103,6 @@ def search(
         results.show_nothing(answer)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)
-
-
-def asked_for(
-    values: Values,
-    words: Sequence[str],
-    kinds: Sequence[Kind] | None,
-    sources: Sequence[str] | None,
-    servers: Sequence[str] | None,
-    tags: Sequence[str] | None,
-) -> "Query":
-    """The search for some words, with the settings that are in force."""
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
-    from repertory.search.answer import Query  # noqa: PLC0415 - likewise
-
-    return Query(
-        text=" ".join(words),
-        limit=values.limit,
-        threshold=values.threshold,
-        alpha=values.alpha,
-        name_weight=values.name_weight,
-        section_weight=values.section_weight,
-        where=Filter(
-            kinds=tuple(kinds or ()),
-            sources=tuple(sources or ()),
-            servers=tuple(servers or ()),
-            tags=tuple(tags or ()),
-        ),
-    )
 
 
 @contextmanager

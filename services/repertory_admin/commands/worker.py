@@ -16,7 +16,7 @@ from repertory_admin.options import STORE, TEAM, Flags
     settings=(*STORE, "device", *TEAM),
     examples=(
         "repertory worker",
-        "repertory worker --concurrency 2 --queue saves --queue upkeep",
+        "repertory worker --concurrency 2 --queue saves --queue maintenance",
     ),
 )
 def worker(
@@ -26,7 +26,7 @@ def worker(
     ] = 1,
     queue: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only take from saves, upkeep or builds; repeatable."),
+        typer.Option(metavar="NAME", help="Take only saves, maintenance or builds; repeatable."),
     ] = None,
 ) -> None:
     """Embed and store what a team's watch service hands over.
@@ -41,4 +41,4 @@ def worker(
         from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - it may not be installed
         from repertory_worker.app import run  # noqa: PLC0415 - likewise
 
-        run(settings, concurrency=concurrency, lanes=queue or QUEUES)
+        run(settings, concurrency=concurrency, only=queue or QUEUES)

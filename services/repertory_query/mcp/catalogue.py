@@ -14,7 +14,7 @@ from repertory.errors import UsageError
 from repertory.formats.mcp import mcp
 from repertory.functions.function import Function
 from repertory.index.vectors import Filter
-from repertory.search.answer import Query
+from repertory.search.query import Query, Weights
 from repertory.settings import Values
 from repertory.text import cut, one_line
 from repertory_query.mcp.tool import Tool, Work, in_words
@@ -94,9 +94,11 @@ def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> C
         text=arguments["query"],
         limit=int(arguments.get("limit", values.limit)),  # JSON Schema takes 5.0 for an integer
         threshold=arguments.get("threshold", values.threshold),
-        alpha=values.alpha,
-        name_weight=values.name_weight,
-        section_weight=values.section_weight,
+        weights=Weights(
+            alpha=values.alpha,
+            name_weight=values.name_weight,
+            section_weight=values.section_weight,
+        ),
         where=Filter(**{name: tuple(arguments.get(name, ())) for name in Filter.__struct_fields__}),
     )
     return CallToolResult.model_validate(mcp(backend.search(query)))

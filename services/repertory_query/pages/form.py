@@ -10,7 +10,7 @@ from fastapi import Query as Parameter
 from pydantic import BeforeValidator
 
 from repertory.index.vectors import Filter
-from repertory.search.answer import Query
+from repertory.search.query import Query, Weights
 from repertory.settings import Values
 from repertory_query.schemas import MOST_HITS
 from repertory_query.searching import Filters, Kinds, filtered
@@ -41,9 +41,11 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
             text=self.q,
             limit=self.limit or LIMIT,
             threshold=defaults.threshold if self.threshold is None else self.threshold,
-            alpha=defaults.alpha if self.alpha is None else self.alpha,
-            name_weight=defaults.name_weight,
-            section_weight=defaults.section_weight,
+            weights=Weights(
+                alpha=defaults.alpha if self.alpha is None else self.alpha,
+                name_weight=defaults.name_weight,
+                section_weight=defaults.section_weight,
+            ),
             where=self.where,
         )
 

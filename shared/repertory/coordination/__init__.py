@@ -1,1 +1,1 @@
-"""What processes tell each other. All of it may vanish at any moment: it can be rebuilt."""
+"""What processes tell each other. All of it may be lost at any moment: it can be rebuilt."""

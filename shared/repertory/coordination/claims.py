@@ -1,6 +1,6 @@
-"""Claims: who does a thing, so that two processes do not do it at once.
+"""Claims: one process says that it does a thing, so that no other does the same.
 
-A claim saves work and guards nothing: everything stays right when one is lost.
+A claim saves work and guards nothing: results stay correct when one is lost.
 """
 
 import threading
@@ -9,29 +9,31 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
 
 class Claims(Protocol):
-    """Names of things that somebody is doing. Raises ``StoreError`` when they cannot be had.
+    """Names of things that processes are doing. Methods raise ``StoreError`` when unavailable.
 
-    Processes are told apart; the threads of one must let go of nothing but what they took.
+    Each process is an owner; its threads must release only what they took.
     """
 
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
-        """Those of the names that nobody had, which are the caller's now for so long.
+        """Claim the free names for some seconds, and return those claimed.
 
-        Names that the caller has already are not among them, and are not prolonged.
+        Names that the caller already holds are not among them, and are not extended.
         """
         ...
 
     def release(self, names: Iterable[str]) -> None:
-        """Let go of names that the caller took; those that it has not are passed over."""
+        """Release names that the caller took; others are ignored."""
         ...
 
 
-class MemoryClaims:
+class MemoryClaims(Claims):
     """Claims within one process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,22 +41,22 @@ class MemoryClaims:
         self._clock = clock
         self._lock = threading.Lock()
 
+    @override
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
-        """Those of the names that nobody had, which are the caller's now for so long."""
         with self._lock:
             now = self._clock()
             taken = {name for name in names if self._until.get(name, 0.0) <= now}
             self._until.update(dict.fromkeys(taken, now + seconds))
             return taken
 
+    @override
     def release(self, names: Iterable[str]) -> None:
-        """Let go of names that the caller took."""
         with self._lock:
             for name in names:
                 self._until.pop(name, None)
 
 
-# Lets go of each name in KEYS that its owner, ARGV[1], still has.
+# Releases each name in KEYS that its owner, ARGV[1], still holds.
 _RELEASE = """
 for _, key in ipairs(KEYS) do
   if redis.call('GET', key) == ARGV[1] then redis.call('DEL', key) end
@@ -62,7 +64,7 @@ end
 """
 
 
-class RedisClaims:
+class RedisClaims(Claims):
     """Claims in Redis: a key each with its owner, which expires. One object is one owner."""
 
     def __init__(self, server: "RedisServer") -> None:
@@ -70,16 +72,16 @@ class RedisClaims:
         self._owner = uuid.uuid4().hex
         self._release = server.script(_RELEASE)
 
+    @override
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
-        """Those of the names that nobody had, which are the caller's now for so long."""
-        lasting = max(1, int(seconds * 1_000))
-        with self._server.translated(), self._server.client.pipeline(transaction=False) as together:
+        milliseconds = max(1, int(seconds * 1_000))
+        with self._server.translated(), self._server.client.pipeline(transaction=False) as batch:
             for name in names:
-                together.set(_key(name), self._owner, nx=True, px=lasting)
-            return {name for name, taken in zip(names, together.execute(), strict=True) if taken}
+                batch.set(_key(name), self._owner, nx=True, px=milliseconds)
+            return {name for name, taken in zip(names, batch.execute(), strict=True) if taken}
 
+    @override
     def release(self, names: Iterable[str]) -> None:
-        """Let go of names that the caller took."""
         if keys := [_key(name) for name in names]:
             with self._server.translated():
                 self._release(keys, [self._owner])

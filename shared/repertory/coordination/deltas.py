@@ -1,7 +1,7 @@
 """Deltas: which items of a collection were just written or removed.
 
-A delta is a hint: it carries no content, the collection has that. So deltas may be repeated and out
-of order, and whoever missed some compares its hashes with the collection's.
+A delta carries ids and hashes; the content is in the collection. So deltas may be repeated and out
+of order, and a reader that missed some compares its hashes with the collection's.
 """
 
 import re
@@ -14,12 +14,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
 REMOVED = ""  # stands for the hash of an item that was removed
-MOST_ANNOUNCEMENTS = 10_000  # kept of a stream; compaction trims it long before
+MAX_ANNOUNCEMENTS = 10_000  # kept of a stream; compaction trims it long before
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,8 +28,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         position: Where to read on from.
-        hashes: The items, by id, with their metadata hashes; ``REMOVED`` for those that are gone.
-        gap: Whether some that happened may be missing: they were trimmed away, or lost.
+        hashes: The metadata hashes of the items, by id; ``REMOVED`` for removed ones.
+        gap: Whether announcements may be missing: they were trimmed, or lost.
     """
 
     position: str
@@ -37,66 +38,69 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deltas(Protocol):
-    """The stream of each collection. Every method raises ``StoreError`` when it cannot be had.
+    """The stream of each collection. Every method raises ``StoreError`` when it is unavailable.
 
-    A position is opaque. The empty one is "I know nothing", and reading from it yields a gap. So
-    does any that this stream did not give: it was lost and begun anew since, or may have been.
+    A position is opaque. Reading from the empty position yields a gap. So does any position that
+    this stream did not give: the stream was lost and started again since, or may have been.
+
+    A stream keeps a limited number of announcements, about ``MAX_ANNOUNCEMENTS``.
     """
 
     def announce(self, collection: str, hashes: Mapping[str, str]) -> None:
-        """Say that items were written or removed, after they were; of none, nothing is said."""
+        """Announce items after they were written or removed; an empty announcement does nothing."""
         ...
 
     def since(self, collection: str, position: str, wait: float = 0.0) -> Delta:
-        """What was announced after a position, all that is there in one delta.
+        """Everything announced after a position, in one delta.
 
-        A gap carries no hashes: its position is where the stream ends, so take it, and compare.
+        A gap carries no hashes. Its position is the end of the stream: go on from there, and
+        compare with the collection.
 
         Args:
-            collection: The collection; one that nothing was ever announced of is quiet, no gap.
+            collection: The collection; an unused one has an empty stream, which is no gap.
             position: Of an earlier delta, from ``position``, or empty.
-            wait: Seconds to wait for something to be announced if nothing was.
+            wait: Seconds to wait for an announcement if there is no new one.
         """
         ...
 
     def position(self, collection: str) -> str:
-        """Where the stream ends now: take it before reading the collection itself."""
+        """The end of the stream: take it before reading the collection itself."""
         ...
 
     def trim(self, collection: str, position: str) -> None:
-        """Forget what was announced up to a position; one that would be a gap is passed over.
+        """Forget the announcements up to a position; a position that is a gap is ignored.
 
-        For whoever has read up to there that is no gap, for whoever has not it is one.
+        Readers before the position will see a gap; readers at or past it will not.
         """
         ...
 
     def length(self, collection: str) -> int:
-        """How many announcements are kept, about ``MOST_ANNOUNCEMENTS`` at most."""
+        """The number of announcements that are kept."""
         ...
 
     def drop(self, collection: str) -> None:
-        """Forget the stream of a collection; one that is not there is passed over."""
+        """Delete the stream of a collection, if it has one."""
         ...
 
 
 class _Stream:
-    """What is kept of one stream: its announcements have numbers, which grow by one."""
+    """One stream: its announcements are numbered from 1."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self.life = uuid.uuid4().hex
         self.last = 0
-        self.kept: deque[Mapping[str, str]] = deque(maxlen=MOST_ANNOUNCEMENTS)
+        self.kept: deque[Mapping[str, str]] = deque(maxlen=limit)
 
 
-class MemoryDeltas:
+class MemoryDeltas(Deltas):
     """Streams within one process."""
 
-    def __init__(self) -> None:
-        self._streams: defaultdict[str, _Stream] = defaultdict(_Stream)
+    def __init__(self, limit: int = MAX_ANNOUNCEMENTS) -> None:
+        self._streams = defaultdict[str, _Stream](lambda: _Stream(limit))
         self._changed = threading.Condition()
 
+    @override
     def announce(self, collection: str, hashes: Mapping[str, str]) -> None:
-        """Say that items were written or removed, after they were."""
         if not hashes:
             return
         with self._changed:
@@ -105,8 +109,8 @@ class MemoryDeltas:
             stream.kept.append(dict(hashes))
             self._changed.notify_all()
 
+    @override
     def since(self, collection: str, position: str, wait: float = 0.0) -> Delta:
-        """What was announced after a position, all that is there in one delta."""
         deadline = time.monotonic() + wait
         with self._changed:
             while True:
@@ -122,14 +126,14 @@ class MemoryDeltas:
                     return Delta(position=end, hashes=_union(news))
                 self._changed.wait(left)
 
+    @override
     def position(self, collection: str) -> str:
-        """Where the stream ends now."""
         with self._changed:
             stream = self._streams[collection]
             return _position(stream.life, stream.last)
 
+    @override
     def trim(self, collection: str, position: str) -> None:
-        """Forget what was announced up to a position."""
         life, number = _parts(position)
         with self._changed:
             stream = self._streams[collection]
@@ -137,32 +141,32 @@ class MemoryDeltas:
                 while stream.kept and stream.last - len(stream.kept) < number:
                     stream.kept.popleft()
 
+    @override
     def length(self, collection: str) -> int:
-        """How many announcements are kept."""
         with self._changed:
             return len(self._streams[collection].kept)
 
+    @override
     def drop(self, collection: str) -> None:
-        """Forget the stream of a collection."""
         with self._changed:
             self._streams.pop(collection, None)
             self._changed.notify_all()
 
 
-_LASTING = 7 * 86_400  # seconds that a stream is kept after its last announcement
-_BLOCKED = 1.0  # seconds that a read waits in Redis: a stream that is lost does not wake it
+RETENTION_S = 7 * 86_400  # of a stream, after its last announcement
+_BLOCK_S = 1.0  # a read waits in Redis for so long: a lost stream does not wake it
 
-# A stream's ids are EPOCH-NUMBER: the microsecond when it was begun, and one more with each
-# announcement. So what was trimmed shows as a jump of the number, and a stream that was lost and
-# begun anew as another epoch. A server that restarts, or takes over from another, may have lost
-# the last announcements without a trace: so a stream's life is the server's run and the epoch.
+# A stream's ids are EPOCH-NUMBER: the microsecond of its start, and the announcement's number. So
+# trimming shows as a jump of the number, and a stream that was lost and started again as another
+# epoch. A server that restarts, or takes over from another, may have lost the last announcements
+# without a trace: so a stream's life is the server's run and the epoch.
 _STREAM = """
-local key, lasting = KEYS[1], ARGV[1]
+local key, retention = KEYS[1], ARGV[1]
 if redis.call('EXISTS', key) == 0 then
   local now = redis.call('TIME')
   local begun = now[1] .. string.format('%06d', now[2]) .. '-0'
   redis.call('XADD', key, 'MAXLEN', 0, begun, '', '')
-  redis.call('EXPIRE', key, lasting)
+  redis.call('EXPIRE', key, retention)
 end
 local epoch, last
 local info = redis.call('XINFO', 'STREAM', key)
@@ -175,45 +179,46 @@ local life = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') .. '/' .
 local function id(number) return epoch .. '-' .. string.format('%.0f', number) end
 """
 
-# ARGV: how long to keep the stream, the hashes, the most announcements to keep.
+# ARGV: the retention, the hashes, how many announcements to keep.
 _ANNOUNCE = f"""{_STREAM}
 redis.call('XADD', key, 'MAXLEN', '~', ARGV[3], id(last + 1), 'hashes', ARGV[2])
-redis.call('EXPIRE', key, lasting)
+redis.call('EXPIRE', key, retention)
 """
 
-# ARGV: how long to keep the stream, a life and the number to read on from. Gives the stream's life
-# and last number and, if it is that life, what was announced after the number.
+# ARGV: the retention, a life and the number to read on from. Gives the stream's life, its last
+# number and, if it is that life, the announcements after the number.
 _READ = f"""{_STREAM}
 local news = {{}}
 if life == ARGV[2] then news = redis.call('XRANGE', key, '(' .. id(ARGV[3]), '+') end
 return {{life, last, news}}
 """
 
-# ARGV: how long to keep the stream, a life and the last number to forget.
+# ARGV: the retention, a life and the last number to forget.
 _TRIM = f"""{_STREAM}
 if life == ARGV[2] then redis.call('XTRIM', key, 'MINID', id(ARGV[3] + 1)) end
 """
 
 
-class RedisDeltas:
+class RedisDeltas(Deltas):
     """Streams in Redis."""
 
-    def __init__(self, server: "RedisServer") -> None:
+    def __init__(self, server: "RedisServer", limit: int = MAX_ANNOUNCEMENTS) -> None:
         self._server = server
+        self._limit = limit
         self._announce = server.script(_ANNOUNCE)
         self._read = server.script(_READ)
         self._trim = server.script(_TRIM)
 
+    @override
     def announce(self, collection: str, hashes: Mapping[str, str]) -> None:
-        """Say that items were written or removed, after they were."""
         if not hashes:
             return
         data = msgspec.json.encode(hashes)
         with self._server.translated():
-            self._announce([_key(collection)], [_LASTING, data, MOST_ANNOUNCEMENTS])
+            self._announce([_key(collection)], [RETENTION_S, data, self._limit])
 
+    @override
     def since(self, collection: str, position: str, wait: float = 0.0) -> Delta:
-        """What was announced after a position, all that is there in one delta."""
         deadline = time.monotonic() + wait
         while True:
             delta = self._since(collection, position)
@@ -222,33 +227,33 @@ class RedisDeltas:
                 return delta
             life, number = _parts(position)
             after = f"{life.partition('/')[2]}-{number}"
-            milliseconds = max(1, int(1_000 * min(left, _BLOCKED)))
+            milliseconds = max(1, int(1_000 * min(left, _BLOCK_S)))
             with self._server.translated():
                 self._server.client.xread({_key(collection): after}, count=1, block=milliseconds)
 
+    @override
     def position(self, collection: str) -> str:
-        """Where the stream ends now."""
         return self._since(collection, "").position
 
+    @override
     def trim(self, collection: str, position: str) -> None:
-        """Forget what was announced up to a position."""
         with self._server.translated():
-            self._trim([_key(collection)], [_LASTING, *_parts(position)])
+            self._trim([_key(collection)], [RETENTION_S, *_parts(position)])
 
+    @override
     def length(self, collection: str) -> int:
-        """How many announcements are kept."""
         with self._server.translated():
             return self._server.client.xlen(_key(collection))
 
+    @override
     def drop(self, collection: str) -> None:
-        """Forget the stream of a collection."""
         with self._server.translated():
             self._server.client.delete(_key(collection))
 
     def _since(self, collection: str, position: str) -> Delta:
         life, number = _parts(position)
         with self._server.translated():
-            now, last, news = self._read([_key(collection)], [_LASTING, life, number])
+            now, last, news = self._read([_key(collection)], [RETENTION_S, life, number])
         end = _position(now.decode(), int(last))
         if life != now.decode() or int(last) - number != len(news):
             return Delta(position=end, gap=True)
@@ -268,14 +273,14 @@ def _position(life: str, number: int) -> str:
 
 
 def _parts(position: str) -> tuple[str, int]:
-    """The life of a stream and the number in a position; no life if it is none."""
+    """The life and the number in a position; an invalid position has no life."""
     found = re.fullmatch(r"([\w/]+)-(\d{1,15})", position, re.ASCII)
     return (found[1], int(found[2])) if found else ("", 0)
 
 
 def _union(announcements: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """What holds after all of them: of two for one item, the later."""
+    """The hashes after all announcements: the latest of each item."""
     hashes: dict[str, str] = {}
-    for one in announcements:
-        hashes.update(one)
+    for announcement in announcements:
+        hashes.update(announcement)
     return hashes

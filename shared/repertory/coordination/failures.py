@@ -1,4 +1,4 @@
-"""Failures: the jobs that were given up, to be looked at and tried again."""
+"""Failures: the jobs that failed, which can be inspected and retried."""
 
 import contextlib
 import threading
@@ -7,26 +7,27 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-MOST_FAILURES = 1_000  # kept; the oldest go first
-COUNTED = 86_400  # seconds that attempts are remembered after the last
+MAX_FAILURES = 1_000  # kept; the oldest go first
+RETENTION_S = 86_400  # of an attempt count, after the last attempt
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that was given up.
+    """A job that failed.
 
     Attributes:
         id: The job's id.
-        collection: What it was to write to.
-        items: The metadata hashes, by id, of the items it was to write; of a job that cannot be
-            read, none.
-        error: Why, in a sentence.
-        at: When, in seconds since the epoch.
-        attempts: How often it was tried.
-        job: The job as plain data, for trying it again.
+        collection: The collection it should have written to.
+        items: The metadata hashes, by id, of the items it should have written; empty for an
+            unreadable job.
+        error: The reason, in a sentence.
+        at: The time, in seconds since the epoch.
+        attempts: The number of attempts.
+        job: The job as plain data, for a retry.
     """
 
     id: str
@@ -39,66 +40,73 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures(Protocol):
-    """The list of failures. Every method raises ``StoreError`` when it cannot be had."""
+    """The list of failures. Every method raises ``StoreError`` when it is unavailable.
+
+    The list is limited, to ``MAX_FAILURES``: the oldest go first.
+    """
 
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list; one of its id there is taken off."""
+        """Put a failure at the end of the list; it replaces one with the same id."""
         ...
 
     def list(self) -> list[Failure]:
-        """All failures in the order of adding; those that cannot be read are passed over."""
+        """All failures in the order of adding; unreadable ones are skipped."""
         ...
 
     def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
-        """Take failures off the list, forget how often their jobs were tried, and return them.
+        """Take failures off the list, forget their jobs' attempts, and return them.
 
-        Ids that are not on the list are passed over.
+        Ids that are not on the list are skipped; their attempts are forgotten too.
         """
         ...
 
     def attempt(self, job: str) -> int:
-        """Count that a job is about to be tried, and return how often it was, this time included.
+        """Count an attempt at a job that is about to start, and return the new count.
 
-        A count outlives the process that it kills; it is forgotten a day after the last attempt.
+        A count outlives a process that dies in the attempt. It is forgotten a day after the last
+        attempt.
         """
         ...
 
 
-class MemoryFailures:
+class MemoryFailures(Failures):
     """Failures within one process."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, limit: int = MAX_FAILURES
+    ) -> None:
+        self._limit = limit
         self._failures: dict[str, Failure] = {}
         self._attempts: dict[str, tuple[int, float]] = {}  # with the time; the latest is the last
         self._clock = clock
         self._lock = threading.Lock()
 
+    @override
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list."""
         with self._lock:
             self._failures.pop(failure.id, None)
             self._failures[failure.id] = failure
-            while len(self._failures) > MOST_FAILURES:
+            while len(self._failures) > self._limit:
                 del self._failures[next(iter(self._failures))]
 
+    @override
     def list(self) -> list[Failure]:
-        """All failures in the order of adding."""
         with self._lock:
             return list(self._failures.values())
 
+    @override
     def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
-        """Take failures off the list, forget how often their jobs were tried, and return them."""
         with self._lock:
             found = [self._failures.pop(one, None) for one in ids]
             for one in ids:
                 self._attempts.pop(one, None)
         return [failure for failure in found if failure is not None]
 
+    @override
     def attempt(self, job: str) -> int:
-        """Count that a job is about to be tried."""
         now = self._clock()
         with self._lock:
-            while self._attempts and next(iter(self._attempts.values()))[1] <= now - COUNTED:
+            while self._attempts and next(iter(self._attempts.values()))[1] <= now - RETENTION_S:
                 del self._attempts[next(iter(self._attempts))]
             count = self._attempts.pop(job, (0, now))[0] + 1
             self._attempts[job] = count, now
@@ -108,7 +116,7 @@ class MemoryFailures:
 _FAILURES = "repertory:failures"  # as JSON, by id
 _ORDER = "repertory:failures:order"  # their ids
 
-# KEYS are the two; ARGV an id, a failure and how many are kept.
+# KEYS: the two. ARGV: an id, a failure and how many to keep.
 _ADD = """
 redis.call('LREM', KEYS[2], 0, ARGV[1])
 redis.call('RPUSH', KEYS[2], ARGV[1])
@@ -119,45 +127,46 @@ end
 """
 
 
-class RedisFailures:
+class RedisFailures(Failures):
     """Failures in Redis: a hash of them and a list of their order."""
 
-    def __init__(self, server: "RedisServer") -> None:
+    def __init__(self, server: "RedisServer", limit: int = MAX_FAILURES) -> None:
         self._server = server
+        self._limit = limit
         self._add = server.script(_ADD)
 
+    @override
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list."""
         data = msgspec.json.encode(failure)
         with self._server.translated():
-            self._add([_FAILURES, _ORDER], [failure.id, data, MOST_FAILURES])
+            self._add([_FAILURES, _ORDER], [failure.id, data, self._limit])
 
+    @override
     def list(self) -> list[Failure]:
-        """All failures in the order of adding."""
-        with self._server.translated(), self._server.client.pipeline() as together:
-            together.lrange(_ORDER, 0, -1)
-            together.hgetall(_FAILURES)
-            order, found = together.execute()
+        with self._server.translated(), self._server.client.pipeline() as batch:
+            batch.lrange(_ORDER, 0, -1)
+            batch.hgetall(_FAILURES)
+            order, found = batch.execute()
         return _read([found.get(one) for one in order])
 
+    @override
     def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
-        """Take failures off the list, forget how often their jobs were tried, and return them."""
         if not (ids := list(dict.fromkeys(ids))):
             return []
-        with self._server.translated(), self._server.client.pipeline() as together:
-            together.hmget(_FAILURES, ids)
-            together.hdel(_FAILURES, *ids)
+        with self._server.translated(), self._server.client.pipeline() as batch:
+            batch.hmget(_FAILURES, ids)
+            batch.hdel(_FAILURES, *ids)
             for one in ids:
-                together.lrem(_ORDER, 0, one)
-            together.delete(*map(_count, ids))
-            return _read(together.execute()[0])
+                batch.lrem(_ORDER, 0, one)
+            batch.delete(*map(_count, ids))
+            return _read(batch.execute()[0])
 
+    @override
     def attempt(self, job: str) -> int:
-        """Count that a job is about to be tried."""
-        with self._server.translated(), self._server.client.pipeline() as together:
-            together.incr(_count(job))
-            together.expire(_count(job), COUNTED)
-            return int(together.execute()[0])
+        with self._server.translated(), self._server.client.pipeline() as batch:
+            batch.incr(_count(job))
+            batch.expire(_count(job), RETENTION_S)
+            return int(batch.execute()[0])
 
 
 def _count(job: str) -> str:

@@ -16,8 +16,8 @@ from redis.retry import Retry
 
 from repertory.errors import ConfigurationError, StoreError
 
-CONNECTING = 2.0  # seconds to connect
-ANSWERING = 5.0  # seconds to answer, or to take the next piece of what is sent
+CONNECT_TIMEOUT_S = 2.0
+TIMEOUT_S = 5.0  # for an answer, or for taking the next piece of a request
 
 
 class RedisServer:
@@ -27,31 +27,32 @@ class RedisServer:
         client: Gives and takes bytes. Use it within ``translated``.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, timeout: float = TIMEOUT_S) -> None:
         """Use a server; nothing is sent to it yet.
 
         Args:
             url: ``redis://host:6379/0``, or ``rediss:`` for TLS; a user, a password and parameters
                 in it are not shown in messages.
+            timeout: Seconds for an answer.
 
         Raises:
-            ConfigurationError: The URL is none.
+            ConfigurationError: The URL is invalid.
         """
         parts = _split(url)
         self._shown = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-        # A connection that died since it was last used is made once more. A server that is away is
-        # not waited for here: callers go on without it.
+        # A connection that died since its last use is made once more. An unavailable server is not
+        # waited for: callers go on without it.
         retry = Retry(NoBackoff(), retries=1, supported_errors=(exceptions.ConnectionError,))
         try:
             pool = redis.ConnectionPool.from_url(
-                url, socket_connect_timeout=CONNECTING, socket_timeout=ANSWERING, retry=retry
+                url, socket_connect_timeout=CONNECT_TIMEOUT_S, socket_timeout=timeout, retry=retry
             )
-            pool.make_connection()  # nothing is sent: it refuses parameters that it does not know
+            pool.make_connection()  # nothing is sent: it refuses unknown parameters
         except (ValueError, TypeError, exceptions.RedisError) as exc:
             raise ConfigurationError(
                 f"A parameter in the URL of the Redis at {self._shown} cannot be."
             ) from exc
-        self.client = redis.Redis.from_pool(pool)  # which closes it when nobody uses it any more
+        self.client = redis.Redis.from_pool(pool)  # which closes the pool at the end of its life
 
     def script(self, lua: str) -> Script:
         """A script that the server runs in one step. Call it within ``translated``."""
@@ -90,7 +91,7 @@ def _split(url: str) -> SplitResult:
             # Half a password is here when a / ? or # of it was not escaped.
             and "@" not in parts.query + parts.fragment
         )
-    except ValueError:  # half an IPv6 address, or a port that is no number
+    except ValueError:  # half an IPv6 address, or an invalid port
         usable = False
     if not usable:
         raise ConfigurationError(

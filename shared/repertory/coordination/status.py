@@ -1,36 +1,43 @@
-"""The status board: what each process says of itself, for ``stats``, the metrics and the page."""
+"""The status board: what each process reports, for ``stats``, the metrics and the status page."""
 
+import contextlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
+from typing_extensions import override
+
+from repertory.errors import StoreError
+from repertory.files import write_atomically
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-LASTING = 600  # seconds that what a process said is kept after it fell silent
+RETENTION_S = 600  # of a report
+WATCH = "watch"  # what the watch service reports as
 
 
 class StatusBoard(Protocol):
-    """What processes last said of themselves. Raises ``StoreError`` when it cannot be had."""
+    """The last report of each process. Methods raise ``StoreError`` when it is unavailable."""
 
-    def say(self, who: str, status: Mapping[str, Any]) -> None:
-        """Replace what a process says of itself: plain data, to which ``at`` is added.
+    def report(self, who: str, status: Mapping[str, Any]) -> None:
+        """Replace the report of a process.
 
         Args:
             who: ``watch``, or ``worker:HOST:PROCESS``.
-            status: Plain data.
+            status: Plain data, to which ``at`` is added: the time, in seconds since the epoch.
         """
         ...
 
-    def said(self) -> dict[str, dict[str, Any]]:
-        """What all processes said in the last ten minutes, by who said it."""
+    def reports(self) -> dict[str, dict[str, Any]]:
+        """The reports of the last ten minutes, by process; unreadable ones are skipped."""
         ...
 
     def count(self, counters: Mapping[str, float]) -> None:
-        """Add to counters that all processes share; they start again when the board is lost."""
+        """Add to counters that all processes share; they restart at 0 when the board is lost."""
         ...
 
     def counters(self) -> dict[str, float]:
@@ -38,87 +45,147 @@ class StatusBoard(Protocol):
         ...
 
 
-class MemoryStatus:
+class MemoryStatus(StatusBoard):
     """The board within one process."""
 
-    def __init__(self) -> None:
-        self._said: dict[str, dict[str, Any]] = {}
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._reports: dict[str, dict[str, Any]] = {}
         self._counters: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def say(self, who: str, status: Mapping[str, Any]) -> None:
-        """Replace what a process says of itself."""
+    @override
+    def report(self, who: str, status: Mapping[str, Any]) -> None:
         with self._lock:
-            self._said[who] = {**status, "at": time.time()}
+            self._reports[who] = {**status, "at": self._clock()}
 
-    def said(self) -> dict[str, dict[str, Any]]:
-        """What all processes said in the last ten minutes."""
-        oldest = time.time() - LASTING
+    @override
+    def reports(self) -> dict[str, dict[str, Any]]:
+        oldest = self._clock() - RETENTION_S
         with self._lock:
-            return {who: dict(one) for who, one in self._said.items() if one["at"] >= oldest}
+            return {who: dict(one) for who, one in self._reports.items() if one["at"] >= oldest}
 
+    @override
     def count(self, counters: Mapping[str, float]) -> None:
-        """Add to counters that all processes share."""
         with self._lock:
             for name, more in counters.items():
                 self._counters[name] = self._counters.get(name, 0.0) + more
 
+    @override
     def counters(self) -> dict[str, float]:
-        """The counters."""
         with self._lock:
             return dict(self._counters)
+
+
+class _Report(msgspec.Struct):
+    at: float
+    status: dict[str, Any]
+
+
+class FileStatus(MemoryStatus):
+    """The board within one process, where the last report of ``watch`` outlives the process.
+
+    That report is in a file. It has no age limit until this process has one of its own. A file that
+    is missing or damaged is an empty board.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(clock)
+        self._path = path
+        self._file = threading.Lock()
+        self._inherited = _read(path)
+        self._written = msgspec.json.encode(self._inherited.status) if self._inherited else b""
+
+    @override
+    def report(self, who: str, status: Mapping[str, Any]) -> None:
+        super().report(who, status)
+        if who == WATCH:
+            with self._file:
+                self._inherited = None
+                if msgspec.json.encode(status) != self._written:
+                    self._write()
+
+    @override
+    def reports(self) -> dict[str, dict[str, Any]]:
+        found = super().reports()
+        if one := self._inherited:
+            found[WATCH] = {**one.status, "at": one.at}
+        return found
+
+    def close(self) -> None:
+        """Write the time of the last report too; a file that cannot be written stays as it is."""
+        with self._file, contextlib.suppress(StoreError):
+            self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            status = dict(self._reports.get(WATCH, {}))
+        if not status:
+            return
+        report = _Report(at=status.pop("at"), status=status)
+        try:
+            write_atomically(self._path, msgspec.json.encode(report))
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write {self._path}: {error.strerror}; make room or choose another "
+                "--data-dir."
+            ) from error
+        self._written = msgspec.json.encode(status)
+
+
+def _read(path: Path) -> _Report | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Report)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 _STATUS = "repertory:status"
 _COUNTERS = "repertory:counters"
 
 
-class _Said(msgspec.Struct):
-    at: float
-    status: dict[str, Any]
+class RedisStatus(StatusBoard):
+    """The board in Redis: a hash of reports, as JSON, and a hash of counters."""
 
-
-class RedisStatus:
-    """The board in Redis: a hash of what processes said, as JSON, and one of the counters."""
-
-    def __init__(self, server: "RedisServer") -> None:
+    def __init__(self, server: "RedisServer", clock: Callable[[], float] = time.time) -> None:
         self._server = server
+        self._clock = clock
 
-    def say(self, who: str, status: Mapping[str, Any]) -> None:
-        """Replace what a process says of itself."""
-        data = msgspec.json.encode(_Said(at=time.time(), status=dict(status)))
+    @override
+    def report(self, who: str, status: Mapping[str, Any]) -> None:
+        data = msgspec.json.encode(_Report(at=self._clock(), status=dict(status)))
         with self._server.translated():
             self._server.client.hset(_STATUS, who, data)
 
-    def said(self) -> dict[str, dict[str, Any]]:
-        """What all processes said in the last ten minutes; what cannot be read is passed over."""
-        oldest = time.time() - LASTING
+    @override
+    def reports(self) -> dict[str, dict[str, Any]]:
+        oldest = self._clock() - RETENTION_S
         found: dict[str, dict[str, Any]] = {}
-        silent = []
+        expired = []
         for who, data in self._hash(_STATUS).items():
             try:
-                said = msgspec.json.decode(data, type=_Said)
+                report = msgspec.json.decode(data, type=_Report)
             except (msgspec.MsgspecError, UnicodeDecodeError):
-                silent.append(who)
+                expired.append(who)
                 continue
-            if said.at >= oldest:
-                found[who] = {**said.status, "at": said.at}
+            if report.at >= oldest:
+                found[who] = {**report.status, "at": report.at}
             else:
-                silent.append(who)
-        if silent:
+                expired.append(who)
+        if expired:
             with self._server.translated():
-                self._server.client.hdel(_STATUS, *silent)
+                self._server.client.hdel(_STATUS, *expired)
         return found
 
+    @override
     def count(self, counters: Mapping[str, float]) -> None:
-        """Add to counters that all processes share."""
-        with self._server.translated(), self._server.client.pipeline() as together:
+        with self._server.translated(), self._server.client.pipeline() as batch:
             for name, more in counters.items():
-                together.hincrbyfloat(_COUNTERS, name, more)
-            together.execute()
+                batch.hincrbyfloat(_COUNTERS, name, more)
+            batch.execute()
 
+    @override
     def counters(self) -> dict[str, float]:
-        """The counters."""
         return {name: float(value) for name, value in self._hash(_COUNTERS).items()}
 
     def _hash(self, key: str) -> dict[str, bytes]:

@@ -1,36 +1,38 @@
-"""Tombstones: what was deleted, so that a write that comes late does not raise the dead."""
+"""Tombstones: the deleted items, so that a late write does not bring one back."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-LASTING = 86_400  # seconds a tombstone is kept: longer than any job may wait
+RETENTION_S = 86_400  # of a tombstone: longer than any job may wait
 
 
 class Tombstones(Protocol):
-    """The revisions at which items of a collection were deleted, kept for ``LASTING`` at least.
+    """The revisions at which items of a collection were deleted, kept for ``RETENTION_S``.
 
-    Every method raises ``StoreError`` when they cannot be had.
+    Every method raises ``StoreError`` when they are unavailable.
     """
 
-    def bury(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Note that items were deleted at these revisions; of two for one item the newer stays."""
+    def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
+        """Record that items were deleted at these revisions; of two of one item the newer stays."""
         ...
 
-    def buried(self, collection: str, items: Sequence[str]) -> dict[str, int]:
-        """Those of the items that were deleted, and at which revision."""
+    def deleted(self, collection: str, items: Sequence[str]) -> dict[str, int]:
+        """The deleted ones of some items, with the revision of the deletion."""
         ...
 
     def newest(self, collection: str) -> int:
-        """The newest revision at which an item of a collection was deleted; 0 for none."""
+        """The newest revision at which an item of a collection was deleted; 0 if none was."""
         ...
 
 
-class MemoryTombstones:
+class MemoryTombstones(Tombstones):
     """Tombstones within one process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -39,31 +41,36 @@ class MemoryTombstones:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def bury(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Note that items were deleted at these revisions."""
-        now = self._clock()
+    @override
+    def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
         with self._lock:
-            while self._revisions and next(iter(self._revisions.values()))[1] <= now - LASTING:
-                del self._revisions[next(iter(self._revisions))]
+            self._forget()
             for item, revision in deleted.items():
-                older, _ = self._revisions.pop((collection, item), (0, now))
-                self._revisions[collection, item] = max(older, revision), now
+                older, _ = self._revisions.pop((collection, item), (0, 0.0))
+                self._revisions[collection, item] = max(older, revision), self._clock()
 
-    def buried(self, collection: str, items: Sequence[str]) -> dict[str, int]:
-        """Those of the items that were deleted, and at which revision."""
+    @override
+    def deleted(self, collection: str, items: Sequence[str]) -> dict[str, int]:
         with self._lock:
+            self._forget()
             found = {item: self._revisions.get((collection, item)) for item in items}
         return {item: one[0] for item, one in found.items() if one is not None}
 
+    @override
     def newest(self, collection: str) -> int:
-        """The newest revision at which an item of a collection was deleted."""
         with self._lock:
+            self._forget()
             own = [one for (name, _), (one, _) in self._revisions.items() if name == collection]
         return max(own, default=0)
 
+    def _forget(self) -> None:
+        oldest = self._clock() - RETENTION_S
+        while self._revisions and next(iter(self._revisions.values()))[1] <= oldest:
+            del self._revisions[next(iter(self._revisions))]
 
-# Keeps the newer revision of each: KEYS are the tombstones, ARGV the seconds and the revisions.
-_BURY = """
+
+# Keeps the newer revision of each. KEYS: the tombstones. ARGV: the seconds and the revisions.
+_RECORD = """
 for i, key in ipairs(KEYS) do
   local older = tonumber(redis.call('GET', key) or 0)
   if tonumber(ARGV[i + 1]) >= older then
@@ -73,22 +80,22 @@ end
 """
 
 
-class RedisTombstones:
+class RedisTombstones(Tombstones):
     """Tombstones in Redis: a key each, which expires."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server
-        self._bury = server.script(_BURY)
+        self._record = server.script(_RECORD)
 
-    def bury(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Note that items were deleted at these revisions."""
+    @override
+    def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
         if deleted:
             with self._server.translated():
                 keys = [_newest(collection), *(_key(collection, item) for item in deleted)]
-                self._bury(keys, [LASTING, max(deleted.values()), *deleted.values()])
+                self._record(keys, [RETENTION_S, max(deleted.values()), *deleted.values()])
 
-    def buried(self, collection: str, items: Sequence[str]) -> dict[str, int]:
-        """Those of the items that were deleted, and at which revision."""
+    @override
+    def deleted(self, collection: str, items: Sequence[str]) -> dict[str, int]:
         if not items:
             return {}
         with self._server.translated():
@@ -99,8 +106,8 @@ class RedisTombstones:
             if revision is not None
         }
 
+    @override
     def newest(self, collection: str) -> int:
-        """The newest revision at which an item of a collection was deleted."""
         with self._server.translated():
             return int(self._server.client.get(_newest(collection)) or 0)
 

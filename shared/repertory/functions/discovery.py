@@ -8,7 +8,7 @@ from repertory.catalogue.item import Kind
 from repertory.errors import NothingIndexedError
 from repertory.functions.function import Function
 from repertory.index.vectors import Filter
-from repertory.search.answer import Query
+from repertory.search.query import Query
 
 LIMIT = 5
 MOST = 100  # results

@@ -14,7 +14,7 @@ from repertory.project_search.query import (
     ProjectQuery,
     SearchType,
 )
-from repertory.search.answer import LONGEST_QUERY
+from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class _Search(Function, frozen=True, kw_only=True):
@@ -45,7 +45,7 @@ SEARCH = _Search(
             "searchQuery": {
                 "type": "string",
                 "description": "The text to search for",
-                "maxLength": LONGEST_QUERY,
+                "maxLength": MAX_QUERY_LENGTH,
             },
             "searchType": {
                 "type": "string",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
 from repertory.errors import RepertoryError, StoreError
-from repertory.indexing.job import Job, JobQueue, Lane, job_of
+from repertory.indexing.job import Job, JobQueue, QueueName, job_of
 from repertory.indexing.writer import Writer
 
 MOST_ATTEMPTS = 3
@@ -17,7 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 def attempt(
-    jobs: Sequence[Job], lane: Lane, *, writer: Writer, failures: Failures, queue: JobQueue
+    jobs: Sequence[Job],
+    queue_name: QueueName,
+    *,
+    writer: Writer,
+    failures: Failures,
+    queue: JobQueue,
 ) -> None:
     """Do jobs together. If that fails, do each alone, and each item of one that fails alone.
 
@@ -32,7 +37,7 @@ def attempt(
     harmless = [job for job in jobs if tried[job.id] <= MOST_ATTEMPTS]
     try:
         if harmless:
-            _attempt(harmless, lane, writer, failures, queue)
+            _attempt(harmless, queue_name, writer, failures, queue)
     except StoreError:
         _forget(harmless, failures)  # this attempt does not count
         raise
@@ -41,9 +46,9 @@ def attempt(
             continue
         if len(pieces := job.split()) > 1:
             for piece in pieces:  # most of its items are innocent
-                attempt([piece], lane, writer=writer, failures=failures, queue=queue)
+                attempt([piece], queue_name, writer=writer, failures=failures, queue=queue)
         else:
-            _give_up(job, tried[job.id] - 1, "Its worker ended each time.", failures)
+            _fail(job, tried[job.id] - 1, "Its worker ended each time.", failures)
 
 
 def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
@@ -62,14 +67,14 @@ def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None)
             job = job_of(failure.job)
         except RepertoryError:
             continue
-        queue.submit(job, Lane.SAVES)
+        queue.submit(job, QueueName.SAVES)
         failures.remove([failure.id, _failed(failure.id)])
         count += 1
     return count
 
 
 def _attempt(
-    jobs: Sequence[Job], lane: Lane, writer: Writer, failures: Failures, queue: JobQueue
+    jobs: Sequence[Job], queue_name: QueueName, writer: Writer, failures: Failures, queue: JobQueue
 ) -> None:
     try:
         writer.write(jobs)
@@ -81,20 +86,22 @@ def _attempt(
         pieces = jobs if len(jobs) > 1 else jobs[0].split()
         if len(pieces) > 1:
             for piece in pieces:
-                _attempt([piece], lane, writer, failures, queue)
+                _attempt([piece], queue_name, writer, failures, queue)
             return
-        _fail(jobs[0], error, lane, failures, queue)
+        _retry_or_fail(jobs[0], error, queue_name, failures, queue)
 
 
-def _fail(job: Job, error: Exception, lane: Lane, failures: Failures, queue: JobQueue) -> None:
-    """Try the job of one item again later, or give it up."""
+def _retry_or_fail(
+    job: Job, error: Exception, queue_name: QueueName, failures: Failures, queue: JobQueue
+) -> None:
+    """Try the job of one item again later, or fail it."""
     tried = failures.attempt(_failed(job.id))
     if tried < MOST_ATTEMPTS:
         extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
-        _log.warning("job_failed", extra=extra)
-        queue.submit(job, lane, delay=2.0**tried)
+        _log.warning("job_retried", extra=extra)
+        queue.submit(job, queue_name, delay=2.0**tried)
     else:
-        _give_up(job, tried, str(error), failures)
+        _fail(job, tried, str(error), failures)
 
 
 def _failed(job: str) -> str:
@@ -108,10 +115,10 @@ def _forget(jobs: Sequence[Job], failures: Failures) -> None:
         failures.remove([job.id for job in jobs])
 
 
-def _give_up(job: Job, tried: int, error: str, failures: Failures) -> None:
+def _fail(job: Job, tried: int, error: str, failures: Failures) -> None:
     """Put the job of one item on the list of failures."""
     extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
-    _log.error("job_given_up", extra=extra)
+    _log.error("job_failed", extra=extra)
     failures.add(
         Failure(
             id=job.id,

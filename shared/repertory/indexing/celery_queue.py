@@ -10,19 +10,19 @@ from kombu import Queue
 from kombu.exceptions import OperationalError
 from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
 
-from repertory.coordination.redis_server import ANSWERING, CONNECTING, RedisServer
+from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
-from repertory.indexing.job import Job, Lane
+from repertory.indexing.job import Job, QueueName
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"
 KEEP_KEYWORDS = "repertory.keep_keywords"
 
-UPKEEP = "upkeep"
-# In the order in which workers take from them. Upkeep is rare and short, and a build that a new
-# configuration has outdated should not hold up the beginning of the next.
-QUEUES = (Lane.SAVES.value, UPKEEP, Lane.BUILDS.value)
-MOST_UPKEEP = 100  # requests that wait: while no worker runs, the coordinator asks again and again
+MAINTENANCE = "maintenance"
+# In the order in which workers take from them. Maintenance is rare and short, and an outdated build
+# should not hold up the beginning of the next.
+QUEUES = (QueueName.SAVES.value, MAINTENANCE, QueueName.BUILDS.value)
+MAX_MAINTENANCE = 100  # waiting requests: without a worker the coordinator asks again and again
 
 LONGEST_TASK = 600.0  # seconds; a first task may have to download the model
 # Seconds after which a message that nobody acknowledged is delivered again. While a longer task
@@ -30,7 +30,7 @@ LONGEST_TASK = 600.0  # seconds; a first task may have to download the model
 VISIBILITY = 1_800
 
 
-def queue_name(queue: str) -> str:
+def redis_key(queue: str) -> str:
     """The Redis list of one of the ``QUEUES``."""
     return f"repertory:{queue}"
 
@@ -39,10 +39,10 @@ def celery_app(redis_url: str) -> Celery:
     """Celery as all of Repertory uses it; nothing is connected yet."""
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
-        task_queues=[Queue(queue_name(queue), routing_key=queue_name(queue)) for queue in QUEUES],
+        task_queues=[Queue(redis_key(queue), routing_key=redis_key(queue)) for queue in QUEUES],
         # Without an exchange there are no bindings that a flushed Redis could lose.
         task_default_exchange="",
-        task_default_queue=queue_name(UPKEEP),
+        task_default_queue=redis_key(MAINTENANCE),
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -66,8 +66,8 @@ def celery_app(redis_url: str) -> Celery:
             "unacked_key": "repertory:unacked",
             "unacked_index_key": "repertory:unacked_index",
             "unacked_mutex_key": "repertory:unacked_mutex",
-            "socket_connect_timeout": CONNECTING,
-            "socket_timeout": ANSWERING,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
+            "socket_timeout": TIMEOUT_S,
             # How often whoever submits tries to connect; a worker's consumer tries for ever.
             "max_retries": 1,
             "interval_start": 0.1,
@@ -83,10 +83,10 @@ class CeleryQueue:
         self._redis = RedisServer(redis_url)
         self._app = celery_app(redis_url)
 
-    def submit(self, job: Job, lane: Lane, delay: float = 0.0) -> None:
+    def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
         """Hand over a job, to be done some time, but not before so many seconds have passed."""
         # As text: Celery would look for values of its own among the keys of an item's schema.
-        self._send(WRITE, lane, json.dumps(job.plain()), lane.value, delay=delay)
+        self._send(WRITE, queue_name, json.dumps(job.plain()), queue_name.value, delay=delay)
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
         """Ask for the collection that a configuration's items are to be written to."""
@@ -97,19 +97,19 @@ class CeleryQueue:
         self._ask(KEEP_KEYWORDS, collection)
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each lane; those that a worker has are not counted."""
+        """How many jobs wait in each queue; those that a worker has are not counted."""
         with self._redis.translated():
-            return {lane.value: self._redis.client.llen(queue_name(lane)) for lane in Lane}
+            return {name.value: self._redis.client.llen(redis_key(name)) for name in QueueName}
 
     def _ask(self, task: str, *args: object) -> None:
         with self._redis.translated():
-            waiting = self._redis.client.llen(queue_name(UPKEEP))
-        if waiting >= MOST_UPKEEP:
+            waiting = self._redis.client.llen(redis_key(MAINTENANCE))
+        if waiting >= MAX_MAINTENANCE:
             raise StoreError(
                 f"No worker takes what is asked of it, and {waiting} requests wait; start "
                 "`repertory worker`."
             )
-        self._send(task, UPKEEP, *args)
+        self._send(task, MAINTENANCE, *args)
 
     def _send(self, task: str, queue: str, *args: object, delay: float = 0.0) -> None:
         with self._redis.translated():
@@ -117,7 +117,7 @@ class CeleryQueue:
                 self._app.send_task(
                     task,
                     args=args,
-                    queue=queue_name(queue),
+                    queue=redis_key(queue),
                     countdown=delay or None,
                     compression="gzip",
                     argsrepr="…",  # else a part of the job is in the headers and in logs

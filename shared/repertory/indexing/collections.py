@@ -1,12 +1,12 @@
-"""The names of collections, and which of them is in force. A slug is a model's short name."""
+"""The names of collections, and which of them is active. A slug is a model's short name."""
 
 import re
 
 from repertory.catalogue.views import RECIPE
 from repertory.index.vectors import VectorStore
 
-# The alias of the collection that the team searches, whatever its configuration.
-IN_FORCE = "repertory"
+# The alias of the collection that a team searches, whatever its configuration.
+ACTIVE = "repertory"
 
 
 def alias_name(configuration: str) -> str:
@@ -14,12 +14,17 @@ def alias_name(configuration: str) -> str:
     return f"repertory_{configuration}"
 
 
-def next_alias(configuration: str) -> str:
+def next_alias(active: str, configuration: str) -> str:
     """The alias of the collection that a configuration's items are being written to.
 
-    Until that is whole, it is another one than ``alias_name`` points at.
+    It differs from the active collection until that one is complete.
+
+    Args:
+        active: The alias of the collection that is searched. Commands and servers that search
+            different collections do not move each other's target.
+        configuration: The configuration hash.
     """
-    return f"{alias_name(configuration)}_next"
+    return f"{active}_{configuration}_next"
 
 
 def collection_name(configuration: str, slug: str, generation: int) -> str:

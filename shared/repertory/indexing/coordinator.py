@@ -1,179 +1,200 @@
-"""The coordinator: looks at sources become jobs, until the index equals the sources.
+"""The coordinator turns scans into jobs until the index equals the sources.
 
-It decides and does nothing itself: scanning is the watch service's, writing is the workers'. What
-it knows of an index it reads from the store, so it may be ended and started again at any moment,
-also in the middle of a build.
+It only decides. Sources are scanned by its caller, and jobs are done by workers. It reads the state
+of the index from the store, so it may be stopped and started at any moment, even during a build.
 """
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from repertory.catalogue.item import Item, item_key
-from repertory.coordination.deltas import Deltas
-from repertory.coordination.failures import Failure, Failures
-from repertory.coordination.tombstones import Tombstones
+from repertory.coordination.failures import Failure
+from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
-from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.diff import Changes, diff
 from repertory.indexing.generations import Generations
-from repertory.indexing.job import JobQueue, Lane, jobs
+from repertory.indexing.job import JobQueue, QueueName, jobs
+from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
-from repertory.indexing.scan import Scanned
-from repertory.indexing.scans import Looks
+from repertory.indexing.scan import ScanResult
+from repertory.server_state import WatchStatus
 from repertory.sources.catalogue import Catalogue
 
-POLL = 0.5  # seconds between two looks at the aliases and the failures
-LOST = 15.0  # seconds without news, and with an empty queue, after which jobs count as lost
-WINDOW = 2_000  # items on their way at once, which bounds the queue's memory
-MOST_DELTAS = 1_000  # kept before the keyword snapshot is made anew
-KEEP_AGAIN = 10.0  # seconds that making it may take
-MOST_PROBLEMS = 200  # shown
+POLL_INTERVAL_S = 0.5  # between two reads of the aliases and the failed jobs
+LOST_AFTER_S = 15.0  # without any confirmation and with an empty queue, jobs count as lost
+MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
+MAX_DELTAS = 1_000  # kept before a new keyword snapshot is requested
+SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
+MAX_PROBLEMS = 200  # in a status report
 EMPTY = (
-    "The configuration offers no items at all, so what was indexed before stays in force; check "
-    "that its folders are there."
+    "The configuration offers no items at all, so the previous index stays active; check that its "
+    "folders exist."
 )
 
 _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Keeps the index of one catalogue equal to its sources. For one thread.
+    """Keeps the index of one catalogue equal to its sources. Not thread-safe.
 
     Args:
-        in_force: The alias of what is searched.
-        clock: A clock that never jumps, in seconds.
-        now: The time of day, in seconds; a jump of it does no harm.
+        active: The alias of the collection that is searched.
+        seen: When each source was last read whole by an earlier process, in Unix seconds.
+        clock: A monotonic clock, in seconds.
+        now: The time of day, in Unix seconds; jumps do no harm.
     """
 
-    def __init__(  # noqa: PLR0913 - the ports that it decides by, and two clocks
+    def __init__(
         self,
         *,
         store: VectorStore,
         queue: JobQueue,
-        deltas: Deltas,
-        snapshots: SnapshotStore,
-        failures: Failures,
-        tombstones: Tombstones,
-        in_force: str,
+        coordination: Coordination,
+        active: str,
+        seen: Mapping[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self._queue = queue
-        self._deltas = deltas
-        self._failures = failures
-        self._tombstones = tombstones
+        self._deltas = coordination.deltas
+        self._failures = coordination.failures
+        self._tombstones = coordination.tombstones
         self._clock = clock
         self._now = now
-        self._looks = Looks()
-        self._generations = Generations(store, queue, deltas, snapshots, in_force)
+        self._scans = LatestScans(seen or {})
+        self._generations = Generations(store, queue, coordination, active)
         self._ledgers: dict[str, Ledger] = {}
         self._emptied: frozenset[str] = frozenset()
-        self._adopted = self._changed = self._due = self._lost = False
-        self._polled = self._kept = float("-inf")
-        self._trouble = self._refused = ""
+        self._is_configured = False
+        self._must_compare = False  # the scans or a ledger changed
+        self._must_reload = False  # a ledger may differ from what the store holds
+        self._send_failed = False  # a ledger lists jobs that were never queued
+        self._polled_at = self._snapshot_at = float("-inf")
+        self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
-        """Take a configuration over; what was seen of sources that are the same still holds."""
-        self._looks.adopt(catalogue)
+        """Follow another configuration; scans of unchanged sources stay valid."""
+        self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
-        self._adopted = self._changed = True
-        self._polled = float("-inf")
-        self._refused = ""
+        self._is_configured = self._must_compare = True
+        self._polled_at = float("-inf")
+        self._refusal = ""
 
-    def observe(self, scanned: Scanned) -> None:
-        """Take one look at a source over."""
-        self._looks.add(scanned)
-        self._changed = True
-        self._refused = ""
+    def observe(self, result: ScanResult) -> None:
+        """Take in the result of one scan."""
+        self._scans.add(result)
+        self._must_compare = True
+        self._refusal = ""
 
     def reconcile(self) -> None:
-        """Read at the next tick what the store really holds, and send what differs."""
-        self._due = True
-        self._refused = ""
-        self._generations.ask()
+        """Compare with the store at the next tick, and send what differs."""
+        self._must_reload = True
+        self._refusal = ""
+        self._generations.request_target()
 
     def tick(self) -> None:
-        """Follow what was done, send what is to be done, publish what is whole.
+        """Follow finished jobs, send new ones, and publish a complete build.
 
-        A store that is away is noted in the status, and met again at the next tick. Before there is
-        a configuration there is nothing to do.
+        If the store is unavailable, ``error`` says so and the next tick tries again. Without a
+        configuration this does nothing.
         """
-        if not self._adopted:
+        if not self._is_configured:
             return
         try:
             self._tick(self._clock())
-            self._trouble = ""
+            self._store_error = ""
         except StoreError as error:
-            if self._trouble != str(error):
+            if self._store_error != str(error):
                 _log.warning("coordinator_waits", extra={"error": str(error)})
-            self._trouble = str(error)
+            self._store_error = str(error)
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is on its way or waits to be sent."""
-        return self._changed or any(one.outstanding for one in self._ledgers.values())
+        """Whether items are pending or wait to be sent."""
+        return self._must_compare or any(one.outstanding for one in self._ledgers.values())
 
-    def status(self) -> dict[str, Any]:
-        """What there is and what is going on, as plain data."""
-        generations, problems = self._generations, self._looks.problems
-        target = self._ledgers.get(generations.target or "")
-        searched = self._ledgers.get(generations.in_force or "") or target
-        return {
-            # Empty before there is one, and while it has no sources: nothing can be built of it.
-            "configuration": self._looks.catalogue.hash if self._looks.catalogue.sources else "",
-            "collection": generations.in_force or "",
-            "trouble": self._trouble or self._refused,
-            "sources": self._looks.status(
-                searched.per_source if searched else Ledger.NOTHING, self._emptied
-            ),
-            "building": target.progress() if target and generations.is_building else None,
-            "pending": sum(one.outstanding for one in self._ledgers.values()),
-            "problems": msgspec.to_builtins(problems[:MOST_PROBLEMS]),
-            "errors": sum(one.severity == "error" for one in problems),
-            "warnings": sum(one.severity == "warning" for one in problems),
-        }
+    @property
+    def is_finished(self) -> bool:
+        """Whether the active collection equals the sources, as far as they can be read."""
+        generations = self._generations
+        is_published = bool(self._refusal) or generations.active == generations.target is not None
+        return not self.is_busy and self._scans.is_complete and is_published
+
+    @property
+    def error(self) -> str:
+        """Why it cannot proceed; empty when it can."""
+        return self._store_error or self._refusal
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The ledger of the collection that the configuration's items are written to."""
+        return self._ledgers.get(self._generations.target or "")
+
+    def retire(self) -> None:
+        """Drop the collections that this configuration no longer needs, without a delay."""
+        self._generations.retire_now()
+
+    def status(self) -> WatchStatus:
+        """What is indexed and what is going on."""
+        generations, problems = self._generations, self._scans.problems
+        target = self.ledger
+        searched = self._ledgers.get(generations.active or "") or target
+        indexed = searched.per_source if searched else Ledger.NOTHING
+        return WatchStatus(
+            at=self._now(),
+            # Empty while there are no sources: nothing can be built from it.
+            configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
+            collection=generations.active or "",
+            error=self.error,
+            sources=self._scans.status(indexed, self._emptied),
+            building=target.progress() if target and generations.is_building else None,
+            pending=sum(one.outstanding for one in self._ledgers.values()),
+            problems=problems[:MAX_PROBLEMS],
+            errors=sum(one.severity == "error" for one in problems),
+            warnings=sum(one.severity == "warning" for one in problems),
+        )
 
     def _tick(self, now: float) -> None:
-        is_due = now - self._polled >= POLL
+        # Without a target the store is asked at every tick: a worker may just have made it.
+        is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
-            self._keep_ledgers(self._generations.look(now), now)
-            self._forgive()
-            self._polled = now
+            self._keep_ledgers(self._generations.poll(now), now)
+            self._follow_failures()
+            self._polled_at = now
         for ledger in self._ledgers.values():
             self._follow(ledger, now)
-        if self._changed:
+        if self._must_compare:
             for ledger in self._ledgers.values():
                 self._compare(ledger)
-            self._changed = False
+            self._must_compare = False
         for ledger in self._ledgers.values():
-            self._send(ledger, ledger.next_batch(WINDOW), [], now)
-        if self._is_whole():
+            self._send(ledger, ledger.next_batch(MAX_PENDING), [], now)
+        if self._is_complete():
             self._generations.publish()
-            self._polled = float("-inf")
+            self._polled_at = float("-inf")
         if is_due:
-            self._keep_keywords(now)
+            self._request_snapshot(now)
             self._generations.retire(now)
 
     def _keep_ledgers(self, wanted: set[str], now: float) -> None:
-        """Have a ledger of each collection that is written to, and of no other."""
+        """Keep one ledger for each collection that is written to."""
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             self._ledgers[name] = self._loaded(Ledger(name, now))
-        if self._due or self._lost:
+        if self._must_reload or self._send_failed:
             for ledger in self._ledgers.values():
-                self._loaded(ledger, is_lost=self._lost)
-            self._due = self._lost = False
+                self._loaded(ledger, is_lost=self._send_failed)
+            self._must_reload = self._send_failed = False
 
     def _loaded(self, ledger: Ledger, *, is_lost: bool = True) -> Ledger:
-        """Read what a collection holds; what is on its way to it is sent again if it is lost."""
+        """Read what a collection holds; pending items are sent again if they are lost."""
         name = ledger.collection
-        position = self._deltas.position(name)  # before reading: nothing falls between
+        position = self._deltas.position(name)  # before reading, so that nothing is missed
         failed: dict[str, str] = {}
         for failure in self._failures.list():
             if failure.collection == name:
@@ -183,80 +204,80 @@ class Coordinator:
             ledger.load(collection.states(), failed, deleted=deleted, is_lost=is_lost)
         if is_lost:
             ledger.position = position
-        self._changed = True
+        self._must_compare = True
         return ledger
 
     def _follow(self, ledger: Ledger, now: float) -> None:
-        """Take over what was announced; when jobs were lost, begin again with what is there."""
+        """Take in announced changes; if jobs were lost, start again from what is stored."""
         delta = self._deltas.since(ledger.collection, ledger.position)
         if not delta.gap:
             ledger.position = delta.position
             ledger.confirm(delta.hashes, now)
-            is_silent = ledger.pending and now - ledger.news > LOST
-            if not is_silent or self._queue.waiting()[self._lane(ledger)]:
+            is_silent = ledger.pending and now - ledger.news > LOST_AFTER_S
+            if not is_silent or self._queue.waiting()[self._queue_name(ledger)]:
                 return
         extra = {"collection": ledger.collection, "items": len(ledger.pending)}
         self._loaded(ledger)
         ledger.news = now
         _log.info("jobs_lost", extra=extra)
 
-    def _forgive(self) -> None:
-        """Wait no longer for what was given up; forget failures of what has changed since."""
+    def _follow_failures(self) -> None:
+        """Stop waiting for failed items; drop failures whose items have changed since."""
         if not any(ledger.pending or ledger.failed for ledger in self._ledgers.values()):
             return
         listed = self._failures.list()
         for name, ledger in self._ledgers.items():
             own = [one for one in listed if one.collection == name]
-            ledger.give_up({item: found for one in own for item, found in one.items.items()})
-        if self._looks.is_complete:
-            self._failures.remove([one.id for one in listed if self._is_outdated(one)])
+            ledger.fail({item: found for one in own for item, found in one.items.items()})
+        if self._scans.is_complete:
+            self._failures.remove([one.id for one in listed if self._is_obsolete(one)])
 
-    def _is_outdated(self, failure: Failure) -> bool:
-        """Whether nobody wants any more what a job was to write, or where it was to."""
-        if not failure.items:  # it could not be read
+    def _is_obsolete(self, failure: Failure) -> bool:
+        """Whether the failed job's items or target collection are obsolete."""
+        if not failure.items:  # the job was unreadable
             return False
-        wanted = map(self._looks.offers, failure.items, failure.items.values())
+        wanted = map(self._scans.offers, failure.items, failure.items.values())
         return failure.collection not in self._ledgers or not any(wanted)
 
     def _compare(self, ledger: Ledger) -> None:
         changes = self._changes(ledger)
-        if ledger.collection == self._generations.in_force:
+        if ledger.collection == self._generations.active:
             self._emptied = changes.emptied
         ledger.queue(changes.written)
         self._send(ledger, [], changes.removed, self._clock())
 
     def _changes(self, ledger: Ledger) -> Changes:
-        prune = self._lane(ledger) is Lane.BUILDS
-        return diff(self._looks.items, ledger.known(), self._looks.keeps, prune=prune)
+        prune = self._queue_name(ledger) is QueueName.BUILDS
+        return diff(self._scans.items, ledger.known(), self._scans.keeps, prune=prune)
 
-    def _lane(self, ledger: Ledger) -> Lane:
-        searched = ledger.collection == self._generations.in_force
-        return Lane.SAVES if searched else Lane.BUILDS
+    def _queue_name(self, ledger: Ledger) -> QueueName:
+        is_active = ledger.collection == self._generations.active
+        return QueueName.SAVES if is_active else QueueName.BUILDS
 
     def _send(
         self, ledger: Ledger, items: Sequence[Item], removed: Sequence[str], now: float
     ) -> None:
         if not items and not removed:
             return
-        lane = self._lane(ledger)
-        # On the ledger first: what cannot be sent is read again by the next tick.
+        queue_name = self._queue_name(ledger)
+        # In the ledger first: what cannot be sent is read again by the next tick.
         revision = ledger.send(items, removed, milliseconds=int(self._now() * 1_000), now=now)
         try:
             for job in jobs(ledger.collection, revision, items, removed):
-                self._queue.submit(job, lane)
+                self._queue.submit(job, queue_name)
         except StoreError:
-            self._lost = True
+            self._send_failed = True
             raise
         counts = {"items": len(items), "removed": len(removed)}
-        extra = {"collection": ledger.collection, "lane": lane.value, **counts}
+        extra = {"collection": ledger.collection, "queue": queue_name.value, **counts}
         _log.info("jobs_sent", extra=extra)
 
-    def _is_whole(self) -> bool:
-        """Whether a build can be published; it is compared once more with what was written."""
-        ledger = self._ledgers.get(self._generations.target or "")
-        if ledger is None or not self._generations.is_building or self._refused:
+    def _is_complete(self) -> bool:
+        """Whether a build can be published, after one more comparison with what is stored."""
+        ledger = self.ledger
+        if ledger is None or not self._generations.is_building or self._refusal:
             return False
-        if ledger.outstanding or not self._looks.is_complete:
+        if ledger.outstanding or not self._scans.is_complete:
             return False
         changes = self._changes(self._loaded(ledger))
         if changes.written or changes.removed:
@@ -264,32 +285,33 @@ class Coordinator:
         if carried := self._carried(ledger):
             self._send(ledger, carried, [], self._clock())
             return False
+        self._must_compare = False  # it was just done
         if not ledger.states and self._generations.replaces_others:
-            self._refused = EMPTY  # a folder that is not mounted looks like that
+            self._refusal = EMPTY  # a folder that is not mounted looks like this
             return False
         return True
 
     def _carried(self, ledger: Ledger) -> list[Item]:
-        """The items, out of the collection in force, of what cannot be read now.
+        """The active collection's items of sources and files that cannot be read now.
 
-        That may be another configuration's collection.
+        The active collection may belong to another configuration.
         """
-        if not self._looks.is_partial or self._generations.in_force is None:
+        if not self._scans.is_partial or self._generations.active is None:
             return []
         known = ledger.known()
-        with self._store.open(self._generations.in_force) as old:
+        with self._store.open(self._generations.active) as old:
             wanted = [
                 state.item
                 for state in old.states()
-                if state.item not in known and self._looks.withholds(state)
+                if state.item not in known and self._scans.withholds(state)
             ]
             records = old.records([item_key(item) for item in wanted])
         return [msgspec.convert(record, Item) for record in records.values()]
 
-    def _keep_keywords(self, now: float) -> None:
-        """Have the keyword snapshot made anew when many deltas have come since."""
-        name = self._generations.in_force
-        if name in self._ledgers and now - self._kept >= KEEP_AGAIN:
-            self._kept = now
-            if self._deltas.length(name) > MOST_DELTAS:
+    def _request_snapshot(self, now: float) -> None:
+        """Request a new keyword snapshot when many deltas have come since the last one."""
+        name = self._generations.active
+        if name in self._ledgers and now - self._snapshot_at >= SNAPSHOT_INTERVAL_S:
+            self._snapshot_at = now
+            if self._deltas.length(name) > MAX_DELTAS:
                 self._queue.keep_keywords(name)

@@ -1,52 +1,43 @@
-"""The third stage: vectors for texts, from the cache where it has them, from the engine else."""
+"""The third stage: texts become vectors, which are stored by content."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import ModelError
-from repertory.index.cache import VectorCache, vector_key
+from repertory.index.cache import Vector, VectorCache
 
 
-def embed_missing(
-    texts: Iterable[str],
-    engine: EmbeddingEngine,
-    cache: VectorCache,
-    progress: Callable[[int, int], None],
-) -> int:
-    """Embed the texts whose vectors the cache lacks, and put them there.
+def embed(
+    texts: Mapping[bytes, str], engine: EmbeddingEngine, cache: VectorCache
+) -> dict[bytes, Vector]:
+    """Embed texts and store their vectors in the cache.
 
-    Texts of like length are embedded together, the longest first, so that the rest of the time
-    can only be overestimated. A crash costs one batch.
+    Texts of similar length are embedded together. A crash costs one batch.
 
     Args:
-        texts: Repeats are embedded once.
+        texts: The texts, by the keys of their vectors.
         engine: Embeds them.
-        cache: Keeps the vectors.
-        progress: Called with how many were just embedded, and how many there are in all.
+        cache: Stores the vectors.
 
     Returns:
-        How many were embedded.
+        The vectors, by key.
 
     Raises:
-        ModelError: The engine failed, or gave what is no vector.
+        ModelError: The engine failed, or a vector is not finite.
     """
-    keys = {vector_key(engine.model, text): text for text in texts}
-    known = cache.get(list(keys))
-    missing = sorted(
-        ((key, text) for key, text in keys.items() if key not in known),
-        key=lambda pair: (-len(pair[1]), pair[0]),
-    )
-    for start in range(0, len(missing), engine.batch):
-        chunk = missing[start : start + engine.batch]
-        vectors = engine.embed_texts(
-            [text for _, text in chunk], lambda done: progress(done, len(missing))
-        )
-        if not np.isfinite(vectors).all():  # as half precision may when numbers grow too large
+    ordered = sorted(texts, key=lambda key: (-len(texts[key]), key))
+    found: dict[bytes, Vector] = {}
+    for start in range(0, len(ordered), engine.batch):
+        keys = ordered[start : start + engine.batch]
+        vectors = engine.embed_texts([texts[key] for key in keys])
+        if not np.isfinite(vectors).all():  # half precision may overflow
             raise ModelError(
-                f"The model {engine.model.id} gave what is no number for one of {len(chunk)} "
-                "texts; shorten it, or use another model or the CPU."
+                f"The model {engine.model.id} gave a vector that is not finite for one of "
+                f"{len(keys)} texts; shorten it, or use another model or the CPU."
             )
-        cache.put({key: vector for (key, _), vector in zip(chunk, vectors, strict=True)})
-    return len(missing)
+        batch = dict(zip(keys, vectors.astype(np.float32), strict=True))
+        cache.put(batch)
+        found |= batch
+    return found

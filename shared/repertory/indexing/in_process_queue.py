@@ -7,15 +7,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Self
 
-from repertory.coordination.failures import Failures
+from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
-from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.indexing.attempts import attempt
-from repertory.indexing.job import Job, Lane
+from repertory.indexing.job import Job, QueueName
 from repertory.indexing.writer import Writer
 
-TOGETHER = 8  # jobs that are done in one batch
-PAUSE = 1.0  # seconds after a store was away
+BATCH_SIZE = 8  # jobs that are done in one batch
+RETRY_INTERVAL_S = 1.0  # seconds after a store was away
 
 _log = logging.getLogger(__name__)
 
@@ -23,17 +22,21 @@ _log = logging.getLogger(__name__)
 class InProcessQueue:
     """A queue and its worker. A context manager: leaving it ends the thread after its job.
 
-    What waits is lost with the process; the coordinator sends it again. So are the deltas: before
-    a collection is written to, its keyword snapshot is dropped, for nobody else could follow it.
+    A server enters the context, so that a thread does the jobs. A one-shot command calls ``work``
+    instead and does them on its own thread.
+
+    Pending jobs are lost with the process; the coordinator sends them again. So are the deltas.
+    Before a collection is written to, its keyword snapshot is dropped: another process could not
+    bring it up to date.
     """
 
-    def __init__(self, writer: Writer, failures: Failures, snapshots: SnapshotStore) -> None:
+    def __init__(self, writer: Writer, coordination: Coordination) -> None:
         self._writer = writer
-        self._failures = failures
-        self._snapshots = snapshots
-        self._lanes: dict[Lane, deque[Job]] = {lane: deque() for lane in Lane}
-        self._upkeep: deque[Callable[[], None]] = deque()
-        self._delayed: list[tuple[float, Job, Lane]] = []
+        self._failures = coordination.failures
+        self._snapshots = coordination.snapshots
+        self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
+        self._maintenance: deque[Callable[[], None]] = deque()
+        self._delayed: list[tuple[float, Job, QueueName]] = []
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -48,13 +51,13 @@ class InProcessQueue:
             self._changed.notify()
         self._thread.join()
 
-    def submit(self, job: Job, lane: Lane, delay: float = 0.0) -> None:
+    def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
         """Hand over a job."""
         with self._changed:
             if delay:
-                self._delayed.append((time.monotonic() + delay, job, lane))
+                self._delayed.append((time.monotonic() + delay, job, queue_name))
             else:
-                self._lanes[lane].append(job)
+                self._queues[queue_name].append(job)
             self._changed.notify()
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
@@ -66,14 +69,29 @@ class InProcessQueue:
         self._ask(lambda: self._writer.keep_keywords(collection))
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each lane."""
+        """How many jobs wait in each queue."""
         with self._changed:
-            return {lane.value: len(jobs) for lane, jobs in self._lanes.items()}
+            return {name.value: len(jobs) for name, jobs in self._queues.items()}
 
-    def _ask(self, upkeep: Callable[[], None]) -> None:
+    def _ask(self, maintenance: Callable[[], None]) -> None:
         with self._changed:
-            self._upkeep.append(upkeep)
+            self._maintenance.append(maintenance)
             self._changed.notify()
+
+    def work(self) -> bool:
+        """Do what is due next on the caller's thread.
+
+        Returns:
+            Whether something was due.
+
+        Raises:
+            StoreError: A store is unavailable. The work is lost; the coordinator sends it again.
+        """
+        with self._changed:
+            work = self._due()
+        if work is not None:
+            work()
+        return work is not None
 
     def _run(self) -> None:
         while (work := self._next()) is not None:
@@ -81,35 +99,42 @@ class InProcessQueue:
                 work()
             except StoreError as error:  # what was lost here is sent again
                 _log.warning("worker_waits", extra={"error": str(error)})
-                time.sleep(PAUSE)
+                time.sleep(RETRY_INTERVAL_S)
             # A boundary: the thread outlives every job.
             except Exception:
                 _log.exception("worker_failed")
 
     def _next(self) -> Callable[[], None] | None:
-        """What to do next, waiting for it: saves before upkeep before builds; None at the end."""
+        """What to do next, waiting for it: saves before maintenance before builds; None at the end."""
         with self._changed:
             while not self._stopped:
+                if work := self._due():
+                    return work
                 now = time.monotonic()
-                for one in [one for one in self._delayed if one[0] <= now]:
-                    self._delayed.remove(one)
-                    self._lanes[one[2]].append(one[1])
-                if self._lanes[Lane.SAVES]:
-                    return self._batch(Lane.SAVES)
-                if self._upkeep:
-                    return self._upkeep.popleft()
-                if self._lanes[Lane.BUILDS]:
-                    return self._batch(Lane.BUILDS)
                 due = min((at for at, _, _ in self._delayed), default=now + 60)
                 self._changed.wait(max(due - now, 0.01))
             return None
 
-    def _batch(self, lane: Lane) -> Callable[[], None]:
-        jobs = self._lanes[lane]
-        together = [jobs.popleft() for _ in range(min(TOGETHER, len(jobs)))]
-        return lambda: self._do(together, lane)
+    def _due(self) -> Callable[[], None] | None:
+        """The work that is due now: saves before maintenance before builds; None if none is."""
+        now = time.monotonic()
+        for one in [one for one in self._delayed if one[0] <= now]:
+            self._delayed.remove(one)
+            self._queues[one[2]].append(one[1])
+        if self._queues[QueueName.SAVES]:
+            return self._batch(QueueName.SAVES)
+        if self._maintenance:
+            return self._maintenance.popleft()
+        if self._queues[QueueName.BUILDS]:
+            return self._batch(QueueName.BUILDS)
+        return None
 
-    def _do(self, jobs: Sequence[Job], lane: Lane) -> None:
+    def _batch(self, queue_name: QueueName) -> Callable[[], None]:
+        jobs = self._queues[queue_name]
+        together = [jobs.popleft() for _ in range(min(BATCH_SIZE, len(jobs)))]
+        return lambda: self._do(together, queue_name)
+
+    def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
         for collection in {job.collection for job in jobs}:
             self._snapshots.drop(collection)
-        attempt(jobs, lane, writer=self._writer, failures=self._failures, queue=self)
+        attempt(jobs, queue_name, writer=self._writer, failures=self._failures, queue=self)

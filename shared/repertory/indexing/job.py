@@ -15,7 +15,7 @@ MOST_ITEMS = 32  # of one job: about a second's work without a GPU
 MOST_CHARACTERS = 1_000_000
 
 
-class Lane(StrEnum):
+class QueueName(StrEnum):
     """Which queue a job waits in: what somebody just saved goes before what is built in bulk."""
 
     SAVES = "saves"
@@ -103,7 +103,7 @@ class JobQueue(Protocol):
     A job may be lost, done twice, or done late and out of order.
     """
 
-    def submit(self, job: Job, lane: Lane, delay: float = 0.0) -> None:
+    def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
         """Hand over a job, to be done some time, but not before so many seconds have passed."""
         ...
 
@@ -124,7 +124,7 @@ class JobQueue(Protocol):
         ...
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each lane."""
+        """How many jobs wait in each queue."""
         ...
 
 

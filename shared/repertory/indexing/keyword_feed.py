@@ -4,56 +4,53 @@ import contextlib
 import logging
 import time
 
-from repertory.coordination.claims import Claims
-from repertory.coordination.deltas import Deltas
+from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import SnapshotStore
 from repertory.index.vectors import Collection
 from repertory.indexing import keywords
 
-BUILDING = 60.0  # seconds that building is left to whoever said to do it
-_LOOK_AGAIN = 0.2  # seconds, while another process builds
+BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
+POLL_INTERVAL_S = 0.2  # while another process builds it
 
 _log = logging.getLogger(__name__)
 
 
 class KeywordFeed:
-    """The keyword index of a collection as it changes. For one thread.
+    """The keyword index of a collection as it changes. Not thread-safe.
 
     Attributes:
+        collection: The collection.
         index: The index; a new object after each change.
         revision: Grows with each change.
     """
 
-    def __init__(
-        self, collection: Collection, snapshots: SnapshotStore, deltas: Deltas, claims: Claims
-    ) -> None:
+    def __init__(self, collection: Collection, coordination: Coordination) -> None:
         self.collection = collection
         self.index = KeywordIndex.empty()
         self.revision = 0
         self._position = ""
-        self._snapshots = snapshots
-        self._deltas = deltas
-        self._claims = claims
+        self._snapshots = coordination.snapshots
+        self._deltas = coordination.deltas
+        self._claims = coordination.claims
 
     def open(self) -> None:
-        """Load the snapshot, or build the index where there is none that can be read.
+        """Load the snapshot, or build the index if no snapshot is readable.
 
-        One process builds at a time; the others wait for its snapshot. Without snapshots, deltas
-        and claims, an index is built all the same.
+        One process builds at a time; the others wait for its snapshot. The index is also built if
+        snapshots, deltas and claims are unavailable.
 
         Raises:
-            StoreError: The collection cannot be read.
+            StoreError: The collection is unreadable.
         """
-        name = f"keywords:{self.collection.name}"
-        deadline = time.monotonic() + BUILDING
-        mine = False
+        claim = f"keywords:{self.collection.name}"
+        deadline = time.monotonic() + BUILD_CLAIM_S
+        is_ours = False
         try:
-            while not (mine or self._load()) and time.monotonic() < deadline:
-                mine = bool(self._claims.take([name], BUILDING))
-                if not mine:
-                    time.sleep(_LOOK_AGAIN)
+            while not (is_ours or self._load()) and time.monotonic() < deadline:
+                is_ours = bool(self._claims.take([claim], BUILD_CLAIM_S))
+                if not is_ours:
+                    time.sleep(POLL_INTERVAL_S)
         except StoreError as error:
             _log.warning("keywords_without_snapshot", extra={"error": str(error)})
         if len(self.index):
@@ -63,12 +60,12 @@ class KeywordFeed:
             with contextlib.suppress(StoreError):
                 self.save()
         finally:
-            if mine:
+            if is_ours:
                 with contextlib.suppress(StoreError):
-                    self._claims.release([name])
+                    self._claims.release([claim])
 
     def advance(self, wait: float = 0.0) -> bool:
-        """Follow what was announced since; what was missed is found by comparing hashes.
+        """Apply announced changes; a gap is closed by comparing hashes.
 
         Args:
             wait: Seconds to wait for an announcement.
@@ -77,7 +74,7 @@ class KeywordFeed:
             Whether the index changed.
 
         Raises:
-            StoreError: The deltas or the collection cannot be read; nothing is lost by that.
+            StoreError: The deltas or the collection are unavailable; nothing is lost.
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
         if delta.gap:
@@ -89,30 +86,30 @@ class KeywordFeed:
                 for item, found in delta.hashes.items()
                 if (self.index.entries[rows[item]].hash if item in rows else "") != found
             ]
-            # What is announced may be out of date by now: the collection says what holds.
+            # An announcement may be outdated by now: the collection decides.
             index, revision = keywords.refreshed(self.index, news, self.collection)
-            changed = self._take(index, revision)
+            changed = self._replace(index, revision)
         self._position = delta.position
         return changed
 
     def compare(self) -> bool:
-        """Make the index equal to the collection by the hashes of both.
+        """Make the index equal to the collection by comparing all hashes.
 
         Returns:
-            Whether it was not.
+            Whether the index changed.
 
         Raises:
-            StoreError: The collection cannot be read.
+            StoreError: The collection is unreadable.
         """
         with contextlib.suppress(StoreError):
             self._position = self._deltas.position(self.collection.name)
         states = {state.item: state for state in self.collection.states()}
-        index = keywords.synchronised(self.index, states, {}, self.collection)
+        index = keywords.synchronised(self.index, states, self.collection)
         revision = max((state.revision for state in states.values()), default=0)
-        return self._take(index, revision)
+        return self._replace(index, revision)
 
     def save(self) -> None:
-        """Store the index, and forget the deltas that are in it.
+        """Store the index as a snapshot, and drop the deltas that it includes.
 
         Raises:
             StoreError: It cannot be stored.
@@ -128,10 +125,10 @@ class KeywordFeed:
         self.index, self.revision, self._position = stored
         return True
 
-    def _take(self, index: KeywordIndex, revision: int) -> bool:
+    def _replace(self, index: KeywordIndex, revision: int) -> bool:
         if index is self.index:
             return False
         self.index = index
-        # A removal leaves no revision behind, and is a change all the same.
+        # A removal leaves no revision behind, but it is a change.
         self.revision = max(self.revision + 1, revision)
         return True

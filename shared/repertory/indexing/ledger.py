@@ -1,26 +1,28 @@
-"""The ledger of a collection: what it holds once every job on its way has been done."""
+"""The ledger of a collection: what it will hold once every pending job is done."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
+from repertory.server_state import Building
 
 
 class Ledger:
-    """What one collection holds, and what is on its way to it. Pure: no input or output.
+    """What one collection holds, and what is pending. Pure: no input or output.
 
     Attributes:
         collection: The collection's name.
-        states: What it holds once all that is on its way has arrived, by item.
-        pending: The hashes that are on their way, by item; ``REMOVED`` for those that leave.
-        failed: The hashes that were given up, by item.
+        states: What it will hold, by item.
+        pending: The hashes that were sent and not confirmed, by item; ``REMOVED`` for deletions.
+        failed: The hashes that failed, by item.
         news: When something was last confirmed or sent, on the caller's clock.
-        position: Up to where its deltas were followed.
+        position: Up to where its deltas were read.
+        added, changed, removed: How many items were sent so far, by what happened to them.
     """
 
     NOTHING: ClassVar[Counter[str]] = Counter()
@@ -33,6 +35,7 @@ class Ledger:
         self.news = now
         self.position = ""
         self._backlog: deque[Item] = deque()
+        self.added = self.changed = self.removed = 0
         self._sent = 0
         self._latest = 0
         self._per_source: Counter[str] | None = None
@@ -45,13 +48,13 @@ class Ledger:
         deleted: int = 0,
         is_lost: bool = True,
     ) -> None:
-        """Begin again with what the collection holds now, and what was given up.
+        """Start again from what the collection holds now.
 
         Args:
             states: What it holds.
-            failed: The hashes that were given up, by item.
+            failed: The hashes that failed, by item.
             deleted: The newest revision at which anything was deleted from it.
-            is_lost: Whether what was on its way may never arrive.
+            is_lost: Whether pending items may never arrive.
         """
         there = {state.item: state for state in states}
         revisions = (state.revision for state in there.values())
@@ -61,20 +64,20 @@ class Ledger:
         for item, found in self.pending.items():
             if found == REMOVED:
                 there.pop(item, None)
-            elif item in self.states:  # what is tried again may never have been sent from here
+            elif item in self.states:  # a retried item may not have been sent from here
                 there[item] = self.states[item]
         self.states, self.failed = there, dict(failed)
         self._backlog.clear()
         self._per_source = None
 
     def queue(self, items: Sequence[Item]) -> None:
-        """Replace what is still to be sent."""
+        """Replace the items that wait to be sent."""
         self._backlog = deque(items)
 
     def next_batch(self, window: int) -> list[Item]:
-        """What to send now, so that no more than a window of items is on its way.
+        """The items to send now, so that at most ``window`` items are pending.
 
-        It is filled up when half of it is free, not item by item.
+        The window is refilled when half of it is free, not item by item.
         """
         room = window - len(self.pending)
         if len(self._backlog) > room and room < window // 2:
@@ -84,20 +87,24 @@ class Ledger:
     def send(
         self, items: Sequence[Item], removed: Sequence[str], *, milliseconds: int, now: float
     ) -> int:
-        """Note that jobs for these are on their way.
+        """Mark items as pending.
 
         Returns:
-            Their revision: above every one before, whatever the time of day says.
+            Their revision, higher than every one before, whatever the time of day says.
         """
         self._latest = revision = max(self._latest + 1, milliseconds)
         for item in items:
             state = State(
                 item=item.id,
                 source=item.source,
-                content_hash="",  # nobody asks for it here
+                content_hash="",  # not compared here
                 metadata_hash=item.metadata_hash(),
                 revision=revision,
             )
+            if item.id in self.states:
+                self.changed += 1
+            else:
+                self.added += 1
             self.states[item.id] = state
             self.pending[item.id] = state.metadata_hash
             self.failed.pop(item.id, None)
@@ -106,21 +113,25 @@ class Ledger:
             self.pending[gone] = REMOVED
             self.failed.pop(gone, None)
         self.news = now
+        self.removed += len(removed)
         self._sent += len(items) + len(removed)
         self._per_source = None
         return revision
 
     def confirm(self, hashes: Mapping[str, str], now: float) -> None:
-        """Note what was announced as done."""
+        """Mark announced items as done."""
         for item, found in hashes.items():
             self.news = now
             if self.pending.get(item) == found:
                 del self.pending[item]
 
-    def give_up(self, hashes: Mapping[str, str]) -> None:
-        """Note all that is given up: it is not waited for, and not sent again as it is.
+    def fail(self, hashes: Mapping[str, str]) -> None:
+        """Mark failed items: stop waiting for them and do not resend the same version.
 
-        What was given up before and is no longer is waited for: somebody has it tried again.
+        Items no longer listed as failed have been retried and are pending again.
+
+        Args:
+            hashes: All failed hashes, by item.
         """
         for item, found in hashes.items():
             if self.pending.get(item) == found:
@@ -130,7 +141,7 @@ class Ledger:
             self.pending[item] = self.failed.pop(item)
 
     def known(self) -> dict[str, State]:
-        """The states to compare with: what failed counts as there, so that it is not sent again."""
+        """The states to compare with. Failed items count as stored, so they are not sent again."""
         if not self.failed:
             return self.states
         known = dict(self.states)
@@ -146,21 +157,18 @@ class Ledger:
 
     @property
     def outstanding(self) -> int:
-        """How many items are on their way or wait to be sent."""
+        """How many items are pending or wait to be sent."""
         return len(self.pending) + len(self._backlog)
 
-    def progress(self) -> dict[str, Any]:
-        """How far filling the collection is, as plain data."""
+    def progress(self) -> Building:
+        """How many items were written to the collection, of how many so far."""
         done = self._sent - len(self.pending)
-        return {
-            "collection": self.collection,
-            "done": done,
-            "total": self._sent + len(self._backlog),
-        }
+        total = self._sent + len(self._backlog)
+        return Building(collection=self.collection, done=done, total=total)
 
     @property
     def per_source(self) -> Counter[str]:
-        """How many items there are of each source."""
+        """How many items each source has."""
         if self._per_source is None:
             self._per_source = Counter(state.source for state in self.states.values())
         return self._per_source

@@ -1,4 +1,4 @@
-"""The first stage: look at every source, side by side."""
+"""The first stage: scan the sources, and merge what they offer."""
 
 import time
 from collections import defaultdict
@@ -15,11 +15,11 @@ from repertory.sources.catalogue import Catalogue
 from repertory.sources.policies import apply
 from repertory.sources.source import Problem, Scan, Severity, Source
 
-AT_ONCE = 16  # sources; most wait for a server
+CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
 
-class Scanned(msgspec.Struct, frozen=True, kw_only=True):
-    """One source and what a look at it found: a scan, or the reason why there is none."""
+class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One source and the result of scanning it: a scan, or the error that prevented it."""
 
     source: Source
     scan: Scan | None
@@ -28,52 +28,52 @@ class Scanned(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether something of the source could not be read."""
+        """Whether anything in the source was unreadable."""
         return self.scan is None or bool(self.scan.unread or self.scan.unread_under)
 
     def keeps(self, item_id: str) -> bool:
-        """Whether an item of this source, not read this time, may be there all the same."""
+        """Whether an item that the scan did not return may still exist."""
         return self.scan is None or self.scan.keeps(item_id)
 
 
-def look(source: Source) -> Scanned:
-    """Scan one source; a failure is a result."""
+def scan_source(source: Source) -> ScanResult:
+    """Scan one source; a failure is a result, too."""
     at = time.time()
     try:
-        return Scanned(source=source, scan=source.scan(), error="", at=at)
+        return ScanResult(source=source, scan=source.scan(), error="", at=at)
     except SourceError as error:
-        return Scanned(source=source, scan=None, error=str(error), at=at)
+        return ScanResult(source=source, scan=None, error=str(error), at=at)
 
 
-def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[Scanned]:
-    """Scan all sources side by side; one that fails does not hinder the others.
+def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:
+    """Scan all sources concurrently; a failing one does not stop the others.
 
     Args:
         sources: The sources, in the catalogue's order.
         done: Called after each.
 
     Returns:
-        One for each source, in the same order.
+        The results, in the same order.
     """
 
-    def one(source: Source) -> Scanned:
+    def one(source: Source) -> ScanResult:
         try:
-            return look(source)
+            return scan_source(source)
         finally:
             done()
 
     if not sources:
         return []
-    with ThreadPoolExecutor(min(AT_ONCE, len(sources))) as pool:
+    with ThreadPoolExecutor(min(CONCURRENCY, len(sources))) as pool:
         return list(pool.map(one, sources))
 
 
-def unite(
-    scanned: Sequence[Scanned], catalogue: Catalogue
+def merge(
+    scanned: Sequence[ScanResult], catalogue: Catalogue
 ) -> tuple[dict[str, Item], list[Problem]]:
-    """All items by id, under the catalogue's rules, and all problems of looks at its sources.
+    """Merge scans into all items by id, with the catalogue's policies, and all problems.
 
-    Of two items of one id, the earlier source's is taken. What a policy names and nothing has is a
+    If two sources offer the same id, the earlier source wins. A policy for an unknown item is a
     problem, once every source was read.
     """
     items: dict[str, Item] = {}
@@ -108,7 +108,7 @@ def _about_nothing(rule: Rule) -> Problem:
 
 
 def _without_successor(items: Collection[Item]) -> Iterator[Problem]:
-    """A problem for each deprecated item whose successor is nowhere."""
+    """A problem for each deprecated item whose successor does not exist."""
     deprecated = [item for item in items if item.policy and item.policy.deprecated_by]
     named: defaultdict[str, set[str]] = defaultdict(set)
     for item in items if deprecated else ():

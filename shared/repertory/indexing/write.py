@@ -1,55 +1,60 @@
-"""The fourth stage: items as points of a collection, their vectors from the cache."""
+"""The fourth stage: items become points of a collection."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from repertory.catalogue.item import Item, item_key, point_id
 from repertory.embedding.models import Model
-from repertory.index.cache import VectorCache, vector_key
+from repertory.index.cache import Vector, vector_key
 from repertory.index.vectors import Collection, Point
 
-WRITE_AT_ONCE = 100  # items
+BATCH_SIZE = 100  # items
 
 
 def write(
-    collection: Collection, items: Sequence[Item], revision: int, model: Model, cache: VectorCache
-) -> Iterator[int]:
-    """Write items whose vectors the cache has, and take their old sections away.
+    collection: Collection,
+    items: Sequence[Item],
+    revision: int,
+    model: Model,
+    vectors: Mapping[bytes, Vector],
+) -> None:
+    """Write items, and delete their old sections.
 
-    Yields:
-        How many items were just written.
+    Args:
+        collection: Where they are written; a newer revision there is not overwritten.
+        items: The items.
+        revision: Their revision.
+        model: The model of the vectors.
+        vectors: The vectors of all their texts, by ``vector_key``.
     """
-    for start in range(0, len(items), WRITE_AT_ONCE):
-        batch = items[start : start + WRITE_AT_ONCE]
-        points = list(_points(batch, revision, model, cache))
-        # An item's own point, whose hash tells the next run that all of it is there, is last.
+    for start in range(0, len(items), BATCH_SIZE):
+        batch = items[start : start + BATCH_SIZE]
+        points = list(_points(batch, revision, model, vectors))
+        # The item's own point is written last: its hash says that the whole item is stored.
         collection.upsert([point for point in points if point.section is not None])
         collection.delete_sections([item.id for item in batch], before=revision)
         collection.upsert([point for point in points if point.section is None])
-        yield len(batch)
 
 
 def _points(
-    items: Sequence[Item], revision: int, model: Model, cache: VectorCache
+    items: Sequence[Item], revision: int, model: Model, vectors: Mapping[bytes, Vector]
 ) -> Iterator[Point]:
-    views = [(item, view) for item in items for view in item.views()]
-    keys = [vector_key(model, view.text) for _, view in views]
-    vectors = cache.get(list(dict.fromkeys(keys)))
-    for (item, view), key in zip(views, keys, strict=True):
-        yield Point(
-            id=point_id(item_key(item.id), view.section),
-            vector=vectors[key],
-            item=item.id,
-            section=view.section,
-            kind=item.kind,
-            source=item.source,
-            server=item.server,
-            tags=item.tags,
-            content_hash=item.content_hash(),
-            metadata_hash=item.metadata_hash(),
-            revision=revision,
-            record={"heading": view.heading}
-            if view.section is not None
-            else msgspec.to_builtins(item),
-        )
+    for item in items:
+        for view in item.views():
+            yield Point(
+                id=point_id(item_key(item.id), view.section),
+                vector=vectors[vector_key(model, view.text)],
+                item=item.id,
+                section=view.section,
+                kind=item.kind,
+                source=item.source,
+                server=item.server,
+                tags=item.tags,
+                content_hash=item.content_hash(),
+                metadata_hash=item.metadata_hash(),
+                revision=revision,
+                record={"heading": view.heading}
+                if view.section is not None
+                else msgspec.to_builtins(item),
+            )

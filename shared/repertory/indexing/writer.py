@@ -1,8 +1,8 @@
-"""The worker's side: jobs become points, whatever order they come in.
+"""The worker's side: jobs become points, in whatever order they arrive.
 
-Of two writes of an item the newer observation stays, by revision; of what was deleted a tombstone
-stays, so that a late write does not raise it. Nothing here is guarded by a lock: every write is
-conditional, and is looked at once more when it is done.
+Of two writes of one item the higher revision wins. A deletion leaves a tombstone, so that a late
+write does not revive the item. Nothing is locked: every write is conditional, and its result is
+checked once more when it is done.
 """
 
 import contextlib
@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from repertory.catalogue.item import Item
-from repertory.coordination.claims import Claims
-from repertory.coordination.deltas import REMOVED, Deltas
-from repertory.coordination.status import StatusBoard
-from repertory.coordination.tombstones import Tombstones
+from repertory.coordination.deltas import REMOVED
+from repertory.coordination.team import Coordination
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
 from repertory.embedding.words import WORDS
 from repertory.errors import ModelError, StoreCorruptError, StoreError
-from repertory.index.cache import VectorCache, vector_key
-from repertory.index.keywords.snapshot import SnapshotStore
+from repertory.index.cache import Vector, VectorCache, vector_key
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing.collections import (
     collection_name,
@@ -33,23 +30,25 @@ from repertory.indexing.collections import (
     model_slug,
     next_alias,
 )
-from repertory.indexing.embed import embed_missing
+from repertory.indexing.embed import embed
 from repertory.indexing.job import Job
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.write import write
 
-CLAIM = 15.0  # seconds that a batch of texts is left to whoever said to embed it
-_LOOK_AGAIN = 0.05  # seconds, while another worker embeds it
+CLAIM_S = 15.0  # that other workers leave a batch of texts to the worker that claimed it
+POLL_INTERVAL_S = 0.05  # while another worker embeds it
 
 _log = logging.getLogger(__name__)
 
 
 class Writer:
-    """Does jobs. Safe to call from several threads, and beside writers in other processes.
+    """Does jobs. Thread-safe, and safe beside writers in other processes.
 
     Args:
         engine: Gives the embedding engine; loads it at the first call.
         cache: Gives the vector cache of a model.
+        active: The alias of the collection that is searched.
+        notify: Called with one sentence that the user should know.
     """
 
     def __init__(
@@ -58,30 +57,27 @@ class Writer:
         store: VectorStore,
         engine: Callable[[], EmbeddingEngine],
         cache: Callable[[Model], VectorCache],
-        snapshots: SnapshotStore,
-        tombstones: Tombstones,
-        claims: Claims,
-        deltas: Deltas,
-        status: StatusBoard,
+        coordination: Coordination,
+        active: str,
+        notify: Callable[[str], None],
     ) -> None:
         self._store = store
         self._load = engine
         self._open_cache = cache
-        self._snapshots = snapshots
-        self._tombstones = tombstones
-        self._claims = claims
-        self._deltas = deltas
-        self._status = status
+        self._coordination = coordination
+        self._tombstones = coordination.tombstones
+        self._active = active
+        self._notify = notify
         self._lock = threading.Lock()
         self._engine: EmbeddingEngine | None = None
         self._cache: VectorCache | None = None
 
     @property
     def engine(self) -> EmbeddingEngine:
-        """The embedding engine, loaded when it is first asked for.
+        """The embedding engine, loaded at the first use.
 
         Raises:
-            StoreError: It cannot be had now, which is no job's fault.
+            StoreError: It is unavailable now, which is no fault of a job.
         """
         with self._lock:
             if self._engine is None:
@@ -92,43 +88,44 @@ class Writer:
             return self._engine
 
     def write(self, jobs: Sequence[Job]) -> None:
-        """Do jobs together: what all of them have to embed is embedded in one batch.
+        """Do jobs together: all of their texts are embedded as one batch.
 
-        Jobs may be repeated, late and out of order. One whose collection is gone, or belongs to
-        another model, is passed over: it is out of date.
+        Jobs may be repeated, late and out of order. A job is obsolete, and skipped, if its
+        collection is gone or belongs to another model.
 
         Raises:
-            StoreError: A store cannot be reached; the same jobs can be done later.
+            StoreError: A store is unavailable; the same jobs can be done later.
             ModelError: An item of one of the jobs cannot be embedded.
         """
         with contextlib.ExitStack() as stack:
-            work = [
-                (stack.enter_context(collection), own)
-                for name in dict.fromkeys(job.collection for job in jobs)
-                if (collection := self._opened(name))
-                for own in [[job for job in jobs if job.collection == name]]
-            ]
-            wanted = [(collection, own, self._newer(collection, own)) for collection, own in work]
-            self._embed([item for *_, items in wanted for item, _ in items])
-            for collection, own, items in wanted:
-                self._write(collection, own, items)
-                self._deltas.announce(collection.name, self._settled(collection, own))
+            work = []
+            for name in dict.fromkeys(job.collection for job in jobs):
+                collection = self._opened(name)
+                if collection is not None:
+                    stack.enter_context(collection)
+                    own = [job for job in jobs if job.collection == name]
+                    work.append((collection, own, self._newer(collection, own)))
+            vectors = self._embed([item for *_, items in work for item, _ in items])
+            for collection, own, items in work:
+                self._write(collection, own, items, vectors)
+                changed = self._settled(collection, own)
+                self._coordination.deltas.announce(collection.name, changed)
         self._count(jobs=len(jobs), batches=1)
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
         """Point the ``next_alias`` at the collection that is to be filled; see ``JobQueue.begin``.
 
         Raises:
-            StoreError: A store or the model cannot be had now.
+            StoreError: A store or the model is unavailable now.
         """
-        self._reconsider()
+        self._reload_missing_model()
         model = self.engine.model
-        alias = next_alias(configuration)
-        there = generations(self._store, configuration, model.slug)
-        newest = max(map(generation_of, there), default=0)
+        alias = next_alias(self._active, configuration)
+        stored = generations(self._store, configuration, model.slug)
+        newest = max(map(generation_of, stored), default=0)
         name = self._store.alias(alias)
         if model == WORDS and name is not None and model_slug(name) != WORDS.slug:
-            return  # vectors that are there stay, until there is a model again
+            return  # keep the vectors until there is a model again
         if name is None or model_slug(name) != model.slug:
             name = current(self._store, configuration, model.slug)
         if generation is not None and generation > newest:
@@ -136,41 +133,49 @@ class Writer:
         if name is not None:
             try:
                 self._store.open(name).close()
-            except StoreCorruptError:  # what it held is in the sources and in the cache
-                _log.exception("collection_corrupt", extra={"collection": name})
+            except StoreCorruptError as error:  # its content is in the sources and in the cache
+                self._notify(f"{error} It is built again from the sources.")
                 self._store.drop(name)
+                self._coordination.snapshots.drop(name)
                 name = None
         if name is None:
             name = collection_name(configuration, model.slug, max(newest + 1, generation or 0))
-            with contextlib.suppress(StoreError):  # another worker made it a moment ago
+            with contextlib.suppress(StoreError):  # another worker has just created it
                 self._store.create(name, model.dimension).close()
         if self._store.alias(alias) != name:
             self._store.set_alias(alias, name)
             _log.info("collection_begun", extra={"collection": name})
 
     def keep_keywords(self, collection: str) -> None:
-        """Store a fresh keyword snapshot of a collection, and forget the deltas that are in it."""
+        """Store a new keyword snapshot of a collection, and drop the deltas that it includes."""
         opened = self._opened(collection)
         if opened is None:
             return
         with opened:
-            feed = KeywordFeed(opened, self._snapshots, self._deltas, self._claims)
+            feed = KeywordFeed(opened, self._coordination)
             feed.open()
             feed.advance()
             feed.save()
 
-    def _reconsider(self) -> None:
-        """Load the engine anew at its next use if there was no model: there may be one by now."""
+    def close(self) -> None:
+        """Close the vector cache."""
+        with self._lock:
+            if self._cache is not None:
+                self._cache.close()
+                self._cache = None
+
+    def _reload_missing_model(self) -> None:
+        """If there was no model, load the engine again at its next use."""
         with self._lock:
             if self._engine is not None and self._engine.model == WORDS:
                 self._engine = self._cache = None
 
     def _opened(self, name: str) -> Collection | None:
-        """A collection to write to; None when there is none any more, or it is another model's."""
+        """A collection to write to; None if it is gone or belongs to another model."""
         model = self.engine.model
         if model_slug(name) != model.slug:
             if model == WORDS:
-                self._reconsider()
+                self._reload_missing_model()
                 raise StoreError(f"Nothing can be written to {name} now: there is no model.")
             _log.warning("job_of_another_model", extra={"collection": name})
             self.begin(configuration_of(name))
@@ -181,89 +186,94 @@ class Writer:
         return self._store.open(name)
 
     def _newer(self, collection: Collection, jobs: Iterable[Job]) -> list[tuple[Item, int]]:
-        """The items to write with their revisions: newer than what is there or was deleted."""
+        """The items to write, with revisions newer than what is stored or was deleted."""
         newest: dict[str, tuple[Item, int]] = {}
-        gone = _removed(jobs)
+        removed = _removed(jobs)
         for job in sorted(jobs, key=lambda job: job.revision):
             for item in job.items:
-                if gone.get(item.id, 0) <= job.revision:
+                if removed.get(item.id, 0) <= job.revision:
                     newest[item.id] = (item, job.revision)
         ids = list(newest)
-        known = {state.item: state.revision for state in collection.states(ids)}
-        buried = self._tombstones.buried(collection.name, ids)
+        stored = {state.item: state.revision for state in collection.states(ids)}
+        deleted = self._tombstones.deleted(collection.name, ids)
         return [
             (item, revision)
             for item, revision in newest.values()
-            if revision > max(known.get(item.id, 0), buried.get(item.id, 0))
+            if revision > max(stored.get(item.id, 0), deleted.get(item.id, 0))
         ]
 
-    def _embed(self, items: Sequence[Item]) -> None:
-        """Put the vectors of items into the cache, each text embedded by one worker only."""
+    def _embed(self, items: Sequence[Item]) -> dict[bytes, Vector]:
+        """The vectors of all texts of some items; each text is embedded by one worker only."""
+        if not items:
+            return {}
         engine = self.engine
         texts = sorted(
             {view.text for item in items for view in item.views()}, key=len, reverse=True
         )
         missing = {vector_key(engine.model, text): text for text in texts}
         cache = self._vectors(engine.model)
-        done = 0
+        vectors: dict[bytes, Vector] = {}
+        embedded = 0
         while missing:
-            known = cache.get(list(missing))
-            missing = {key: text for key, text in missing.items() if key not in known}
+            vectors |= cache.get(list(missing))
+            missing = {key: text for key, text in missing.items() if key not in vectors}
             others: dict[bytes, str] = {}
             for start in range(0, len(missing), engine.batch):
                 batch = dict(islice(missing.items(), start, start + engine.batch))
-                mine = self._claims.take([key.hex() for key in batch], CLAIM)
-                texts = [text for key, text in batch.items() if key.hex() in mine]
+                claimed = self._coordination.claims.take([key.hex() for key in batch], CLAIM_S)
+                ours = {key: text for key, text in batch.items() if key.hex() in claimed}
                 try:
-                    done += embed_missing(texts, engine, cache, lambda _done, _total: None)
+                    vectors |= embed(ours, engine, cache)
                 finally:
-                    self._claims.release(mine)
-                others |= {key: text for key, text in batch.items() if key.hex() not in mine}
+                    self._coordination.claims.release(claimed)
+                embedded += len(ours)
+                others |= {key: text for key, text in batch.items() if key not in ours}
             if others and len(others) == len(missing):
-                time.sleep(_LOOK_AGAIN)
+                time.sleep(POLL_INTERVAL_S)
             missing = others
-        if done:
-            _log.info("texts_embedded", extra={"texts": done})
-            self._count(texts=done)
+        if embedded:
+            _log.info("texts_embedded", extra={"texts": embedded})
+            self._count(texts=embedded)
+        return vectors
 
     def _write(
         self,
         collection: Collection,
         jobs: Iterable[Job],
         items: Sequence[tuple[Item, int]],
+        vectors: Mapping[bytes, Vector],
     ) -> None:
-        """Write items with their revisions, and bury what jobs remove."""
-        model, removed = self.engine.model, _removed(jobs)
+        """Write items with their revisions, and record deletions."""
+        removed = _removed(jobs)
         for revision in sorted({revision for _, revision in items}):
             batch = [item for item, own in items if own == revision]
-            for _ in write(collection, batch, revision, model, self._vectors(model)):
-                pass
-        # Before anything is deleted: a write that looks for the tombstone afterwards finds it.
-        self._tombstones.bury(collection.name, removed)
+            write(collection, batch, revision, self.engine.model, vectors)
+        # Before anything is deleted: a later write that checks the tombstones finds it.
+        self._tombstones.record_deletions(collection.name, removed)
         self._count(written=len(items), removed=len(removed))
 
     def _settled(self, collection: Collection, jobs: Sequence[Job]) -> dict[str, str]:
-        """Delete what is buried, and what an older write left of an item that is newer.
+        """Delete what tombstones cover, and what an older write left of a newer item.
 
-        Others may have written or deleted meanwhile, and whoever did a job before may have been
-        killed in the middle of it.
+        Other workers may have written or deleted meanwhile, and a worker that did the job before
+        may have been killed in the middle of it.
 
         Returns:
-            What the collection holds then of all that the jobs were about, as it is announced; also
-            what had been done before, since that may not be known.
+            The stored hash of every item of the jobs, to be announced, even if it was stored
+            before: that may not be known yet.
         """
         jobs = sorted(jobs, key=lambda job: job.revision)
         newest = {item.id: job.revision for job in jobs for item in job.items}
         about = list(newest | _removed(jobs))
-        _delete(collection.delete_items, self._tombstones.buried(collection.name, about))
-        there = {state.item: state for state in collection.states(about)}
+        _delete(collection.delete_items, self._tombstones.deleted(collection.name, about))
+        stored = {state.item: state for state in collection.states(about)}
         outdated = {
-            item: there[item].revision
+            item: stored[item].revision
             for item, revision in newest.items()
-            if item in there and there[item].revision > revision
+            if item in stored and stored[item].revision > revision
         }
         _delete(collection.delete_sections, outdated)
-        return {item: there[item].metadata_hash if item in there else REMOVED for item in about}
+        return {item: stored[item].metadata_hash if item in stored else REMOVED for item in about}
 
     def _vectors(self, model: Model) -> VectorCache:
         with self._lock:
@@ -272,13 +282,13 @@ class Writer:
             return self._cache
 
     def _count(self, **counters: int) -> None:
-        """Counters are for people: a job is done without them."""
+        """Counters are for people: a job is done without them, too."""
         with contextlib.suppress(StoreError):
-            self._status.count(counters)
+            self._coordination.status.count(counters)
 
 
 def _removed(jobs: Iterable[Job]) -> dict[str, int]:
-    """What jobs remove, each at the newest revision."""
+    """The items that jobs remove, each with its newest revision."""
     removed: dict[str, int] = {}
     for job in jobs:
         for item in job.removed:
@@ -287,6 +297,6 @@ def _removed(jobs: Iterable[Job]) -> dict[str, int]:
 
 
 def _delete(delete: Callable[[Sequence[str], int], None], older: Mapping[str, int]) -> None:
-    """Delete what is older than these revisions, by item."""
+    """Delete everything older than these revisions, by item."""
     for revision in sorted(set(older.values())):
         delete([item for item, own in older.items() if own == revision], revision)

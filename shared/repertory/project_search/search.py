@@ -21,8 +21,8 @@ from repertory.project_search.snippets import place_of, place_of_word, snippet
 from repertory.project_search.texts import File, Texts
 from repertory.project_search.words import Words
 from repertory.search import lookup
-from repertory.search.answer import LONGEST_QUERY
 from repertory.search.engine import SearchEngine
+from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class ProjectSearch:
@@ -104,9 +104,9 @@ def _result(found: Like, item: Item, query: ProjectQuery) -> Result:
 def _validate(query: ProjectQuery) -> None:
     if not query.search_query.strip():
         raise UsageError(EMPTY_QUERY)
-    if len(query.search_query) > LONGEST_QUERY:
+    if len(query.search_query) > MAX_QUERY_LENGTH:
         raise UsageError(
-            f"searchQuery has {len(query.search_query):,} characters; {LONGEST_QUERY:,} is the "
+            f"searchQuery has {len(query.search_query):,} characters; {MAX_QUERY_LENGTH:,} is the "
             "limit."
         )
     if not 1 <= query.max_results <= MOST_RESULTS:

@@ -1,26 +1,10 @@
-"""What a search is asked, and what it answers."""
+"""The answer to a search."""
 
 from enum import StrEnum
 
 import msgspec
 
 from repertory.catalogue.item import Kind
-from repertory.errors import UsageError
-from repertory.index.vectors import Filter
-
-LONGEST_QUERY = 4_000  # characters
-
-
-def check_text(text: str) -> None:
-    """See that something is looked for, and not too much.
-
-    Raises:
-        UsageError: The text of the query is empty or too long.
-    """
-    if not text.strip():
-        raise UsageError("The query is empty; say what you look for.")
-    if len(text) > LONGEST_QUERY:
-        raise UsageError(f"The query has {len(text):,} characters; {LONGEST_QUERY:,} is the limit.")
 
 
 class Mode(StrEnum):
@@ -29,30 +13,6 @@ class Mode(StrEnum):
     HYBRID = "hybrid"
     KEYWORD = "keyword"
     SEMANTIC = "semantic"
-
-
-class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """One search.
-
-    Attributes:
-        text: What is looked for: words, a task, or a name.
-        limit: The most hits to return.
-        threshold: The least confidence of a hit, 0…1. A hit whose name was typed is never hidden.
-        alpha: The share of the semantic arm, 0…1; the rest is the keyword arm's.
-        name_weight: The most that a name like the query adds to the score of both arms, 0…1.
-        section_weight: What a section's cosine counts of its item's own, 0…1.
-        where: Which items may be returned.
-        without: The ids of items that are passed over as if they were not there.
-    """
-
-    text: str
-    limit: int = 3
-    threshold: float = 0.35
-    alpha: float = 0.7
-    name_weight: float = 0.8
-    section_weight: float = 0.95
-    where: Filter = Filter()
-    without: tuple[str, ...] = ()
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):

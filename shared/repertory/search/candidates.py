@@ -16,9 +16,10 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex, Term
 from repertory.index.keywords.names import EXACT
 from repertory.index.vectors import Filter, Match
-from repertory.search.answer import Mode, Query
+from repertory.search.answer import Mode
 from repertory.search.capabilities import intents
 from repertory.search.languages import shared_terms
+from repertory.search.query import Query
 
 POOL = 15  # candidates of each arm; 20 or 50 are no better on any labelled set
 LARGEST_POOL = 100_000  # whatever the limit
@@ -32,10 +33,9 @@ _IDENTIFIER = re.compile(r"[^\W_][-_./:]+[^\W_]|^[^\w]*[a-z0-9]+[A-Z]")
 Values = NDArray[np.float32]
 
 
-def pool(query: Query) -> int:
-    """How many candidates each arm gives for a query, those to be passed over among them."""
-    passed_over = MOST_VIEWS * len(query.without)
-    return min(max(POOL, 2 * query.limit) + passed_over, LARGEST_POOL)
+def pool(query: Query, excluded: int = 0) -> int:
+    """How many candidates each arm finds for a query, enough to leave some items out."""
+    return min(max(POOL, 2 * query.limit) + MOST_VIEWS * excluded, LARGEST_POOL)
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +76,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
             of its words that names have, 0…1; 0 throughout for others.
         sections: The number of the section that beat the item itself, by row.
         calibration: The model's.
+        exclude: The ids of items that were left out, as if they were not indexed.
     """
 
     query: Query
@@ -92,26 +93,27 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     shared: Values
     sections: Mapping[int, int]
     calibration: Calibration
+    exclude: Sequence[str] = ()
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.index.entries[int(self.rows[place])]
 
 
-def read(query: Query, index: KeywordIndex) -> Words:
+def read(query: Query, index: KeywordIndex, excluded: int = 0) -> Words:
     """Look up the words of a query, which can be done while it is embedded."""
     terms = index.terms(query.text)
     intents(query.text)  # remembered: reasons and inference ask for them when there is no time
     return Words(
         terms=terms,
-        rows=index.candidates(terms, pool(query), query.where).tolist(),
+        rows=index.candidates(terms, pool(query, excluded), query.where).tolist(),
         close=_close_names(query.text, index, query.where),
         is_word=_is_word(query.text, index, terms),
         of_names=_words_of_names(query.text, index, terms),
     )
 
 
-def gather(
+def gather(  # noqa: PLR0913 - one for each part that is brought together
     query: Query,
     index: KeywordIndex,
     *,
@@ -121,6 +123,7 @@ def gather(
     cosines_of: Callable[[list[str]], Mapping[str, float]],
     calibration: Calibration,
     mode: Mode,
+    exclude: Sequence[str] = (),
 ) -> Candidates:
     """Bring together what both arms found.
 
@@ -133,13 +136,14 @@ def gather(
         cosines_of: The cosines of further items, by id; empty when the semantic arm is missing.
         calibration: The model's.
         mode: Which arms answered.
+        exclude: The ids of items to leave out.
     """
-    cosines, sections = _fold(index, matches, query.section_weight)
+    cosines, sections = _fold(index, matches, query.weights.section_weight)
     close = words.close
     there = {*words.rows, *also, *cosines}
-    there.update(nlargest(max(MOST_NAMED, pool(query)), close, key=close.__getitem__))
+    there.update(nlargest(max(MOST_NAMED, pool(query, len(exclude))), close, key=close.__getitem__))
     there |= _promoted(query, index, there)
-    there -= {index.row_of[item] for item in query.without if item in index.row_of}
+    there -= {index.row_of[item] for item in exclude if item in index.row_of}
     ordered = sorted(there)
     rows = np.array(ordered, np.int64)
 

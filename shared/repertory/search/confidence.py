@@ -76,13 +76,13 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
 def scores(found: Candidates) -> Values:
     """The score of each candidate, which orders them: about 0…1, more for a name that was typed."""
     semantic, keyword = found.semantic, found.keyword
-    boost = found.query.name_weight * likeness(found.similarity)
+    boost = found.query.weights.name_weight * likeness(found.similarity)
     if found.mode is Mode.KEYWORD:
         return keyword + boost
     if found.mode is Mode.SEMANTIC:
         return semantic + boost
     best = max(float(keyword.max(initial=0.0)), 0.01)
-    alpha = found.query.alpha
+    alpha = found.query.weights.alpha
     score: Values = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
     return score
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
-from repertory.errors import ModelError, StoreError, UsageError
+from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.names import FEW_BEGUN
 from repertory.index.vectors import Collection, Filter, Match
-from repertory.search.answer import Answer, Hit, Mode, Query, check_text
+from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import Candidates, gather, pool, read
 from repertory.search.confidence import confidences, scores
 from repertory.search.editorial import edited
@@ -23,6 +23,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.hits import explained, shadowing
 from repertory.search.identify import row_of
 from repertory.search.inference import GOOD_ENOUGH, infer
+from repertory.search.query import Query, check
 
 ALL = 1_000_000  # a limit beyond all that is ever found
 
@@ -107,14 +108,18 @@ class SearchEngine:
         """Whether the store could not be opened, which may have passed."""
         return self.collection is None and bool(self.degraded)
 
-    def search(self, query: Query) -> Answer:
+    def search(self, query: Query, *, exclude: Sequence[str] = ()) -> Answer:
         """Find what fits a query best.
+
+        Args:
+            query: The search.
+            exclude: The ids of items to leave out, as if they were not indexed.
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
             StoreError: Neither arm can answer.
         """
-        ranked = self.rank(query)
+        ranked = self.rank(query, exclude=exclude)
         found = ranked.candidates
         return Answer(
             query=found.query.text,
@@ -170,26 +175,35 @@ class SearchEngine:
             degraded=" ".join(ranked.problems),
         )
 
-    def rank(self, query: Query, also: Sequence[int] = ()) -> Ranked:
-        """What both arms and the names find, scored and in order; some rows whatever they find.
+    def rank(
+        self, query: Query, also: Sequence[int] = (), *, exclude: Sequence[str] = ()
+    ) -> Ranked:
+        """Find candidates by both arms and by name, score and order them.
+
+        Args:
+            query: The search.
+            also: Rows to score even if nothing finds them.
+            exclude: As for ``search``.
 
         Raises:
             UsageError: As for ``search``.
             StoreError: Neither arm can answer.
         """
-        _validate(query)
+        check(query)
         query = _as_text(query)
         problems = list(self.degraded)
         # The keyword arm reads on another thread: embedding leaves Python's lock free.
-        reading = self._reader.submit(read, query, self.keywords or KeywordIndex.empty())
-        vector, matches = self._nearest(query, problems)
+        reading = self._reader.submit(
+            read, query, self.keywords or KeywordIndex.empty(), len(exclude)
+        )
+        vector, matches = self._nearest(query, pool(query, len(exclude)), problems)
         index, words = self.keywords, reading.result()
         mode = Mode.KEYWORD if vector is None else Mode.HYBRID
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
             index = _index_of(matches, self.collection)
-            words = read(query, index)
+            words = read(query, index, len(exclude))
             mode = Mode.SEMANTIC
         candidates = gather(
             query,
@@ -200,6 +214,7 @@ class SearchEngine:
             cosines_of=lambda items: self._cosines(vector, items),
             calibration=self._calibration(vector),
             mode=mode,
+            exclude=exclude,
         )
         score = scores(candidates)
         edit = edited(candidates, confidences(candidates, score))
@@ -219,7 +234,8 @@ class SearchEngine:
         index = ranked.candidates.index
         if not hits or hits[0].confidence < GOOD_ENOUGH:
             rows, confidence = ranked.candidates.rows.tolist(), ranked.confidence.tolist()
-            hits = infer(query, index, hits, dict(zip(rows, confidence, strict=True)))
+            by_row = dict(zip(rows, confidence, strict=True))
+            hits = infer(query, index, hits, by_row, ranked.candidates.exclude)
         return [self._marked(index, hit) for hit in hits]
 
     def _explained(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
@@ -238,13 +254,15 @@ class SearchEngine:
             for place, entry in zip(places, entries, strict=True)
         ]
 
-    def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
-        """The query's vector and what lies nearest to it; None, and the problem told, else."""
+    def _nearest(
+        self, query: Query, most: int, problems: list[str]
+    ) -> tuple[Vectors | None, list[Match]]:
+        """The query's vector and the points nearest to it; None, with the problem noted, else."""
         if self.collection is None:
             return None, []
         try:
             vector = self._embedding().embed_query(query.text)
-            return vector, self.collection.search(vector, pool(query), query.where)
+            return vector, self.collection.search(vector, most, query.where)
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return None, []
@@ -308,13 +326,3 @@ def _as_text(query: Query) -> Query:
         name: tuple(map(whole, getattr(query.where, name))) for name in Filter.__struct_fields__
     }
     return msgspec.structs.replace(query, text=whole(query.text), where=Filter(**where))
-
-
-def _validate(query: Query) -> None:
-    check_text(query.text)
-    for name in ("threshold", "alpha", "name_weight", "section_weight"):
-        value = getattr(query, name)
-        if not 0.0 <= value <= 1.0:
-            raise UsageError(f"{name} is {value}; it must be from 0 to 1.")
-    if query.limit < 1:
-        raise UsageError(f"limit is {query.limit}; it must be at least 1.")

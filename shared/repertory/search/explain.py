@@ -9,10 +9,11 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.tokens import words
 from repertory.index.vectors import Filter
-from repertory.search.answer import Hit, Mode, Query
+from repertory.search.answer import Hit, Mode
 from repertory.search.candidates import Candidates, pool
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.hits import matching
+from repertory.search.query import Query
 from repertory.search.reasons import elsewhere, texts
 
 MOST_BETTER = 5  # items that are named as better

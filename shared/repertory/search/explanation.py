@@ -2,7 +2,8 @@
 
 import msgspec
 
-from repertory.search.answer import Hit, Mode, Query
+from repertory.search.answer import Hit, Mode
+from repertory.search.query import Query
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):

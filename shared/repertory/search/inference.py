@@ -11,10 +11,11 @@ from repertory.catalogue.item import Kind
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex, Rows, Scores, Term
 from repertory.index.vectors import Filter
-from repertory.search.answer import Evidence, Hit, Query
+from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import inferences, offered, phrases
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
+from repertory.search.query import Query
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct match from which nothing is inferred
 FIRST = 0.98 * GOOD_ENOUGH  # that of the likeliest way: just below a good direct match
@@ -29,7 +30,11 @@ _known: WeakKeyDictionary[KeywordIndex, dict[str, tuple[Rows, Scores]]] = WeakKe
 
 
 def infer(
-    query: Query, index: KeywordIndex, direct: list[Hit], confidence: Mapping[int, float]
+    query: Query,
+    index: KeywordIndex,
+    direct: list[Hit],
+    confidence: Mapping[int, float],
+    exclude: Sequence[str] = (),
 ) -> list[Hit]:
     """The direct hits with tools that can do the job by another way, best first, within the limit.
 
@@ -41,6 +46,7 @@ def infer(
         index: The keyword index.
         direct: What is shown without inference.
         confidence: Of all that was found, by row, also of what is too unsure to be shown.
+        exclude: The ids of items to leave out.
     """
     found = {hit.id: hit for hit in direct}
     terms = index.terms(query.text)
@@ -48,7 +54,7 @@ def infer(
         surest = FIRST * NEXT**inference.way
         if surest < query.threshold:
             break
-        for entry, share in _tools(inference.capability, index, query, terms, confidence):
+        for entry, share in _tools(inference.capability, index, query, terms, confidence, exclude):
             sure = surest * share
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
@@ -73,6 +79,7 @@ def _tools(
     query: Query,
     terms: Sequence[Term],
     confidence: Mapping[int, float],
+    exclude: Sequence[str],
 ) -> list[tuple[Entry, float]]:
     """The tools that offer a capability most surely, of equals those that fit the query best."""
     rows, weights = _perhaps(capability, index)
@@ -84,7 +91,7 @@ def _tools(
         row = int(rows[place])
         entry = index.entries[row]
         is_deprecated = entry.policy and entry.policy.deprecated_by
-        if not is_deprecated and entry.id not in query.without:
+        if not is_deprecated and entry.id not in exclude:
             share = offered(capability, entry.name, entry.description, entry.server)
             fit = (confidence.get(row, 0.0), float(matches[place]))
             found.append((entry, share, fit))

@@ -1,4 +1,4 @@
-"""The search of a running server: it follows what is in force, and answers whatever goes away."""
+"""The live search: it follows the active collection, and keeps answering when parts fail."""
 
 import contextlib
 import logging
@@ -6,38 +6,43 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, Self
+from typing import Self
 
-from repertory.coordination.claims import Claims
-from repertory.coordination.deltas import Deltas
-from repertory.coordination.status import StatusBoard
+from repertory.coordination.team import Coordination
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WORDS
 from repertory.errors import ModelError, NothingIndexedError, StoreError
-from repertory.index.keywords.snapshot import SnapshotStore
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
+from repertory.indexing import keywords
 from repertory.indexing.collections import model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.engine import SearchEngine
+from repertory.server_state import WatchStatus
 
-POLL = 1.0  # seconds between two looks at the alias, and at most for a delta
-COMPARE = 5.0  # seconds between two comparisons with the collection while deltas cannot be had
-NOTHING_YET = (
-    "Nothing is indexed yet: the first index is still being built, or no worker and no watch "
-    "service run."
+POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
+COMPARE_INTERVAL_S = 5.0  # between two comparisons with the collection while deltas are unavailable
+GRACE_S = 10.0  # after which no search can be using a replaced collection
+NOTHING_INDEXED = (
+    "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
 )
-LET_GO = 10.0  # seconds after which no search can be using a collection that was replaced
+NO_VECTORS = (
+    "No model was available when this was indexed, so only keywords are searched. "
+    "`repertory index` adds the vectors once a model is available."
+)
 
 _log = logging.getLogger(__name__)
 
 
 class LiveSearch:
-    """Gives the search engine in force. A context manager; safe to call from several threads.
+    """Gives the current search engine. Thread-safe.
 
-    It follows an alias and the deltas of the collection behind it on a thread of its own, and
-    replaces the engine, which never changes, by another one.
+    A server enters the context: a thread then follows the alias of the active collection and the
+    deltas of that collection, and replaces the engine, which itself never changes. A one-shot
+    command calls ``refresh`` instead, on its own thread.
 
     Args:
-        in_force: The alias of what is searched.
+        active: The alias of the collection that is searched.
         embedding: Gives the engine for queries, waiting for it; raises ModelError.
         reader: Runs the keyword arm of searches.
     """
@@ -46,20 +51,14 @@ class LiveSearch:
         self,
         *,
         store: VectorStore,
-        snapshots: SnapshotStore,
-        deltas: Deltas,
-        claims: Claims,
-        status: StatusBoard,
-        in_force: str,
+        coordination: Coordination,
+        active: str,
         embedding: Callable[[], EmbeddingEngine],
         reader: Executor,
     ) -> None:
         self._store = store
-        self._snapshots = snapshots
-        self._deltas = deltas
-        self._claims = claims
-        self._status = status
-        self._alias = in_force
+        self._coordination = coordination
+        self._alias = active
         self._embedding = embedding
         self._reader = reader
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
@@ -67,76 +66,107 @@ class LiveSearch:
         self._feed: KeywordFeed | None = None
         self._sources: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self._old: list[tuple[float, Collection]] = []
-        self._polled = self._compared = float("-inf")
-        self._stop = threading.Event()
+        self._polled_at = self._compared_at = float("-inf")
+        self._stopping = threading.Event()
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="live-search", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, name="live-search", daemon=True)
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        for _since, collection in self._old:
-            collection.close()
+        self.stop()
+        self.close()
+
+    def stop(self) -> None:
+        """Stop the thread, if there is one."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def close(self) -> None:
+        """Close the collections. Closing twice is allowed."""
+        self._let_go(float("inf"))
         if self._feed is not None:
             self._feed.collection.close()
+        self._feed = self._engine = None
+
+    def refresh(self) -> None:
+        """Catch up with the active collection on the caller's thread.
+
+        Only for searches without a thread of their own. What fails is found in ``missing``.
+        """
+        self._poll(time.monotonic())
+        self._let_go(float("inf"))
+        if self._feed is not None and "vectors" not in self._missing:
+            self._advance(self._feed, 0.0)
+
+    def save(self) -> None:
+        """Store the keyword index as a snapshot, without a thread running."""
+        if self._feed is not None:
+            with contextlib.suppress(StoreError):  # the next process builds it
+                self._feed.save()
 
     @property
     def engine(self) -> SearchEngine:
-        """The search engine in force.
+        """The current search engine.
 
         Raises:
-            StoreError: There is nothing to search now; the message says why.
+            NothingIndexedError: Nothing has been indexed yet.
+            StoreError: Nothing can be searched now; the message says why.
         """
         if self._engine is None:
-            if self._missing.get("index") == NOTHING_YET:
-                raise NothingIndexedError(NOTHING_YET)
+            if self._missing.get("index") == NOTHING_INDEXED:
+                raise NothingIndexedError(NOTHING_INDEXED)
             raise StoreError(" ".join(self._missing.values()) or "The index is being opened.")
         return self._engine
 
     @property
     def missing(self) -> dict[str, str]:
-        """What is missing, by part (``index``, ``vectors``, ``model``, ``deltas``), and why."""
+        """The unavailable parts (``index``, ``vectors``, ``model``, ``deltas``), and why."""
         return dict(self._missing)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there is something to search.
+        """Wait until something can be searched.
 
         Returns:
-            Whether there is.
+            Whether it can.
         """
         return self._ready.wait(seconds)
 
     def _run(self) -> None:
-        while not self._stop.is_set():
+        while not self._stopping.is_set():
             try:
                 self._step()
             # A boundary: whatever happens on this thread, searches go on with what there is.
             except Exception:
                 _log.exception("live_search_failed")
-                self._stop.wait(POLL)
+                self._stopping.wait(POLL_INTERVAL_S)
 
     def _step(self) -> None:
         now = time.monotonic()
-        if now - self._polled >= POLL:
-            self._polled = now
-            self._look(now)
+        if now - self._polled_at >= POLL_INTERVAL_S:
+            self._poll(now)
+            self._check_model()
+            self._let_go(now)
         if self._feed is None:
-            self._stop.wait(POLL / 4)
+            self._stopping.wait(POLL_INTERVAL_S / 4)
         elif "vectors" in self._missing:
-            self._stop.wait(POLL)
+            self._stopping.wait(POLL_INTERVAL_S)
         else:
-            self._advance(self._feed, now)
+            self._advance(self._feed, POLL_INTERVAL_S / 2)
 
-    def _look(self, now: float) -> None:
-        """See what is in force, what is said of the sources, and whether there is a model."""
+    def _poll(self, now: float) -> None:
+        """Read the alias and the state of the sources."""
+        self._polled_at = now
+        name = None
         try:
             name = self._store.alias(self._alias)
             if name is None and self._feed is None:
-                self._missing["index"] = NOTHING_YET
+                self._missing["index"] = NOTHING_INDEXED
             elif name is not None and (self._feed is None or self._feed.collection.name != name):
                 self._open(name, now)
             back = self._missing.pop("vectors", None)
@@ -145,18 +175,16 @@ class LiveSearch:
             if part not in self._missing or part == "index":
                 self._missing[part] = str(error)
                 self._replace()
+                if name is not None:
+                    self._search_words_of(name)
             return
-        self._check_model()
-        if self._look_at_sources() or back:
+        if self._read_sources() or back:
             self._replace()
-        for _, collection in [old for old in self._old if now - old[0] > LET_GO]:
-            collection.close()
-        self._old = [old for old in self._old if now - old[0] <= LET_GO]
 
     def _open(self, name: str, now: float) -> None:
-        """Take over another collection, once its keyword index is there as well."""
+        """Switch to another collection, once its keyword index is loaded, too."""
         collection = self._store.open(name)
-        feed = KeywordFeed(collection, self._snapshots, self._deltas, self._claims)
+        feed = KeywordFeed(collection, self._coordination)
         try:
             feed.open()
         except BaseException:
@@ -166,21 +194,36 @@ class LiveSearch:
             self._old.append((now, self._feed.collection))
         self._feed = feed
         self._missing.pop("index", None)
+        self._read_sources()
         self._replace()
         _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
 
-    def _advance(self, feed: KeywordFeed, now: float) -> None:
-        """Follow the deltas; without them, compare with the collection every few seconds."""
+    def _search_words_of(self, name: str) -> None:
+        """Search a stored keyword index alone: its collection cannot be opened now."""
+        if self._feed is not None:
+            return
         try:
-            changed = feed.advance(POLL / 2)
+            stored = keywords.load(self._coordination.snapshots, name)
+        except StoreError:
+            return
+        if stored is not None:
+            self._read_sources()
+            self._engine = self._engine_of(stored[0], None, stored[1], [self._missing["index"]])
+            self._ready.set()
+
+    def _advance(self, feed: KeywordFeed, wait: float) -> None:
+        """Apply the deltas; without them, compare with the collection every few seconds."""
+        try:
+            changed = feed.advance(wait)
             self._missing.pop("deltas", None)
         except StoreError as error:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
-            self._stop.wait(POLL / 2)
-            if now - self._compared < COMPARE:
+            self._stopping.wait(wait)
+            now = time.monotonic()
+            if now - self._compared_at < COMPARE_INTERVAL_S:
                 return
-            self._compared = now
-            with contextlib.suppress(StoreError):  # the next look says that vectors are missing
+            self._compared_at = now
+            with contextlib.suppress(StoreError):  # the next poll reports missing vectors
                 if feed.compare():
                     self._replace()
             return
@@ -190,51 +233,78 @@ class LiveSearch:
     def _check_model(self) -> None:
         """Note whether queries can be embedded; the engine asks again at every search."""
         try:
-            self._fitting()
+            self._fitting_engine()
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
 
-    def _look_at_sources(self) -> bool:
-        """Take over the order of the sources and which are stale; whether that changed."""
+    def _read_sources(self) -> bool:
+        """Read the order of the sources, and which are stale; whether that changed."""
         try:
-            said: dict[str, Any] = self._status.said().get("watch", {})
+            watch = WatchStatus.read(self._coordination.status.reports())
         except StoreError:
             return False
-        sources = said.get("sources", [])
-        names = tuple(one["name"] for one in sources)
-        stale = tuple(one["name"] for one in sources if one["error"] or one["stale"])
-        changed = (names, stale) != self._sources and bool(said)
-        if changed:
-            self._sources = names, stale
+        if watch is None:
+            return False
+        sources = tuple(one.name for one in watch.sources), watch.stale_sources
+        changed = sources != self._sources
+        self._sources = sources
         return changed
 
     def _replace(self) -> None:
-        """Make a search engine of what there is now."""
+        """Make a search engine from the current parts."""
         if self._feed is None:
             return
         self._feed.index.prepare()
-        away = self._missing.get("vectors")
-        precedence, stale = self._sources
-        self._engine = SearchEngine(
-            keywords=self._feed.index,
-            collection=None if away else self._feed.collection,
-            embedding=self._fitting,
-            reader=self._reader,
-            degraded=[away] if away else [],
-            precedence=precedence,
-            stale=stale,
-            version=self._feed.revision,
+        collection = self._feed.collection
+        if model_slug(collection.name) == WORDS.slug:
+            self._missing["model"] = NO_VECTORS
+        elif self._missing.get("model") == NO_VECTORS:
+            del self._missing["model"]
+        unavailable = self._missing.get("vectors")
+        self._engine = self._engine_of(
+            self._feed.index,
+            None if unavailable else collection,
+            self._feed.revision,
+            [unavailable] if unavailable else [],
         )
         self._ready.set()
 
-    def _fitting(self) -> EmbeddingEngine:
-        """The engine for queries, if it fits the vectors that are searched."""
+    def _engine_of(
+        self,
+        index: KeywordIndex,
+        collection: Collection | None,
+        version: int,
+        degraded: list[str],
+    ) -> SearchEngine:
+        precedence, stale = self._sources
+        return SearchEngine(
+            keywords=index,
+            collection=collection,
+            embedding=self._fitting_engine,
+            reader=self._reader,
+            degraded=degraded,
+            precedence=precedence,
+            stale=stale,
+            version=version,
+        )
+
+    def _fitting_engine(self) -> EmbeddingEngine:
+        """The engine for queries, if it matches the stored vectors."""
+        slug = model_slug(self._feed.collection.name) if self._feed else None
+        if slug == WORDS.slug:
+            raise ModelError(NO_VECTORS)
         engine = self._embedding()
-        slug = model_slug(self._feed.collection.name) if self._feed else engine.model.slug
-        if engine.model.slug != slug:
+        if slug and engine.model.slug != slug:
             raise ModelError(
                 f"The index holds vectors of {slug}, but queries are embedded with "
-                f"{engine.model.slug}; give all parts of the server the same model."
+                f"{engine.model.slug}: run `repertory index`, or give all parts of the server the "
+                "same model."
             )
         return engine
+
+    def _let_go(self, now: float) -> None:
+        """Close replaced collections that no search can be using."""
+        for _, collection in [old for old in self._old if now - old[0] > GRACE_S]:
+            collection.close()
+        self._old = [old for old in self._old if now - old[0] <= GRACE_S]

@@ -40,7 +40,6 @@ def answer_of(data: Mapping[str, Any]) -> Answer:
 def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
     """The explanation, its hit in the form that it has in an answer."""
     fields: dict[str, Any] = plain(explanation)
-    del fields["query"]["without"]  # only evaluations have it, which ask no server
     return {**fields, "hit": _hit_as_json(explanation.hit)}
 
 

@@ -12,7 +12,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
 from repertory.errors import UsageError
 from repertory.index.cache import vector_key
-from repertory.indexing.scan import Scanned, look
+from repertory.indexing.scan import ScanResult, scan_source
 from repertory.skill_discovery.index import Entry, SkillDiscoveryIndex, SkillSource
 from repertory.sources.builtin_skills import BuiltinSkills
 from repertory.sources.markdown_skills import MarkdownSkills
@@ -70,7 +70,7 @@ def rebuild_skill_index(
             "or use another folder."
         )
     looks = {
-        source.name: look(source) for source in _sources(skills_dir, python_skills_dir, builtins)
+        source.name: scan_source(source) for source in _sources(skills_dir, python_skills_dir, builtins)
     }
     found = {entry.skill_id: entry for one in looks.values() for entry in _entries(one)}
     kept = {
@@ -118,7 +118,7 @@ def _sources(
     ]
 
 
-def _entries(looked: Scanned) -> list[Entry]:
+def _entries(looked: ScanResult) -> list[Entry]:
     return [
         Entry(
             skill_id=item.id,

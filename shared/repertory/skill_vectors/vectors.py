@@ -14,8 +14,8 @@ from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.vectors import Collection, Filter, Point, VectorStore
 from repertory.indexing.collections import model_slug
-from repertory.search.answer import check_text
 from repertory.search.engine import SearchEngine
+from repertory.search.query import check_text
 from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
 from repertory.skill_vectors.sandbox import Sandbox

@@ -68,7 +68,7 @@ def test_metrics_can_be_read_by_prometheus(client: TestClient) -> None:
     assert found["repertory_items"] == 4
     assert found["repertory_index_version"] > 0
     assert found['repertory_searches_total{"mode": "hybrid"}'] == 1
-    assert found['repertory_queue_waiting{"lane": "saves"}'] == 0
+    assert found['repertory_queue_waiting{"queue": "saves"}'] == 0
     assert found["repertory_failed_jobs"] == 0
     assert found['repertory_source_items{"source": "project"}'] == 3
     assert found['repertory_source_failing{"source": "project"}'] == 0

@@ -1,20 +1,17 @@
-"""The keyword index as bytes, and the port of the place where they are kept.
+"""The keyword index as bytes; ``coordination.snapshots`` keeps them.
 
 A snapshot holds nothing that cannot be rebuilt from the vector store: one that is missing, of
 another version or damaged is rebuilt, never repaired.
 """
 
-import os
-import threading
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 import numpy as np
 import zstandard
 
-from repertory.errors import StoreCorruptError, StoreError
+from repertory.errors import StoreCorruptError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 
@@ -90,60 +87,3 @@ def unpack(data: bytes) -> Snapshot:
         np.frombuffer(packed.weights, np.float16),
     )
     return Snapshot(index, packed.revision, packed.position)
-
-
-class SnapshotStore(Protocol):
-    """Keeps the newest keyword snapshot of each collection."""
-
-    def load(self, collection: str) -> bytes | None:
-        """The snapshot of a collection, or None where there is none."""
-        ...
-
-    def save(self, collection: str, data: bytes) -> None:
-        """Replace the snapshot of a collection at once: a reader sees the old one or the new one.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
-        ...
-
-    def drop(self, collection: str) -> None:
-        """Forget the snapshot of a collection; one that is not there is passed over."""
-        ...
-
-
-class FileSnapshots:
-    """Snapshots as files in a directory."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def load(self, collection: str) -> bytes | None:
-        """The snapshot of a collection, or None where there is none."""
-        try:
-            return self._path(collection).read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise StoreError(f"Cannot read {self._path(collection)}: {error.strerror}.") from error
-
-    def save(self, collection: str, data: bytes) -> None:
-        """Replace the snapshot of a collection at once."""
-        path = self._path(collection)
-        half = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.tmp")
-        try:
-            self._directory.mkdir(parents=True, exist_ok=True)
-            half.write_bytes(data)
-            half.replace(path)
-        except OSError as error:
-            half.unlink(missing_ok=True)
-            raise StoreError(
-                f"Cannot write {path}: {error.strerror}; make room or choose another --data-dir."
-            ) from error
-
-    def drop(self, collection: str) -> None:
-        """Forget the snapshot of a collection."""
-        self._path(collection).unlink(missing_ok=True)
-
-    def _path(self, collection: str) -> Path:
-        return self._directory / f"{collection}.keywords"

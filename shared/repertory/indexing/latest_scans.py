@@ -1,0 +1,123 @@
+"""The latest scan of every source, and the items that the index should hold."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from repertory.catalogue.item import Item
+from repertory.index.vectors import State
+from repertory.indexing.scan import ScanResult, merge
+from repertory.server_state import SourceState
+from repertory.sources.catalogue import Catalogue
+from repertory.sources.source import Problem
+
+SUDDENLY_EMPTY = (
+    "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."
+)
+
+
+class LatestScans:
+    """A catalogue and the latest scan of each of its sources. Pure: no input or output.
+
+    Attributes:
+        catalogue: The catalogue.
+        items: What all sources offer together, by id.
+    """
+
+    def __init__(self, seen: Mapping[str, float]) -> None:
+        """Start without scans.
+
+        Args:
+            seen: When each source was last read whole by an earlier process, in Unix seconds.
+        """
+        self.catalogue = Catalogue(())
+        self.items: dict[str, Item] = {}
+        self._by_source: dict[str, ScanResult] = {}
+        self._seen = dict(seen)
+        self._problems: list[Problem] = []
+
+    def adopt(self, catalogue: Catalogue) -> None:
+        """Follow another catalogue; scans of unchanged sources stay valid."""
+        same = {source.name: source.identity() for source in catalogue.sources}
+        self._by_source = {
+            name: one
+            for name, one in self._by_source.items()
+            if same.get(name) == one.source.identity()
+        }
+        self.catalogue = catalogue
+        self._merge()
+
+    def add(self, result: ScanResult) -> None:
+        """Replace a source's scan; the result of a source that left the catalogue is ignored."""
+        name = result.source.name
+        if name not in self._names:
+            return
+        self._by_source[name] = result
+        if not result.error:
+            self._seen[name] = result.at
+        self._merge()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every source was scanned."""
+        return len(self._by_source) == len(self.catalogue.sources)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Every problem of the catalogue and of the scans."""
+        return [*self.catalogue.problems, *self._problems]
+
+    def offers(self, item: str, metadata_hash: str) -> bool:
+        """Whether the sources offer an item with this hash; an empty hash means not at all."""
+        found = self.items.get(item)
+        return (found.metadata_hash() if found else "") == metadata_hash
+
+    def keeps(self, state: State) -> bool:
+        """Whether an indexed item that no scan returned may still exist."""
+        scan = self._by_source.get(state.source)
+        return scan.keeps(state.item) if scan else state.source in self._names
+
+    def withholds(self, state: State) -> bool:
+        """Whether an item was unreadable when its source was scanned."""
+        scan = self._by_source.get(state.source)
+        return scan is not None and scan.is_partial and scan.keeps(state.item)
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether anything was unreadable."""
+        return any(scan.is_partial for scan in self._by_source.values())
+
+    def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
+        """The state of each source.
+
+        Args:
+            indexed: How many items of each source are indexed.
+            emptied: The sources that suddenly offer nothing.
+        """
+        offered = Counter(item.source for item in self.items.values())
+        states = []
+        for source in self.catalogue.sources:
+            name = source.name
+            scan = self._by_source.get(name)
+            error = SUDDENLY_EMPTY if name in emptied else scan.error if scan else ""
+            partial = scan is not None and (scan.is_partial or name in emptied)
+            states.append(
+                SourceState(
+                    name=name,
+                    type=source.type,
+                    location=source.location,
+                    items=indexed[name],
+                    stale=max(indexed[name] - offered[name], 0) if partial else 0,
+                    error=error,
+                    seen=self._seen.get(name, 0.0),
+                )
+            )
+        return states
+
+    @property
+    def _names(self) -> set[str]:
+        return {source.name for source in self.catalogue.sources}
+
+    def _merge(self) -> None:
+        sources = self.catalogue.sources
+        scans = [self._by_source[one.name] for one in sources if one.name in self._by_source]
+        self.items, self._problems = merge(scans, self.catalogue)

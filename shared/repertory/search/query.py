@@ -1,0 +1,121 @@
+"""One search: its text, its limits, its weights and its filters."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from repertory.catalogue.item import Kind
+from repertory.errors import UsageError
+from repertory.index.vectors import Filter
+from repertory.settings import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
+
+MAX_QUERY_LENGTH = 4_000  # characters
+
+_DEFAULTS = Values()
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """How much each kind of evidence counts, 0…1.
+
+    Attributes:
+        alpha: The share of the semantic arm; the rest is the keyword arm's.
+        name_weight: The maximum that a name like the query adds to the score of both arms.
+        section_weight: The share of a section's cosine that counts for its item.
+    """
+
+    alpha: Alpha = _DEFAULTS.alpha
+    name_weight: NameWeight = _DEFAULTS.name_weight
+    section_weight: SectionWeight = _DEFAULTS.section_weight
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """One search.
+
+    Attributes:
+        text: The words, the task, or the name to search for.
+        limit: The maximum number of hits.
+        threshold: The minimum confidence of a hit, 0…1. A hit whose name was typed is never hidden.
+        weights: How much each kind of evidence counts.
+        where: Which items may be returned.
+    """
+
+    text: str
+    limit: Limit = _DEFAULTS.limit
+    threshold: Threshold = _DEFAULTS.threshold
+    weights: Weights = Weights()
+    where: Filter = Filter()
+
+
+def query_of(  # noqa: PLR0913 - one for each parameter of a search
+    values: Values,
+    text: str,
+    *,
+    limit: int | None = None,
+    threshold: float | None = None,
+    alpha: float | None = None,
+    name_weight: float | None = None,
+    section_weight: float | None = None,
+    kinds: Iterable[str] = (),
+    sources: Iterable[str] = (),
+    servers: Iterable[str] = (),
+    tags: Iterable[str] = (),
+) -> Query:
+    """A query; the settings supply what is not given.
+
+    Raises:
+        UsageError: The text is empty or too long, a number is out of range, or a filter is invalid.
+    """
+    query = Query(
+        text=text,
+        limit=values.limit if limit is None else limit,
+        threshold=values.threshold if threshold is None else threshold,
+        weights=Weights(
+            alpha=values.alpha if alpha is None else alpha,
+            name_weight=values.name_weight if name_weight is None else name_weight,
+            section_weight=values.section_weight if section_weight is None else section_weight,
+        ),
+        where=filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags),
+    )
+    check(query)
+    return query
+
+
+def filter_of(**given: Iterable[str]) -> Filter:
+    """The filter for some ``kinds``, ``sources``, ``servers`` and ``tags``.
+
+    Raises:
+        UsageError: One of them is a text instead of several, or a kind is unknown.
+    """
+    for name, values in given.items():
+        if isinstance(values, str):
+            raise UsageError(f"{name} is a text; give several, like {name}=[{values[:100]!r}].")
+    where = Filter(**{name: tuple(values) for name, values in given.items()})
+    if unknown := [kind for kind in where.kinds if kind not in list(Kind)]:
+        raise UsageError(f"There is no kind {unknown[0]!r}; there are {', '.join(Kind)}.")
+    return where
+
+
+def check(query: Query) -> None:
+    """Check the text and the numbers of a query.
+
+    Raises:
+        UsageError: The text is empty or too long, or a number is out of range.
+    """
+    check_text(query.text)
+    weights = msgspec.structs.asdict(query.weights)
+    for name, value in {"limit": query.limit, "threshold": query.threshold, **weights}.items():
+        try:
+            SETTINGS[name].read(value)
+        except ValueError:
+            wanted = SETTINGS[name].expected
+            raise UsageError(f"{name} is {value!r}; it must be {wanted}.") from None
+
+
+def check_text(text: str) -> None:
+    """Check that a query's text is neither empty nor too long; UsageError otherwise."""
+    if not text.strip():
+        raise UsageError("The query is empty; say what you look for.")
+    if len(text) > MAX_QUERY_LENGTH:
+        raise UsageError(
+            f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit."
+        )

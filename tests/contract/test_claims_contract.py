@@ -1,0 +1,92 @@
+"""What every adapter of ``Claims`` does: run in memory and on a real Redis."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repertory.coordination.claims import Claims, MemoryClaims, RedisClaims
+from repertory.coordination.redis_server import RedisServer
+from tests.support.redis_server import RedisProcess
+
+laws = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
+
+
+@pytest.fixture(params=["memory", "redis"])
+def claims(request: pytest.FixtureRequest) -> Claims:
+    """Claims of one process."""
+    if request.param == "memory":
+        return MemoryClaims()
+    return RedisClaims(RedisServer(request.getfixturevalue("redis_server").url))
+
+
+def test_a_name_is_claimed_once(claims: Claims) -> None:
+    """A name is claimed once until it is released; asking for it twice at once is asking once."""
+    assert claims.take([], 60) == set()
+    assert claims.take(["a", "b", "a"], 60) == {"a", "b"}
+    assert claims.take(["a", "c"], 60) == {"c"}
+    claims.release(["a", "never taken"])
+    claims.release([])
+    assert claims.take(["a", "b", "c"], 60) == {"a"}
+
+
+@laws
+@given(st.lists(st.tuples(st.booleans(), st.sets(ids)), max_size=12))
+def test_claims_are_exclusive(claims: Claims, steps: list[tuple[bool, set[str]]]) -> None:
+    """After any claims and releases, exactly the names that are not held can be claimed."""
+    held: set[str] = set()
+    for taking, names in steps:
+        if taking:
+            assert claims.take(sorted(names), 60) == names - held
+            held |= names
+        else:
+            claims.release(names)
+            held -= names
+    claims.release(held)
+
+
+def test_threads_never_have_the_same_claim(claims: Claims) -> None:
+    """Of many threads that ask at once, one gets each name."""
+    names = [f"text {number}" for number in range(50)]
+    taken: list[str] = []
+    together = threading.Barrier(8)
+
+    def ask() -> None:
+        together.wait()
+        for name in names:
+            taken.extend(claims.take([name], 60))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(taken) == sorted(names)
+
+
+def test_claims_in_memory_end() -> None:
+    """A claim that is not released can be taken when its time is over."""
+    now = SimpleNamespace(time=0.0)
+    claims = MemoryClaims(lambda: now.time)
+    claims.take(["a"], 10)
+    now.time = 9.9
+    assert claims.take(["a"], 10) == set()
+    now.time = 10.0
+    assert claims.take(["a"], 10) == {"a"}
+
+
+def test_claims_in_redis_end_and_have_an_owner(redis_server: RedisProcess) -> None:
+    """A claim has a time to live; no other process can release it, or take it before."""
+    one, other = (RedisClaims(RedisServer(redis_server.url)) for _ in range(2))
+    assert one.take(["a"], 0.5) == {"a"}
+    server = RedisServer(redis_server.url)
+    assert 0 < server.client.pttl("repertory:claim:a") <= 500
+    other.release(["a"])
+    assert other.take(["a"], 60) == set()
+    one.release(["a"])
+    assert other.take(["a"], 60) == {"a"}

@@ -1,0 +1,252 @@
+"""What every adapter of ``Deltas`` does: run in memory and on a real Redis."""
+
+import threading
+import uuid
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repertory.coordination.deltas import (
+    MAX_ANNOUNCEMENTS,
+    REMOVED,
+    Deltas,
+    MemoryDeltas,
+    RedisDeltas,
+)
+from repertory.coordination.redis_server import RedisServer
+
+laws = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
+
+
+@pytest.fixture(params=["memory", "redis"])
+def make(request: pytest.FixtureRequest) -> Callable[[int], Deltas]:
+    """Makes each adapter in turn, with a limit of announcements."""
+    if request.param == "memory":
+        return MemoryDeltas
+    server = RedisServer(request.getfixturevalue("redis_server").url)
+    return lambda limit: RedisDeltas(server, limit)
+
+
+@pytest.fixture
+def deltas(make: Callable[[int], Deltas]) -> Deltas:
+    """Streams of collections."""
+    return make(MAX_ANNOUNCEMENTS)
+
+
+@pytest.fixture
+def collection() -> Callable[[], str]:
+    """Names of collections that were never used."""
+    return lambda: f"repertory_{uuid.uuid4().hex[:16]}_minilm-r1_g1"
+
+
+def test_announcements_are_read(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """A reader gets all announcements after its position in one delta, and each only once."""
+    name = collection()
+    start = deltas.position(name)
+    deltas.announce(name, {"a": "1", "b": "1"})
+    deltas.announce(name, {"a": "2", "b": REMOVED})
+    deltas.announce(collection(), {"other": "1"})
+    delta = deltas.since(name, start)
+    assert (delta.hashes, delta.gap) == ({"a": "2", "b": REMOVED}, False)
+    assert delta.position == deltas.position(name)
+    assert deltas.since(name, delta.position).hashes == {}
+    assert deltas.since(name, start) == delta
+    assert deltas.length(name) == 2
+
+
+def test_an_empty_announcement_does_nothing(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """Announcing no items leaves no trace; an unused stream is no gap."""
+    name = collection()
+    assert deltas.length(name) == 0
+    position = deltas.position(name)
+    deltas.announce(name, {})
+    delta = deltas.since(name, position)
+    assert (delta.position, delta.hashes, delta.gap) == (position, {}, False)
+    assert deltas.length(name) == 0
+
+
+@pytest.mark.parametrize(
+    "position",
+    ["", "17", "life-3", "/-1", "x/1-0", "a-99999999999999999999", "\ud800-1", "-\n", "0-0"],
+)
+def test_a_position_that_the_stream_did_not_give_is_a_gap(
+    deltas: Deltas, collection: Callable[[], str], position: str
+) -> None:
+    """So is an empty or invalid one; the delta says where to go on."""
+    name = collection()
+    deltas.announce(name, {"a": "1"})
+    delta = deltas.since(name, position)
+    assert (delta.gap, delta.hashes) == (True, {})
+    assert delta.position == deltas.position(name)
+    assert not deltas.since(name, delta.position).gap
+    deltas.trim(name, position)
+    assert deltas.length(name) == 1
+
+
+def test_a_position_of_another_stream_is_a_gap(
+    deltas: Deltas, collection: Callable[[], str]
+) -> None:
+    """Positions are of one collection."""
+    one, other = collection(), collection()
+    deltas.announce(one, {"a": "1"})
+    deltas.announce(other, {"a": "1"})
+    assert deltas.since(one, deltas.position(other)).gap
+
+
+@laws
+@given(
+    st.lists(
+        st.one_of(
+            st.dictionaries(ids, st.sampled_from(["1", "2", REMOVED])),
+            st.just("read"),
+        ),
+        max_size=12,
+    )
+)
+def test_any_chunking_gives_the_same(
+    deltas: Deltas,
+    collection: Callable[[], str],
+    steps: list[dict[str, str] | str],
+) -> None:
+    """However often a stream is read in between, the union of the deltas is the same."""
+    name = collection()
+    position = start = deltas.position(name)
+    union: dict[str, str] = {}
+    expected: dict[str, str] = {}
+    for step in [*steps, "read"]:
+        if isinstance(step, dict):
+            deltas.announce(name, step)
+            expected |= step
+        else:
+            delta = deltas.since(name, position)
+            assert not delta.gap
+            union |= delta.hashes
+            position = delta.position
+    assert union == expected == deltas.since(name, start).hashes
+
+
+@laws
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
+def test_trimming_is_a_gap_for_readers_that_lag(
+    deltas: Deltas, collection: Callable[[], str], before: int, trimmed: int, after: int
+) -> None:
+    """Readers at or past the trimmed position miss nothing; others see a gap."""
+    name = collection()
+    positions = [deltas.position(name)]
+    for number in range(before):
+        deltas.announce(name, {f"item {number}": "1"})
+        positions.append(deltas.position(name))
+    cut = min(trimmed, before)
+    deltas.trim(name, positions[cut])
+    for number in range(before, before + after):
+        deltas.announce(name, {f"item {number}": "1"})
+    assert deltas.length(name) == before - cut + after
+    deltas.trim(name, positions[0])  # an older position brings nothing back and takes nothing away
+    for number, position in enumerate(positions):
+        delta = deltas.since(name, position)
+        assert delta.gap == (number < cut)
+        if not delta.gap:
+            assert set(delta.hashes) == {f"item {n}" for n in range(number, before + after)}
+
+
+def test_a_dropped_stream_is_another(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """Positions in a dropped stream are gaps in its successor, however long that grows."""
+    name = collection()
+    deltas.drop(name)
+    empty = deltas.position(name)
+    deltas.announce(name, {"a": "1"})
+    full = deltas.position(name)
+    deltas.drop(name)
+    for _ in range(3):
+        assert deltas.since(name, empty).gap
+        assert deltas.since(name, full).gap
+        deltas.announce(name, {"b": "1"})
+    deltas.trim(name, full)
+    assert deltas.length(name) == 3
+
+
+def test_a_stream_is_bounded(make: Callable[[int], Deltas], collection: Callable[[], str]) -> None:
+    """The oldest announcements go when nothing trims them; a reader that lags so far sees a gap."""
+    deltas, name = make(100), collection()
+    start = deltas.position(name)
+    for _ in range(99):
+        deltas.announce(name, {"a": "1"})
+    assert not deltas.since(name, start).gap
+    late = deltas.position(name)
+    for _ in range(400):
+        deltas.announce(name, {"b": "1"})
+    assert deltas.length(name) <= 250  # Redis drops them in blocks of a hundred
+    assert deltas.since(name, start).gap
+    assert deltas.since(name, late).gap
+
+
+def test_a_reader_that_waits_is_woken(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """An announcement wakes a waiting reader at once, in a new stream or an old one."""
+    name = collection()
+    for number in range(2):
+        position = deltas.position(name)
+        found: list[dict[str, str]] = []
+        reader = threading.Thread(
+            target=lambda at, into: into.append(deltas.since(name, at, wait=60).hashes),
+            args=(position, found),
+        )
+        reader.start()
+        deltas.announce(name, {"a": str(number)})
+        reader.join()
+        assert found == [{"a": str(number)}]
+
+
+def test_waiting_times_out(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """A reader gets an empty delta when its time is over; a gap comes at once."""
+    name = collection()
+    position = deltas.position(name)
+    assert deltas.since(name, position, wait=0.05) == deltas.since(name, position)
+    assert deltas.since(name, "", wait=60).gap
+
+
+def test_a_reader_that_waits_sees_a_drop(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """A stream that is lost while a reader waits is a gap to it, well before its time is over."""
+    name = collection()
+    deltas.announce(name, {"a": "1"})
+    position = deltas.position(name)
+    found: list[bool] = []
+    reader = threading.Thread(
+        target=lambda: found.append(deltas.since(name, position, wait=60).gap)
+    )
+    reader.start()
+    deltas.drop(name)
+    reader.join()
+    assert found == [True]
+
+
+def test_writers_at_once_lose_nothing(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """Several readers get all that threads announce at the same time, without a gap."""
+    name = collection()
+    start = deltas.position(name)
+    everything = {f"{writer} {number}" for writer in range(4) for number in range(25)}
+
+    def write(writer: int) -> None:
+        for number in range(25):
+            deltas.announce(name, {f"{writer} {number}": "1"})
+
+    def read(into: set[str]) -> None:
+        position = start
+        while into != everything:
+            delta = deltas.since(name, position, wait=60)
+            assert not delta.gap
+            into.update(delta.hashes)
+            position = delta.position
+
+    found: list[set[str]] = [set(), set()]
+    threads = [threading.Thread(target=read, args=(into,)) for into in found]
+    threads += [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [everything, everything]

@@ -1,0 +1,163 @@
+"""What every adapter of ``StatusBoard`` does: run in memory, on a file and on a real Redis."""
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
+from repertory.errors import StoreError
+from tests.support.redis_server import RedisProcess
+
+
+@pytest.fixture
+def now() -> SimpleNamespace:
+    """The wall clock, to be set."""
+    return SimpleNamespace(time=1_760_000_000.5)
+
+
+@pytest.fixture(params=["memory", "file", "redis"])
+def status(request: pytest.FixtureRequest, now: SimpleNamespace, tmp_path: Path) -> StatusBoard:
+    """An empty board."""
+    if request.param == "memory":
+        return MemoryStatus(lambda: now.time)
+    if request.param == "file":
+        return FileStatus(tmp_path / "data" / "status.json", lambda: now.time)
+    server = RedisServer(request.getfixturevalue("redis_server").url)
+    return RedisStatus(server, lambda: now.time)
+
+
+def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> None:
+    """A report replaces the last one of its process, with the time; others stay."""
+    assert status.reports() == {}
+    status.report("watch", {"sources": [{"name": "docs", "seen": 1.5}], "old": None})
+    status.report("worker:host:1", {})
+    now.time += 5
+    status.report("watch", {"sources": [], "„": "ü"})
+    assert status.reports() == {
+        "watch": {"sources": [], "„": "ü", "at": now.time},
+        "worker:host:1": {"at": now.time - 5},
+    }
+
+
+def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) -> None:
+    """A report is forgotten after ten minutes, until its process reports again."""
+    status.report("watch", {"a": 1})
+    now.time += 300
+    status.report("worker:host:1", {})
+    now.time += 301
+    assert set(status.reports()) == {"worker:host:1"}
+    status.report("watch", {"a": 2})
+    assert status.reports()["watch"] == {"a": 2, "at": now.time}
+
+
+def test_reports_are_the_callers(status: StatusBoard) -> None:
+    """Changing a report that was read changes nothing on the board."""
+    status.report("watch", {"a": 1})
+    status.reports()["watch"]["a"] = 2
+    assert status.reports()["watch"]["a"] == 1
+
+
+def test_counters_add_up(status: StatusBoard) -> None:
+    """Counters of all kinds of numbers grow from nothing."""
+    assert status.counters() == {}
+    status.count({})
+    status.count({"texts": 3, "seconds": 0.25})
+    status.count({"texts": 4, "ошибки": 1})
+    assert status.counters() == pytest.approx({"texts": 7, "seconds": 0.25, "ошибки": 1})
+
+
+def test_threads_count_together(status: StatusBoard) -> None:
+    """No count is lost when many count at once."""
+
+    def count() -> None:
+        for _ in range(50):
+            status.count({"texts": 1})
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert status.counters() == {"texts": 200}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"at": "x", "status": {}}', b"\xff", b"{}"])
+def test_damaged_reports_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
+    """An unreadable report hides no other, and is deleted."""
+    server = RedisServer(redis_server.url)
+    status = RedisStatus(server)
+    status.report("watch", {"a": 1})
+    server.client.hset("repertory:status", "worker:host:1", data)
+    assert set(status.reports()) == {"watch"}
+    assert server.client.hlen("repertory:status") == 1
+
+
+def board(path: Path, now: SimpleNamespace) -> FileStatus:
+    """The board of the next process."""
+    return FileStatus(path, lambda: now.time)
+
+
+def test_the_watch_report_outlives_the_process(tmp_path: Path, now: SimpleNamespace) -> None:
+    """The next process reads the last report of ``watch`` whole, and no other, at any age."""
+    path = tmp_path / "data" / "status.json"
+    status = board(path, now)
+    status.report("watch", {"sources": [{"name": "„docs“", "seen": 1.5}], "error": None})
+    status.report("worker:host:1", {"jobs": 1})
+    status.count({"texts": 3})
+    now.time += 5_000
+    again = board(path, now)
+    expected = {"sources": [{"name": "„docs“", "seen": 1.5}], "error": None}
+    assert again.reports() == {"watch": {**expected, "at": now.time - 5_000}}
+    assert again.counters() == {}
+    again.report("watch", {"sources": []})
+    assert again.reports() == {"watch": {"sources": [], "at": now.time}}
+    assert board(path, now).reports() == again.reports()
+    now.time += 5_000
+    assert again.reports() == {}
+
+
+def test_only_a_changed_report_is_written(tmp_path: Path, now: SimpleNamespace) -> None:
+    """The same report again leaves the file alone until the board is closed."""
+    path = tmp_path / "status.json"
+    status = board(path, now)
+    status.report("watch", {"sources": []})
+    path.unlink()
+    now.time += 1
+    status.report("watch", {"sources": []})
+    assert not path.exists()
+    status.close()
+    assert board(path, now).reports() == {"watch": {"sources": [], "at": now.time}}
+    status.close()
+    again = board(path, now)
+    path.unlink()
+    again.close()
+    again.report("watch", {"sources": []})
+    assert not path.exists()
+    again.report("watch", {"sources": [1]})
+    assert board(path, now).reports()["watch"]["sources"] == [1]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"at": "x", "status": {}}', b"\xff", b"\0", b"{}"])
+def test_a_damaged_file_is_an_empty_board(
+    tmp_path: Path, now: SimpleNamespace, data: bytes
+) -> None:
+    """A damaged file is replaced by the next report."""
+    path = tmp_path / "status.json"
+    path.write_bytes(data)
+    status = board(path, now)
+    assert status.reports() == {}
+    status.report("watch", {})
+    assert set(board(path, now).reports()) == {"watch"}
+
+
+def test_a_file_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
+    """The report holds within the process; closing the board is no error."""
+    (tmp_path / "file").write_bytes(b"")
+    status = FileStatus(tmp_path / "file" / "status.json")
+    with pytest.raises(StoreError, match=r"Cannot write .*status\.json"):
+        status.report("watch", {"a": 1})
+    assert status.reports()["watch"]["a"] == 1
+    status.close()

@@ -1,0 +1,85 @@
+"""What every adapter of ``Tombstones`` does: run in memory and on a real Redis."""
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
+from tests.support.redis_server import RedisProcess
+
+laws = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
+
+
+@pytest.fixture(params=["memory", "redis"])
+def tombstones(request: pytest.FixtureRequest) -> Tombstones:
+    """No tombstones."""
+    if request.param == "memory":
+        return MemoryTombstones()
+    return RedisTombstones(RedisServer(request.getfixturevalue("redis_server").url))
+
+
+@pytest.fixture
+def collection() -> Callable[[], str]:
+    """Names of collections that were never used."""
+    return lambda: f"repertory_{uuid.uuid4().hex[:16]}_minilm-r1_g1"
+
+
+def test_only_recorded_deletions_are_found(
+    tombstones: Tombstones, collection: Callable[[], str]
+) -> None:
+    """A deletion is found in its collection alone; an empty record and question are allowed."""
+    name = collection()
+    tombstones.record_deletions(name, {})
+    assert tombstones.deleted(name, []) == {}
+    tombstones.record_deletions(name, {"a": 1_760_000_000_123, "b": 0})
+    assert tombstones.deleted(name, ["b", "c", "a", "a"]) == {"a": 1_760_000_000_123, "b": 0}
+    assert tombstones.deleted(collection(), ["a"]) == {}
+
+
+@laws
+@given(st.lists(st.dictionaries(ids, st.integers(0, 2**53)), max_size=8))
+def test_the_newest_revision_stays(
+    tombstones: Tombstones, collection: Callable[[], str], records: list[dict[str, int]]
+) -> None:
+    """Whatever the order of the records, an item has the newest revision of its own."""
+    name = collection()
+    newest: dict[str, int] = {}
+    for record in records:
+        tombstones.record_deletions(name, record)
+        for item, revision in record.items():
+            newest[item] = max(newest.get(item, 0), revision)
+        assert tombstones.deleted(name, list(newest)) == newest
+        assert tombstones.newest(name) == max(newest.values(), default=0)
+
+
+def test_tombstones_in_redis_expire(redis_server: RedisProcess) -> None:
+    """Each has a time to live, which an older deletion does not remove."""
+    server = RedisServer(redis_server.url)
+    tombstones = RedisTombstones(server)
+    for revision in (2, 1):
+        tombstones.record_deletions("c", {"a": revision})
+    keys = server.client.keys("repertory:*")
+    assert len(keys) == 2
+    assert all(86_000 < server.client.ttl(key) <= 86_400 for key in keys)
+
+
+def test_tombstones_in_memory_expire() -> None:
+    """A process that runs for weeks forgets what was deleted more than a day ago."""
+    now = 0.0
+    tombstones = MemoryTombstones(clock=lambda: now)
+    tombstones.record_deletions("c", {"a": 1, "b": 1})
+    now = 80_000.0
+    tombstones.record_deletions("c", {"a": 2})
+    now = 90_000.0
+    tombstones.record_deletions("c", {"c": 3})
+    assert tombstones.deleted("c", ["a", "b", "c"]) == {"a": 2, "c": 3}
+    now = 1_000_000.0
+    assert tombstones.deleted("c", ["a", "c"]) == {}
+    assert tombstones.newest("c") == 0
