@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
-from repertory.compose import Repertory
+from repertory.one_shot import Repertory
 from repertory.indexing.report import Report
 from repertory.settings import load
 

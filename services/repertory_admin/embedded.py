@@ -1,4 +1,4 @@
-"""The embedded server: watch service, worker and query service, all in this process."""
+"""The embedded server: watch service, worker and query service in one process."""
 
 import logging
 import threading
@@ -7,18 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from repertory.compose import make_directory
+from repertory.compose import Parts, make_directory
 from repertory.errors import UsageError
 from repertory.indexing.job import JobQueue
 from repertory.running import announce, the_only_server
-from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_query.app import create_app
 from repertory_query.run import READERS, listening, serve
 from repertory_query.service import Service
 from repertory_watch.service import WatchService
 
-PAUSE = 5.0  # seconds after which a watch that failed is begun again
+RETRY_INTERVAL_S = 5.0  # after which a failed watch is started again
 
 _log = logging.getLogger(__name__)
 
@@ -29,17 +28,17 @@ def run(
     told: Sequence[int],
     ready: Callable[[str, Service], None],
 ) -> None:
-    """Watch, index and answer until the process is told to end.
+    """Watch, index and answer until the process is asked to end.
 
     Args:
-        settings: What is in force.
-        directory: Whose catalogue is served.
-        told: The signals that tell it; see ``told_to_end``.
-        ready: Told the URL, and what is asked in this process, once requests are taken.
+        settings: The active settings.
+        directory: The directory whose catalogue is served.
+        told: Where the signals to end arrive; see ``told_to_end``.
+        ready: Called with the URL and the service once requests are accepted.
 
     Raises:
-        UsageError: The settings ask for something else, or the address cannot be served on.
-        StoreError: The directory has another server, or the data directory cannot be written.
+        UsageError: The settings contradict this, or the address is unavailable.
+        StoreError: The directory has another server, or the data directory is not writable.
     """
     values = settings.values
     if values.redis_url:
@@ -53,18 +52,22 @@ def run(
         )
     make_directory(settings.data_dir)
     parts = Parts(settings, directory)
+    parts.workspace.forget()
     with the_only_server(settings, directory), listening(settings) as listener:
-        # Whoever asks from now on waits for the first answer, and does not index beside us.
+        # From now on, other commands wait for this server instead of indexing beside it.
         url = announce(settings, directory, *listener.getsockname()[:2])
-        with (
-            parts.in_process_queue() as queue,
-            _watching(parts, queue),
-            ThreadPoolExecutor(READERS, "keywords") as reader,
-            parts.live_search(reader) as live,
-            closing(Service(parts, live, queue)) as service,
-        ):
-            ready(url, service)
-            serve(create_app(service, settings), listener, told)
+        with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:
+            with (
+                parts.in_process_queue() as queue,
+                _watching(parts, queue),
+                closing(Service(parts, live, queue)) as service,
+            ):
+                ready(url, service)
+                serve(create_app(service, settings), listener, told)
+            # Nothing is written any more, so the snapshot will equal the collection.
+            live.stop()
+            live.refresh()
+            live.save()
 
 
 @contextmanager
@@ -79,12 +82,12 @@ def _watching(parts: Parts, queue: JobQueue) -> Iterator[None]:
                     parts.settings,
                     parts.workspace,
                     parts.coordinator(queue),
-                    parts.adapters.status,
+                    parts.coordination.status,
                 ).run(stop)
-            # A boundary: whatever happens, searches go on, and so does watching after a while.
+            # A boundary: whatever happens, searches go on, and watching starts again.
             except Exception:
                 _log.exception("watch_failed")
-                stop.wait(PAUSE)
+                stop.wait(RETRY_INTERVAL_S)
 
     thread = threading.Thread(target=watch, name="watch", daemon=True)
     thread.start()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from typing_extensions import override
 
 from repertory import running
 from repertory.backend import Backend
@@ -21,6 +22,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
+from repertory.server_state import Stats
 from repertory.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,15 +31,15 @@ if TYPE_CHECKING:
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_vectors.match import SkillMatch
 
-PATIENCE = 20.0  # seconds that a request waits for a server that starts, and its first index
-AT_ONCE = 2.0  # seconds that a list waits for them: hosts ask for it before anything else
-AGAIN = 0.25  # seconds between two attempts
-ALIVE = 2.0  # seconds that a server has to say that it still runs
+REQUEST_TIMEOUT_S = 20.0  # that a request waits for a starting server and its first index
+LIST_TIMEOUT_S = 2.0  # that a list waits for them: hosts request it before anything else
+RETRY_INTERVAL_S = 0.25
+ALIVE_TIMEOUT_S = 2.0  # that a server has to answer that it still runs
 
 T = TypeVar("T")
 
 
-class Following:
+class Following(Backend):
     """Asks the server of a directory. A ``Backend``; ``run`` says which server that is.
 
     Args:
@@ -79,74 +81,98 @@ class Following:
                         self._use(None)
             except StoreError as error:  # another process may just be becoming the server
                 self._trouble = str(error)
-                time.sleep(AGAIN)
+                time.sleep(RETRY_INTERVAL_S)
 
+    @property
+    @override
+    def gateway(self) -> str:
+        return self._ask(lambda backend: backend.gateway)
+
+    @override
+    def ensure_indexed(self) -> None:
+        self._ask(lambda backend: backend.ensure_indexed())
+
+    @override
+    def refresh(self) -> Stats:
+        return self._ask(lambda backend: backend.refresh())
+
+    @override
+    def stats(self) -> Stats:
+        return self._ask(lambda backend: backend.stats())
+
+    @override
+    def close(self) -> None:
+        """Do nothing: ``run`` closes the server that it started."""
+
+    @override
     def search(self, query: Query) -> Answer:
-        """Find what fits a query best."""
         return self._ask(lambda backend: backend.search(query))
 
+    @override
     def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why not."""
         return self._ask(lambda backend: backend.explain(query, item))
 
+    @override
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
         """What is indexed, by id; StoreError soon where that cannot be had yet."""
-        return self._ask(lambda backend: backend.entries(where), AT_ONCE)
+        return self._ask(lambda backend: backend.entries(where), LIST_TIMEOUT_S)
 
+    @override
     def item(self, item_id: str) -> Item:
-        """One indexed item, whole."""
         return self._ask(lambda backend: backend.item(item_id))
 
+    @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some indexed items, whole, by id."""
         return self._ask(lambda backend: backend.items(ids))
 
+    @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        """Skill files by their plain cosine with a query."""
         return self._ask(lambda backend: backend.similar_skills(query))
 
+    @override
     def update_vector(self, filepath: str) -> None:
-        """Store the vector of a file of the sandbox."""
         return self._ask(lambda backend: backend.update_vector(filepath))
 
+    @override
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
-        """Search the files of the project."""
         return self._ask(lambda backend: backend.search_project(query))
 
     @property
+    @override
     def calls_allowed(self) -> bool:
         """Whether tools may be called; as this process is set where no server is there yet."""
         backend = self._backend
         return backend.calls_allowed if backend else self._settings.values.allow_calls
 
+    @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         """Call a tool, once: a call that failed may have been done."""
         self.item(tool_id)  # waits for the server
         return self._current(0).call(tool_id, arguments)
 
-    def _ask(self, request: Callable[[Backend], T], patience: float = PATIENCE) -> T:
+    def _ask(self, request: Callable[[Backend], T], timeout: float = REQUEST_TIMEOUT_S) -> T:
         """What the backend answers, waiting for one that starts, and looking for a lost one."""
-        deadline, found_again = self._since + patience, False
+        deadline, found_again = self._since + timeout, False
         while True:
             backend = self._current(deadline - time.monotonic())
             try:
                 found = request(backend)
             except StoreError as error:
-                lost = isinstance(backend, Client) and not backend.is_alive(ALIVE)
+                lost = isinstance(backend, Client) and not backend.is_alive(ALIVE_TIMEOUT_S)
                 if lost and not found_again:
                     self._lose(backend)
-                    deadline, found_again = self._since + patience, True
+                    deadline, found_again = self._since + timeout, True
                 elif lost or self._answered or time.monotonic() > deadline:
                     raise
                 self._trouble = str(error)
-                time.sleep(AGAIN)
+                time.sleep(RETRY_INTERVAL_S)
             else:
                 self._answered = True
                 return found
 
-    def _current(self, patience: float) -> Backend:
+    def _current(self, timeout: float) -> Backend:
         with self._changed:
-            if not self._changed.wait_for(lambda: self._backend is not None, max(patience, 0)):
+            if not self._changed.wait_for(lambda: self._backend is not None, max(timeout, 0)):
                 raise StoreError(f"{self._trouble} Ask again in a moment.")
             assert self._backend is not None
             return self._backend
@@ -164,7 +190,7 @@ class Following:
     def _wait_while_used(self, backend: Backend, told: Sequence[int]) -> None:
         with self._changed:
             while self._backend is backend and not told:
-                self._changed.wait(AGAIN)  # signals are noted meanwhile
+                self._changed.wait(RETRY_INTERVAL_S)  # signals are noted meanwhile
 
     def _private(self) -> Settings:
         """The settings of a server that nobody but this machine is to reach, on any free port."""

@@ -85,7 +85,7 @@ def _examples(
     settings: Settings, labelled: "LabelledSet"
 ) -> "tuple[Model, dict[Mode, list[Example]]]":
     """The model, and what each mode finds for the queries of a set."""
-    from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
+    from repertory.one_shot import open_corpus  # noqa: PLC0415 - --help must be instant
     from repertory.search.answer import Mode  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
     from repertory_eval.calibration import examples  # noqa: PLC0415 - likewise

@@ -14,9 +14,10 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
 
 if TYPE_CHECKING:
-    from repertory.backend import Backend
-    from repertory.compose import Repertory
     from repertory.indexing.report import Report
+
+    from repertory.backend import Backend
+    from repertory.one_shot import Repertory
     from repertory.search.answer import Answer
     from repertory.search.query import Query
     from repertory_admin.progress import Bars
@@ -144,7 +145,7 @@ def _of_labelled(
     labelled: "LabelledSet", tried: Mapping[str, Settings], most: int | None, *, generate: bool
 ) -> "list[Trial]":
     """A labelled set's queries, and those that are generated from its corpus if they are wanted."""
-    from repertory.compose import open_corpus  # noqa: PLC0415 - --help must be instant
+    from repertory.one_shot import open_corpus  # noqa: PLC0415 - --help must be instant
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
     from repertory_eval.labelled import evenly  # noqa: PLC0415 - likewise
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
+from repertory.compose import Parts
 from repertory.errors import UsageError
-from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_query.app import create_app
 from repertory_query.connection import Connection

@@ -1,199 +1,111 @@
-"""What the routes need of a running server. All of it may block."""
+"""The backend of a running server. All of it may block."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from repertory.embedding.engine import EmbeddingEngine
+import msgspec
+from typing_extensions import override
+
+from repertory.compose import Parts
 from repertory.errors import StoreError
-from repertory.index.vectors import VectorStore
 from repertory.indexing import attempts
-from repertory.indexing.collections import (
-    configuration_of,
-    generation_of,
-    generations,
-    model_slug,
-    next_alias,
-)
-from repertory.indexing.job import JobQueue, QueueName
-from repertory.local import Local
+from repertory.indexing.collections import configuration_of
+from repertory.indexing.job import JobQueue
+from repertory.local import Local, available
 from repertory.search.answer import Answer
-from repertory.search.engine import SearchEngine
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.serving import Parts
+from repertory.server_state import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
 from repertory_query.recent import Recent
 
-SILENCE = 60.0  # seconds; each process speaks every few seconds, also in the middle of a task
-
-T = TypeVar("T")
+SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
 class Service(Local):
-    """The server as a caller sees it. Safe to call from several threads.
+    """Answers from a live search. Thread-safe.
 
     Args:
-        parts: Whose store, board and failures are looked at.
+        parts: The parts of the server.
         live: The search.
-        queue: Where a rebuild is asked for, and failed jobs go once more.
+        queue: Where rebuilds are requested and failed jobs are retried.
 
     Attributes:
-        recent: What was searched for lately.
+        recent: The latest searches.
     """
 
     def __init__(self, parts: Parts, live: LiveSearch, queue: JobQueue) -> None:
-        self.settings = parts.settings
-        self.workspace = parts.workspace
-        self._parts = parts
-        self._live = live
+        super().__init__(parts, live)
         self._queue = queue
         self.recent = Recent()
 
-    @property
-    def engine(self) -> SearchEngine:
-        """The search engine in force; StoreError when there is none."""
-        return self._live.engine
+    @override
+    def ensure_indexed(self) -> None:
+        """Do nothing: the server indexes by itself."""
 
-    @property
-    def missing(self) -> dict[str, str]:
-        """What is missing, by part, in words."""
-        return self._live.missing
+    @override
+    def refresh(self) -> Stats:
+        return self.stats()
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether a search can be answered."""
-        try:
-            return bool(self.engine)
-        except StoreError:
-            return False
-
-    def embedding(self) -> EmbeddingEngine:
-        """The engine that embeds queries, waiting for it; ModelError when there is none."""
-        return self._parts.queries.get()
-
-    def vector_store(self) -> VectorStore:
-        """The vector store."""
-        return self._parts.store
-
+    @override
     def search(self, query: Query) -> Answer:
-        """Search the index as it is, and remember that; see ``SearchEngine.search``."""
         began = time.perf_counter()
         answer = super().search(query)
         self.recent.note(query.text, len(answer.hits), answer.mode, time.perf_counter() - began)
         return answer
 
-    def stats(self) -> dict[str, Any]:
-        """What is indexed, how fresh it is and what is wrong; whatever of it can be had."""
-        adapters = self._parts.adapters
-        troubles: list[str] = []
-        board = _had(adapters.status.reports, troubles)
-        said = board or {}
-        waiting = _had(self._queue.waiting, troubles) or {}
-        failed = _had(adapters.failures.list, troubles)
-        if board is not None:
-            troubles += self._silent(board)
-        watch = said.pop("watch", None)
-        if watch and (trouble := watch.get("trouble")):
-            troubles.append(trouble)
-        if watch and (error := watch.get("configuration_error")):
-            troubles.append(f"{error} The last good configuration stays in force.")
-        of_watch = dict(watch or {})
-        problems = of_watch.pop("problems", [])
-        engine = self._live.engine if self.is_ready else None
-        has = engine and engine.collection
-        collection = has.name if has else of_watch.get("collection", "")
-        return {
-            "indexVersion": engine.version if engine else 0,
-            "configuration": configuration_of(collection),
-            "collection": collection,
-            "model": model_slug(collection),
-            "items": len(engine.keywords) if engine and engine.keywords else 0,
-            "missing": self.missing,
-            "callsAllowed": self.calls_allowed,
-            "sources": of_watch.pop("sources", []),
-            "building": of_watch.pop("building", None),
-            "queue": {
-                **{name.value: waiting.get(name.value) for name in QueueName},
-                "failed": None if failed is None else len(failed),
-            },
-            "workers": [{"worker": who, **one} for who, one in sorted(said.items())],
-            "problems": [
-                *({"severity": "error", "message": one} for one in dict.fromkeys(troubles)),
-                *problems,
-            ],
-            "watch": of_watch or None,
-            "counters": _had(adapters.status.counters, troubles) or {},
-        }
-
-    def rebuild(self) -> dict[str, Any]:
-        """Ask for the index to be built anew, beside the one in force.
-
-        While that is under way, another call changes nothing.
-
-        Returns:
-            The configuration and the generation that is being built.
+    def rebuild(self) -> Rebuild:
+        """Request a new index beside the active one; see ``request_rebuild``.
 
         Raises:
-            StoreError: A store is away, or nobody has said yet what is to be indexed.
+            StoreError: A store is unavailable, or no configuration is known yet.
         """
-        store = self._parts.store
-        collection = store.alias(self._parts.in_force)
-        watch = self._parts.adapters.status.reports().get("watch")
-        configuration = watch["configuration"] if watch else configuration_of(collection or "")
+        watch = WatchStatus.read(self.parts.coordination.status.reports())
+        active = self.parts.store.alias(self.parts.active)
+        configuration = watch.configuration if watch else configuration_of(active or "")
         if not configuration:
             raise StoreError(
-                "There is nothing to rebuild yet: the watch service has not said what is to be "
-                "indexed; see that it runs."
+                "There is nothing to rebuild yet: the watch service has not reported what to "
+                "index; check that it runs."
             )
-        under_way = store.alias(next_alias(configuration))
-        if under_way and under_way != collection:
-            return {"configuration": configuration, "generation": generation_of(under_way)}
-        there = generations(store, configuration, model_slug(collection or ""))
-        generation = max(map(generation_of, there), default=0) + 1
-        self._queue.begin(configuration, generation)
-        return {"configuration": configuration, "generation": generation}
+        return self.request_rebuild(self._queue, configuration)
 
-    def jobs(self) -> dict[str, Any]:
-        """What waits, what is being done, and what failed."""
-        adapters = self._parts.adapters
-        return {
-            "waiting": self._queue.waiting(),
-            "running": [
-                {"worker": who, **busy}
-                for who, one in sorted(adapters.status.reports().items())
-                if (busy := one.get("busy"))
+    def jobs(self) -> Jobs:
+        """The pending, the running and the failed jobs."""
+        coordination = self.parts.coordination
+        return Jobs(
+            waiting=self._queue.waiting(),
+            running=[
+                msgspec.convert({"worker": name, **report}, Worker)
+                for name, report in sorted(coordination.status.reports().items())
+                if report.get("busy")
             ],
-            "failed": [
-                {
-                    "id": failure.id,
-                    "items": sorted(failure.items),
-                    "error": failure.error,
-                    "at": failure.at,
-                    "attempts": failure.attempts,
-                }
-                for failure in adapters.failures.list()
+            failed=[
+                Failed(
+                    id=failure.id,
+                    items=sorted(failure.items),
+                    error=failure.error,
+                    at=failure.at,
+                    attempts=failure.attempts,
+                )
+                for failure in coordination.failures.list()
             ],
-        }
+        )
 
     def retry(self, ids: Sequence[str] | None) -> int:
-        """Put failed jobs back on the queue, all of them if no ids are given; returns how many."""
-        return attempts.retry(self._parts.adapters.failures, self._queue, ids)
+        """Retry failed jobs, all of them if no ids are given; returns how many."""
+        return attempts.retry(self.parts.coordination.failures, self._queue, ids)
 
-    def _silent(self, board: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """Which processes a board has heard nothing of lately, though they should run."""
-        heard = {who for who, one in board.items() if time.time() - one["at"] < SILENCE}
+    @override
+    def _waiting(self, troubles: list[str]) -> Mapping[str, int]:
+        return available(self._queue.waiting, troubles) or {}
+
+    @override
+    def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:
+        oldest = time.time() - SILENCE_S
         silent = []
-        if "watch" not in heard:
-            silent.append("Nothing is heard of the watch service; start `repertory watch`.")
-        if self._parts.is_team and heard <= {"watch"}:
-            silent.append("Nothing is heard of a worker; start `repertory worker`.")
+        if watch.at < oldest:
+            silent.append("The watch service does not report; start `repertory watch`.")
+        if self.parts.is_team and not any(one["at"] >= oldest for one in workers.values()):
+            silent.append("No worker reports; start `repertory worker`.")
         return silent
-
-
-def _had(read: Callable[[], T], troubles: list[str]) -> T | None:
-    """What can be read now; None, and the trouble noted, if it cannot."""
-    try:
-        return read()
-    except StoreError as error:
-        troubles.append(str(error))
-        return None

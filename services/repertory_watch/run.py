@@ -4,7 +4,7 @@ import signal
 import threading
 from pathlib import Path
 
-from repertory.serving import Parts
+from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_watch.service import WatchService
 
@@ -17,7 +17,7 @@ def run(settings: Settings, directory: Path) -> None:
     """
     parts = Parts(settings, directory)
     coordinator = parts.coordinator(parts.queue())
-    service = WatchService(settings, parts.workspace, coordinator, parts.adapters.status)
+    service = WatchService(settings, parts.workspace, coordinator, parts.coordination.status)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -226,14 +226,14 @@ class WatchService:
         self._wake.set()
 
     def _say(self) -> None:
-        status: dict[str, Any] = {
-            **self._coordinator.status(),
-            "configuration_error": self._configured.error,
-            "watching": self._folders.watching,
-            "polling": sorted(self._folders.polling),
-        }
+        status = msgspec.structs.replace(
+            self._coordinator.status(),
+            configuration_error=self._configured.error,
+            watching=self._folders.watching,
+            polling=sorted(self._folders.polling),
+        )
         try:
-            self._status.report("watch", status)
+            self._status.report("watch", msgspec.to_builtins(status))
         except StoreError as error:  # said again in a second
             _log.debug("status_unsaid", extra={"error": str(error)})
 

@@ -1,12 +1,12 @@
 """``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
 
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 from repertory import running
+from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.client import Client
 from repertory.errors import UsageError
@@ -17,7 +17,6 @@ from repertory.settings import Values, load
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
-    from repertory.compose import Repertory
     from repertory.index.keywords.document import Entry
 
 P = ParamSpec("P")
@@ -63,7 +62,7 @@ def open_directory(directory: str | Path = ".", **options: Unpack[Options]) -> "
     Raises:
         UsageError: There is no such directory or setting, or a setting is wrong.
     """
-    from repertory.compose import Repertory  # noqa: PLC0415 - not to ask a server
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
 
     where = Path(directory).expanduser().resolve()
     if not where.is_dir():
@@ -109,13 +108,9 @@ class Session:
     Every method raises a ``RepertoryError`` whose message says what is wrong and what to do.
     """
 
-    def __init__(self, backend: "Repertory | Client", defaults: Values) -> None:
-        self._open: Repertory | Client | None = backend
+    def __init__(self, backend: Backend, defaults: Values) -> None:
+        self._open: Backend | None = backend
         self._defaults = defaults
-        self._indexing = threading.Lock()
-        self._is_indexed = isinstance(backend, Client)
-        own = running.url_of(defaults.host, defaults.port)
-        self._gateway = backend.url if isinstance(backend, Client) else own
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +127,7 @@ class Session:
     def close(self) -> None:
         """Let go of everything. Closing twice is allowed."""
         backend, self._open = self._open, None
-        if not (backend is None or isinstance(backend, Client)):
+        if backend is not None:
             backend.close()
 
     def search(
@@ -159,7 +154,7 @@ class Session:
             servers: Of which MCP servers, likewise.
             tags: With which tags, any of them.
         """
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._backend.search(
             query_of(
                 self._defaults,
@@ -182,7 +177,7 @@ class Session:
             item: The item's id, or its name where no other item has it.
             asked: As for ``search``.
         """
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._backend.explain(query_of(self._defaults, query, **asked), item)
 
     def items(
@@ -194,14 +189,14 @@ class Session:
         tags: Iterable[str] = (),
     ) -> "list[Entry]":
         """What is indexed, by id, without texts and schemas."""
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._backend.entries(
             filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
         )
 
     def item(self, item_id: str) -> Item:
         """One item, whole: its text, its schemas; UnknownItemError if there is none of that id."""
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._backend.item(item_id)
 
     def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> "CallResult":
@@ -211,7 +206,7 @@ class Session:
             tool_id: ``server__tool``.
             arguments: What its schema asks for.
         """
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._backend.call(tool_id, arguments or {})
 
     def tools_module(self, *names: str) -> str:
@@ -224,7 +219,7 @@ class Session:
         from repertory.typescript.selection import selected  # noqa: PLC0415 - likewise
 
         ids = selected(self.items(kinds=["tool"]), names)
-        return module(list(self._backend.items(ids).values()), self._gateway).text
+        return module(list(self._backend.items(ids).values()), self._backend.gateway).text
 
     def search_skills(self, query: str) -> str:
         """``Vector.SearchSkills`` of contract 1: a JSON string of paths and scores."""
@@ -240,7 +235,7 @@ class Session:
 
     def discover_skills(self, query: str, limit: int = 5) -> dict[str, Any]:
         """``skill.discovery.search`` of contract 4: ``{"results": [{"skill_id", …}]}``."""
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._function("skill.discovery.search", {"query": query, "limit": limit})
 
     def search_project(  # the contract's own arguments, in Python's manner
@@ -253,7 +248,7 @@ class Session:
         threshold: float = 0.3,
     ) -> dict[str, Any]:
         """``search`` of contract 5: ``{"success", "content", "totalResults"}``."""
-        self._index_first()
+        self._backend.ensure_indexed()
         return self._function(
             "search",
             {
@@ -271,22 +266,14 @@ class Session:
         Returns:
             How many items are indexed.
         """
-        if isinstance(self._backend, Client):
-            return self._backend.stats().items
-        with self._indexing:
-            report = self._backend.index(_silent, words_suffice=True)
-            self._is_indexed = True
-            return report.items
+        return self._backend.refresh().items
 
     def problems(self) -> list[str]:
         """What is wrong with sources and items, each with its file and line."""
-        if isinstance(self._backend, Client):
-            return [str(problem) for problem in self._backend.stats().problems]
-        last = self._backend.stats()
-        return [str(problem) for problem in last.report.problems] if last else []
+        return [str(problem) for problem in self._backend.stats().problems]
 
     @property
-    def _backend(self) -> "Repertory | Client":
+    def _backend(self) -> Backend:
         """What is asked; UsageError once it is closed."""
         if self._open is None:
             raise UsageError("This session is closed; open another one.")
@@ -297,15 +284,6 @@ class Session:
 
         found: dict[str, Any] = FUNCTIONS[name].call(self._backend, arguments)
         return found
-
-    def _index_first(self) -> None:
-        """Index, if nothing was indexed before."""
-        if self._is_indexed or isinstance(self._backend, Client):
-            return
-        with self._indexing:
-            if not (self._is_indexed or self._backend.is_indexed):
-                self._backend.index(_silent, words_suffice=True)
-            self._is_indexed = True
 
 
 class AsyncSession:
@@ -334,7 +312,3 @@ def _awaited(method: Callable[P, T]) -> Callable[P, Awaitable[T]]:
 
     run.__doc__ = method.__doc__
     return run
-
-
-def _silent(_stage: str, _done: int, _total: int) -> None:
-    """Tell nobody how far indexing is."""

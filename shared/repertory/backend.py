@@ -1,8 +1,8 @@
-"""The port that every face asks: the index of this process, or a server over HTTP.
+"""The port that every interface asks: an index of this process, or a server over HTTP.
 
-Adapters: ``local.Local`` (through ``compose.Repertory`` and the query service) and
-``client.Client``. Every method may block and may be called from several threads. Whatever goes
-wrong is a ``RepertoryError`` that says what to do.
+Adapters: ``one_shot.Repertory``, the query service's ``Service``, ``client.Client``, and
+``Following``, which looks for a server or becomes one. Every method may block and may be called
+from several threads. Every failure is a ``RepertoryError`` that says what to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
+from repertory.server_state import Stats
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -22,30 +23,73 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """What can be asked of a repertory."""
+    """Everything that can be asked of a repertory."""
+
+    @property
+    def gateway(self) -> str:
+        """The URL where tools are called over HTTP; the server may have to be started first."""
+        ...
+
+    def ensure_indexed(self) -> None:
+        """Index what is configured here, unless that was done; a server does it by itself."""
+        ...
+
+    def refresh(self) -> Stats:
+        """Make the index equal to the sources, which a server does by itself; the statistics."""
+        ...
+
+    def stats(self) -> Stats:
+        """What is indexed, how fresh it is, what is being done, and what is wrong.
+
+        Parts that are unavailable are reported in the statistics.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release all resources. Closing twice is allowed."""
+        ...
 
     def search(self, query: Query) -> Answer:
-        """Find what fits a query best; see ``SearchEngine.search``."""
+        """Find the items that match a query best; see ``SearchEngine.search``.
+
+        Raises:
+            UsageError: The query is invalid.
+            NothingIndexedError: Nothing was indexed yet.
+            StoreError: Nothing can be searched now.
+        """
         ...
 
     def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
+        """Explain why a search shows an item or not; see ``SearchEngine.explain``.
+
+        Raises:
+            UnknownItemError: There is no such item.
+        """
         ...
 
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
-        """What is indexed, by id, as far as a filter lets it through."""
+        """The indexed items that pass a filter, by id, without their texts."""
         ...
 
     def item(self, item_id: str) -> Item:
-        """One indexed item, whole; UnknownItemError if there is none of that id."""
+        """One indexed item, whole.
+
+        Raises:
+            UnknownItemError: There is no item with that id.
+            StoreError: The store is unavailable.
+        """
         ...
 
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some indexed items, whole, by id; what is not there is left out."""
+        """Some indexed items, whole, by id; unknown ids are left out.
+
+        Raises:
+            StoreError: The store is unavailable.
+        """
         ...
 
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        """Skill files by their plain cosine with a query; see ``SkillVectors.search``."""
+        """Skill files by their cosine with a query; see ``SkillVectors.search``."""
         ...
 
     def update_vector(self, filepath: str) -> None:

@@ -216,6 +216,21 @@ class Client:
         """
         return self._ask("POST", "/queue/retry", {}, _Retried, body={"ids": ids}).retried
 
+    @property
+    def gateway(self) -> str:
+        """The URL of the server."""
+        return self.url
+
+    def ensure_indexed(self) -> None:
+        """Do nothing: the server indexes by itself."""
+
+    def refresh(self) -> Stats:
+        """The statistics: the server indexes by itself."""
+        return self.stats()
+
+    def close(self) -> None:
+        """Do nothing: no connection is kept open."""
+
     def is_alive(self, patience: float) -> bool:
         """Whether a server answers within so many seconds."""
         try:

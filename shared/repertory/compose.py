@@ -189,7 +189,7 @@ class Parts:
         """The coordinator; it continues from the last report on the status board."""
         from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
 
-        watch = WatchStatus.read(self.coordination.status.said())
+        watch = WatchStatus.read(self.coordination.status.reports())
         return Coordinator(
             store=self.store,
             queue=queue,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from typing_extensions import override
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
@@ -32,6 +33,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.server_state import Lengths, Rebuild, Stats, Watch, WatchStatus, Worker
+from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
 
 if TYPE_CHECKING:  # a search needs none of them
@@ -67,6 +69,12 @@ class Local(Backend, abc.ABC):
         self.workspace = parts.workspace
 
     @property
+    @override
+    def gateway(self) -> str:
+        values = self.settings.values
+        return url_of(values.host, values.port)
+
+    @property
     def engine(self) -> SearchEngine:
         """The current search engine; StoreError if nothing can be searched."""
         return self.live.engine
@@ -75,21 +83,27 @@ class Local(Backend, abc.ABC):
         """The engine for queries, waiting for it; ModelError if there is none."""
         return self.parts.queries.get()
 
+    @override
     def search(self, query: Query) -> Answer:
         return self.engine.search(query)
 
+    @override
     def explain(self, query: Query, item: str) -> Explanation:
         return self.engine.explain(query, item)
 
+    @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
         return lookup.entries(self.engine, where or Filter())
 
+    @override
     def item(self, item_id: str) -> Item:
         return lookup.item(self.engine, item_id)
 
+    @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return lookup.items(self.engine, ids)
 
+    @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
         try:
             engine: SearchEngine | None = self.engine
@@ -99,20 +113,24 @@ class Local(Backend, abc.ABC):
             vectors = self._skill_vectors
         return vectors.search(query, engine)
 
+    @override
     def update_vector(self, filepath: str) -> None:
         with _CREATING:
             vectors = self._skill_vectors
         vectors.update(filepath)
 
+    @override
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
         with _CREATING:
             files = self._project_search
         return files.search(self.engine, query)
 
     @property
+    @override
     def calls_allowed(self) -> bool:
         return self.settings.values.allow_calls
 
+    @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         if not self.calls_allowed:
             raise CallsOffError(
@@ -129,15 +147,17 @@ class Local(Backend, abc.ABC):
         """How many tools were called through here, by outcome; see ``Calls.outcomes``."""
         return self._calls.outcomes if self._has_calls else {}
 
+    @override
     def stats(self) -> Stats:
         coordination, live = self.parts.coordination, self.live
         troubles: list[str] = []
-        reports = dict(_available(coordination.status.reports, troubles) or {})
-        watch = WatchStatus.read(reports) or WatchStatus()
-        is_known = reports.pop("watch", None) is not None
-        failed = _available(coordination.failures.list, troubles)
+        reports = available(coordination.status.reports, troubles)
+        watch = WatchStatus.read(reports or {}) or WatchStatus()
+        workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
+        failed = available(coordination.failures.list, troubles)
         waiting = self._waiting(troubles)
-        troubles += self._silent(reports, watch)
+        if reports is not None:
+            troubles += self._silent(workers, watch)
         if watch.error:
             troubles.append(watch.error)
         if watch.configuration_error:
@@ -159,7 +179,7 @@ class Local(Backend, abc.ABC):
             model="" if slug == WORDS.slug else slug,
             items=len(entries),
             kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
-            points=_available(stored.count, []) if stored else None,
+            points=available(stored.count, []) if stored else None,
             missing=live.missing,
             calls_allowed=self.calls_allowed,
             sources=watch.sources,
@@ -171,7 +191,7 @@ class Local(Backend, abc.ABC):
             ),
             workers=[
                 msgspec.convert({"worker": name, **report}, Worker)
-                for name, report in sorted(reports.items())
+                for name, report in sorted(workers.items())
             ],
             problems=[*problems, *watch.problems],
             errors=len(problems) + watch.errors,
@@ -182,9 +202,9 @@ class Local(Backend, abc.ABC):
                 watching=watch.watching,
                 polling=watch.polling,
             )
-            if is_known
+            if watch.at
             else None,
-            counters=_available(coordination.status.counters, []) or {},
+            counters=available(coordination.status.counters, []) or {},
         )
 
     @property
@@ -219,11 +239,12 @@ class Local(Backend, abc.ABC):
         queue.begin(configuration, generation)
         return Rebuild(configuration=configuration, generation=generation)
 
+    @override
     def close(self) -> None:
         if self._has_calls:
             self._calls.close()
 
-    def _waiting(self, _troubles: list[str]) -> dict[str, int]:
+    def _waiting(self, _troubles: list[str]) -> Mapping[str, int]:
         """How many jobs wait, by queue: none do between two commands."""
         return {"saves": 0, "builds": 0}
 
@@ -260,7 +281,7 @@ class Local(Backend, abc.ABC):
         return Calls(self.settings.values, self.workspace)
 
 
-def _available(read: Callable[[], T], troubles: list[str]) -> T | None:
+def available(read: Callable[[], T], troubles: list[str]) -> T | None:
     """What can be read now; otherwise None, and the reason is added to the troubles."""
     try:
         return read()

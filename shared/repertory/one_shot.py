@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
+from typing_extensions import override
 
 from repertory.compose import Download, Parts, make_directory
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS
-from repertory.errors import NothingIndexedError, StoreError, WeightsUnavailableError
-from repertory.index.vectors import VectorStore
+from repertory.embedding.words import WORDS, WordsEngine
+from repertory.errors import NothingIndexedError, StoreError
 from repertory.indexing.collections import configuration_of, model_slug
 from repertory.local import Local
 from repertory.search.answer import Answer
@@ -60,6 +60,7 @@ class Repertory(Local):
         super().__init__(parts, parts.live_search(self._reader))
         self._lock = threading.RLock()
         self._refreshed_at = float("-inf")
+        self._is_checked = False
         self._indexed: Indexed | None = None  # by this process, where nothing is stored
 
     def __enter__(self) -> Self:
@@ -68,6 +69,7 @@ class Repertory(Local):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @override
     def close(self) -> None:
         """Close everything. Closing twice is allowed."""
         super().close()
@@ -76,6 +78,7 @@ class Repertory(Local):
         self._stack.close()
 
     @property
+    @override
     def engine(self) -> SearchEngine:
         """The search engine, at most a second behind what other commands have indexed."""
         with self._lock:
@@ -85,20 +88,19 @@ class Repertory(Local):
                 self.live.refresh()
             return self.live.engine
 
-    def vector_store(self) -> VectorStore:
-        """The vector store."""
-        return self.parts.store
-
+    @override
     def search(self, query: Query) -> Answer:
         """Search the index as it is; see ``SearchEngine.search``."""
         self.parts.queries.begin()  # the model loads while the index is opened
         return super().search(query)
 
+    @override
     def explain(self, query: Query, item: str) -> Explanation:
         """Explain why a search shows an item or not; see ``SearchEngine.explain``."""
         self.parts.queries.begin()
         return super().explain(query, item)
 
+    @override
     def stats(self) -> Stats:
         """The statistics of the index.
 
@@ -120,11 +122,17 @@ class Repertory(Local):
         name = self.parts.store.alias(self.parts.active)
         return name is not None and configuration_of(name) == indexed.configuration
 
+    @override
     def ensure_indexed(self) -> None:
         """Index, unless that was done for the present configuration."""
         with self._lock:
-            if not self.is_indexed:
+            if not (self._is_checked or self.is_indexed):
                 self.index(words_suffice=True)
+            self._is_checked = True
+
+    @override
+    def refresh(self) -> Stats:
+        return self.index(words_suffice=True).stats
 
     def index(self, progress: Progress = no_progress, *, words_suffice: bool = False) -> Run:
         """Make the index equal to the sources.
@@ -140,7 +148,7 @@ class Repertory(Local):
         """
         return self._run(progress, words_suffice=words_suffice)
 
-    def rebuild_now(self, progress: Progress = no_progress) -> Run:
+    def rebuild(self, progress: Progress = no_progress) -> Run:
         """Build the index beside the old one, and switch to it when it is complete.
 
         Raises:
@@ -159,18 +167,24 @@ class Repertory(Local):
             request = self.workspace.request
             catalogue = self.workspace.catalogue()
             engine = self._text_engine(words_suffice=words_suffice)
+            if isinstance(engine, WordsEngine):
+                self.parts.notices.append(f"Only keywords are indexed: {engine.reason}")
+            embedded = self._embedded
             writer = self.parts.writer(lambda: engine)
             queue = self.parts.in_process_queue(writer)
             coordinator = self.parts.coordinator(queue)
             self.live.refresh()  # its keyword index follows the run
             if rebuild:
                 self.request_rebuild(queue, catalogue.hash)
+                queue.work()  # creates the generation
             run(catalogue, coordinator, queue, progress)
             self.live.refresh()
             self.live.save()
             self._refreshed_at = time.monotonic()
             coordinator.retire()
-            self.parts.coordination.status.say("watch", msgspec.to_builtins(coordinator.status()))
+            self.parts.coordination.status.report(
+                "watch", msgspec.to_builtins(coordinator.status())
+            )
             self._remember(Indexed.of(request, catalogue))
             writer.close()
         ledger = coordinator.ledger
@@ -182,7 +196,7 @@ class Repertory(Local):
             changed=ledger.changed,
             removed=ledger.removed,
             unchanged=len(ledger.states) - ledger.added - ledger.changed,
-            embedded=int(stats.counters.get("texts", 0)),
+            embedded=self._embedded - embedded,
             seconds=time.monotonic() - started,
             notices=notices,
             stats=stats,
@@ -192,10 +206,12 @@ class Repertory(Local):
         """The engine for texts; an index with vectors is never replaced by one without."""
         name = self.parts.store.alias(self.parts.active)
         has_vectors = name is not None and model_slug(name) != WORDS.slug
-        try:
-            return self.parts.text_engine(words_suffice=words_suffice and not has_vectors)
-        except WeightsUnavailableError:
-            raise
+        return self.parts.text_engine(words_suffice=words_suffice and not has_vectors)
+
+    @property
+    def _embedded(self) -> int:
+        """How many texts this process has embedded."""
+        return int(self.parts.coordination.status.counters().get("texts", 0))
 
     def _remember(self, indexed: Indexed) -> None:
         if self.settings.values.no_cache:

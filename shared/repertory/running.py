@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.settings import Settings
+from repertory.settings import Settings, url_of
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         url: Where it answers.
         pid: Its process.
         directory: Whose catalogue it serves.
-        file: The configuration file in force, if there is one.
+        file: The configuration file that it was given, if any.
         model: The model that it was asked for, if any.
         mcp_configs: The MCP configurations that it was given.
     """
@@ -40,7 +40,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     def serves(self, settings: Settings, directory: Path) -> bool:
         """Whether it answers what is asked here: nothing else may have been named."""
-        file = str(settings.file) if settings.file else None
+        file = str(settings.named) if settings.named else None
         configs = [str(path) for path in settings.mcp_configs]
         return (
             (self.directory, self.file) == (str(directory), file)
@@ -108,12 +108,6 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
         lock.release()
 
 
-def url_of(host: str, port: int) -> str:
-    """Where a server answers; one that listens on all addresses is told by this machine's own."""
-    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
-    return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"
-
-
 def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
     """Leave the note of the server that this process is now, and return its URL.
 
@@ -124,7 +118,7 @@ def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
         url=url_of(host, port),
         pid=os.getpid(),
         directory=str(directory),
-        file=str(settings.file) if settings.file else None,
+        file=str(settings.named) if settings.named else None,
         model=settings.values.model,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
@@ -140,7 +134,7 @@ def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
 
 
 def _place(settings: Settings, directory: Path) -> Path:
-    return settings.data_dir / "servers" / f"{Workspace(settings, directory).key}.json"
+    return settings.data_dir / "servers" / f"{Workspace(settings, directory).directory_key}.json"
 
 
 def _read(place: Path) -> Note | None:

@@ -16,7 +16,9 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     location: str
     items: Annotated[int, msgspec.Meta(description="Its items in the index.")]
     stale: Annotated[int, msgspec.Meta(description="Items kept although they are unreadable now.")]
-    error: Annotated[str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")]
+    error: Annotated[
+        str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")
+    ]
     seen: Annotated[
         float,
         msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),

@@ -225,6 +225,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         rules: What the ``[[policy]]`` tables decide, the user's before the project's.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
+        named: The same file, if the user named it; None if it was found.
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         mcp_configs: MCP configurations that the user named.
         flags: What the command line gave, by field.
@@ -236,6 +237,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     base: Path
     file: Path | None = None
+    named: Path | None = None
     trusted: bool = False
     mcp_configs: tuple[Path, ...] = ()
     flags: dict[str, Any] = {}
@@ -300,6 +302,7 @@ def load(
         rules=rules,
         base=base,
         file=file,
+        named=file if named else None,
         trusted=trusted,
         mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
         flags={name: value for name, value in flags.items() if value is not None},
@@ -381,3 +384,9 @@ def _convert(given: Mapping[str, Any], origins: Mapping[str, str]) -> Values:
                 f"{origins[field]} is {value!r}; it must be {setting.expected}."
             ) from error
     return Values(**values)
+
+
+def url_of(host: str, port: int) -> str:
+    """The URL of a server; one that listens on all addresses is reached on this machine's own."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared only
+    return f"http://[{own}]:{port}" if ":" in own else f"http://{own}:{port}"

@@ -1,9 +1,9 @@
-"""Which catalogue a directory searches, and what is remembered of it between two calls.
+"""Which catalogue a directory searches, and what one command stores about it for the next.
 
-What is remembered holds nothing that cannot be found again: it saves a search from looking
-through a project before it answers.
+Nothing stored here is lost for good: it only saves a search from scanning the project first.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.errors import StoreError, UsageError
-from repertory.indexing.report import Report
 from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:
@@ -24,28 +23,32 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Pointer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search needs to know of the last run.
+class Indexed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last one-shot run indexed.
 
     Attributes:
-        configuration: The configuration hash.
-        collection: The collection that was written.
-        at: When, in seconds since the epoch.
-        report: What the run found; ``stats`` shows it.
-        servers: The identities of the MCP servers of the catalogue, by name.
-        rules: A digest of the policies that its items were written under.
+        request: A digest of the configuration it was asked for; see ``Workspace.request``.
+        configuration: The configuration hash that followed from it.
+        servers: The identities of the catalogue's MCP servers, by name.
     """
 
+    request: str
     configuration: str
-    collection: str
-    at: float
-    report: Report
     servers: dict[str, dict[str, Any]] = {}
-    rules: str = ""
+
+    @classmethod
+    def of(cls, request: str, catalogue: "Catalogue") -> "Indexed":
+        """What a run with this request and this catalogue indexed."""
+        servers = {
+            source.name: dict(source.identity())
+            for source in catalogue.sources
+            if source.type == "mcp"
+        }
+        return cls(request=request, configuration=catalogue.hash, servers=servers)
 
 
 class Workspace:
-    """A directory, the settings in force there, and the catalogue that follows from them.
+    """A directory, its active settings, and the catalogue that follows from them.
 
     Attributes:
         directory: Where the user is.
@@ -122,8 +125,8 @@ class Workspace:
         """The sources of this directory.
 
         Args:
-            known: The identities of the servers of the catalogue in force, by name, which stand in
-                for those of a configuration that cannot be read; None takes the last run's.
+            known: The identities of the active catalogue's servers, by name. They stand in for the
+                servers of a configuration that cannot be read. None takes the last run's.
 
         Raises:
             ConfigurationError: What the configuration file says of a source is wrong.
@@ -132,7 +135,7 @@ class Workspace:
 
         written = bool(self._settings.sources) and not self.paths()
         if known is None:
-            last = self.pointer()
+            last = self.indexed()
             known = last.servers if last else {}
         rules = self._settings.rules
         return catalogue(self.entries(), self.base, found=not written, known=known, rules=rules)
@@ -164,9 +167,34 @@ class Workspace:
         return paths if settings.sources else paths + places(self.directory, Path.home())
 
     @property
+    def directory_key(self) -> str:
+        """A digest of the directory, in 16 hex digits."""
+        return _digest(str(self.directory))
+
+    @property
     def key(self) -> str:
-        """What tells this directory from others, in 16 hex digits."""
-        return _key(str(self.directory))
+        """A digest, in 16 hex digits, of the directory and whatever was named for it.
+
+        Commands that name another model or another configuration have another index.
+        """
+        settings = self._settings
+        return _digest(
+            [
+                str(self.directory),
+                str(settings.named),
+                settings.values.model,
+                settings.values.qdrant_url,
+                [str(path) for path in settings.mcp_configs],
+            ]
+        )
+
+    @property
+    def request(self) -> str:
+        """A digest of the configuration that a run follows, made without reading any source."""
+        settings = self._settings
+        rules = [[rule.item, rule.changes] for rule in settings.rules]
+        paths = [str(path) for path in self.paths()]
+        return _digest([str(settings.file), settings.sources, paths, rules])
 
     @property
     def file(self) -> Path | None:
@@ -178,27 +206,22 @@ class Workspace:
         """The folder that relative paths of entries start from."""
         return self._settings.base
 
-    def pointer(self) -> Pointer | None:
-        """What is remembered of the last run here, if anything that can be read is."""
-        return _load(self._pointer_file, Pointer)
+    def indexed(self) -> Indexed | None:
+        """What the last one-shot run indexed, if that is known."""
+        return _load(self._indexed_file, Indexed)
 
-    def remember(self, pointer: Pointer) -> None:
-        """Remember a run; others that wrote the same collection under other policies are forgotten.
+    def remember(self, indexed: Indexed) -> None:
+        """Store what a one-shot run indexed.
 
         Raises:
-            StoreError: The data directory cannot be written.
+            StoreError: The data directory is not writable.
         """
-        for file in self._pointer_file.parent.glob("*.json"):
-            other = None if file == self._pointer_file else _load(file, Pointer)
-            if other and other.collection == pointer.collection and other.rules != pointer.rules:
-                file.unlink(missing_ok=True)
-        _save(self._pointer_file, pointer)
+        _save(self._indexed_file, indexed)
 
-    @property
-    def rules_digest(self) -> str:
-        """What tells the policies of the configuration from others; empty if there are none."""
-        rules = self._settings.rules
-        return _key([[rule.item, rule.changes] for rule in rules]) if rules else ""
+    def forget(self) -> None:
+        """Forget the last one-shot run: a server indexes now, and the next run must compare."""
+        with contextlib.suppress(OSError):
+            self._indexed_file.unlink(missing_ok=True)
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """An entry with what only the workspace knows: time limits and trust."""
@@ -214,24 +237,11 @@ class Workspace:
 
     @property
     def _paths_file(self) -> Path:
-        return self._data / "workspaces" / f"{self.key}.paths.json"
+        return self._data / "workspaces" / f"{self.directory_key}.paths.json"
 
     @property
-    def _pointer_file(self) -> Path:
-        """One for each directory, model and configuration that was asked for."""
-        settings = self._settings
-        asked: list[object] = [
-            str(self.directory),
-            [str(path) for path in self.paths()],
-            settings.values.model,
-            settings.values.qdrant_url,
-            str(settings.file),
-            settings.sources,
-            [str(path) for path in settings.mcp_configs],
-        ]
-        if settings.rules:  # so that changed ones are in force at the next search
-            asked.append(self.rules_digest)
-        return self._data / "workspaces" / f"{_key(asked)}.json"
+    def _indexed_file(self) -> Path:
+        return self._data / "workspaces" / f"{self.key}.json"
 
 
 def _listed(config: object) -> list[str]:
@@ -242,9 +252,9 @@ def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _key(asked: object) -> str:
+def _digest(value: object) -> str:
     # Escapes, for the name of a directory need not be valid Unicode.
-    return hashlib.sha256(json.dumps(asked, default=str).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
 
 
 def _load(path: Path, kind: type[T]) -> T | None:

@@ -27,7 +27,7 @@ from tests.support.points import DIMENSION, direction, item_of, point
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
     """Each adapter in turn; what a test leaves on a server is deleted."""
     if request.param == "edge":
-        yield EdgeStore(tmp_path / "data", patience=0.1)
+        yield EdgeStore(tmp_path / "data", timeout=0.1)
         return
     server: VectorStore = QdrantStore(request.getfixturevalue("qdrant_url"))
     before = set(server.collections())

@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from repertory.client import Client
-from repertory.compose import Repertory
+from repertory.one_shot import Repertory
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import StoreError

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from repertory.serving import Parts
 
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
@@ -17,7 +18,6 @@ from repertory.indexing.attempts import MOST_ATTEMPTS, retry
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collections import next_alias
 from repertory.indexing.job import Job, QueueName
-from repertory.serving import Parts
 from repertory.settings import load
 from repertory_worker.app import run
 from tests.support.model_folders import write_model

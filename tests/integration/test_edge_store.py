@@ -22,7 +22,7 @@ NAME = "repertory_0123456789abcdef_minilm_g1"
 @pytest.fixture
 def store(tmp_path: Path) -> EdgeStore:
     """A store with nothing in it, that does not wait long."""
-    return EdgeStore(tmp_path, patience=0.1)
+    return EdgeStore(tmp_path, timeout=0.1)
 
 
 def shard(tmp_path: Path) -> Path:
@@ -100,7 +100,7 @@ def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_pat
 
 def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Path) -> None:
     """Two stores of one directory do not share: the lock goes with the first one's last opening."""
-    other = EdgeStore(tmp_path, patience=0.1)
+    other = EdgeStore(tmp_path, timeout=0.1)
     with store.create(NAME, DIMENSION) as collection:
         store.open(NAME).close()
         with pytest.raises(StoreBusyError, match=f"process {os.getpid()} "):
@@ -126,7 +126,7 @@ def test_what_is_open_is_not_dropped(store: EdgeStore) -> None:
 
 
 def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
-    """Within its patience, an opening waits until the collection is let go of."""
+    """Within its timeout, an opening waits until the collection is let go of."""
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder:
         assert holder.stdout
@@ -134,7 +134,7 @@ def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
         holder.stdout.readline()
         holder.stdin.write("\n")
         holder.stdin.flush()
-        with EdgeStore(tmp_path, patience=60).open(NAME) as collection:
+        with EdgeStore(tmp_path, timeout=60).open(NAME) as collection:
             assert collection.count() == 2
 
 

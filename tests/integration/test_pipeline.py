@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from repertory.server_state import Run
 
 from repertory.catalogue.item import Item
-from repertory.compose import Repertory
+from repertory.one_shot import Repertory, no_progress
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import (
@@ -27,7 +28,6 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
-from repertory.indexing.report import Report, Stage
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.settings import Settings, load
@@ -40,10 +40,6 @@ TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "export
 @pytest.fixture(autouse=True)
 def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-
-
-def silent(_stage: Stage, _done: int, _total: int) -> None:
-    """Nobody watches."""
 
 
 def skill(root: Path, name: str, description: str, body: str = "") -> Path:
@@ -60,10 +56,10 @@ def settings_of(project: Path, **flags: object) -> Settings:
     return load(given, project, {})
 
 
-def index(project: Path, **flags: object) -> Report:
+def index(project: Path, **flags: object) -> Run:
     """Index a project once."""
     with Repertory(settings_of(project, **flags), project) as repertory:
-        return repertory.index(silent)
+        return repertory.index(no_progress)
 
 
 def contents(project: Path, **flags: object) -> dict[str, Item]:
@@ -98,7 +94,7 @@ def project(tmp_path: Path) -> Path:
 def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None:
     """The main job: index a project, then ask."""
     report = index(project)
-    assert (report.added, report.items, report.embedded) == (4, 4, 4)
+    assert (report.added, report.stats.items, report.embedded) == (4, 4, 4)
     assert first(project, "change our API credentials with no outage") == "project/key-rotation"
     assert first(project, "relaese-notes") == "project/release-notes"
     assert first(project, "web shop checkout") == "documents/README.md"
@@ -106,10 +102,10 @@ def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None
 
 def test_indexing_again_embeds_nothing(project: Path) -> None:
     """What did not change costs no embedding and writes nothing."""
-    revision = index(project).revision
+    revision = index(project).stats.index_version
     again = index(project)
     assert (again.unchanged, again.added, again.changed, again.embedded) == (4, 0, 0, 0)
-    assert again.revision == revision
+    assert again.stats.index_version == revision
 
 
 def test_saving_renaming_and_retagging_embed_only_what_is_new(project: Path) -> None:
@@ -132,7 +128,7 @@ def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
     filler = "".join(f"## Part {n}\n{'Plain words about nothing much. ' * 12}\n" for n in range(5))
     warm = "Blow warm air over the frozen pipe, slowly, from the tap towards the wall. " * 3
     skill(project, "household", "Looks after a house", f"{filler}## Thawing pipes\n{warm}\n")
-    assert index(project).points > 8
+    assert index(project).stats.points > 8
     with Repertory(settings_of(project), project) as repertory:
         hit = repertory.search(Query(text="the water pipe is frozen, warm it up")).hits[0]
     assert hit.id == "project/household"
@@ -157,7 +153,7 @@ def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
     config.write_text(one)
     back = index(project)
     assert (a.embedded, b.embedded, back.embedded) == (3, 1, 0)
-    assert a.collection == back.collection != b.collection
+    assert a.stats.collection == back.stats.collection != b.stats.collection
     assert back.unchanged == 3
 
 
@@ -169,8 +165,8 @@ def test_a_broken_file_is_reported_and_keeps_what_was_indexed(project: Path) -> 
     skill(project, "new-one", "A skill that is new")
     report = index(project)
     assert (report.added, report.removed) == (1, 0)
-    assert any(problem.path == str(file) and problem.line for problem in report.problems)
-    assert report.stale_sources == ("project",)
+    assert any(problem.path == str(file) and problem.line for problem in report.stats.problems)
+    assert report.stats.stale_sources == ("project",)
     assert "project/postmortem" in contents(project)
 
 
@@ -182,29 +178,29 @@ def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(proje
     config = project / "repertory.toml"
     config.write_text('[[sources]]\ntype = "skills"\nname = "project"\npath = "skills"\n')
     with Repertory(settings_of(project), project) as repertory:
-        assert repertory.index(silent).sources[0].error
+        assert repertory.index(no_progress).stats.sources[0].error
     hidden.rename(project / "skills")
-    assert index(project).items == 3
+    assert index(project).stats.items == 3
     (project / "skills").rename(hidden)
     kept = index(project)
-    assert (kept.items, kept.sources[0].stale) == (3, 3)
+    assert (kept.stats.items, kept.stats.sources[0].stale) == (3, 3)
     with Repertory(settings_of(project), project) as repertory:
-        assert repertory.rebuild(silent).items == 3, "a missing folder is carried over"
+        assert repertory.rebuild(no_progress).stats.items == 3, "a missing folder is carried over"
         (project / "skills").mkdir()
-        assert repertory.index(silent).items == 3, "an empty one is not believed"
-        assert repertory.rebuild(silent).items == 0, "but by a rebuild"
+        assert repertory.index(no_progress).stats.items == 3, "an empty one is not believed"
+        assert repertory.rebuild(no_progress).stats.items == 0, "but by a rebuild"
 
 
 def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> None:
     """The same items under a new collection; no vector is made again."""
     before = index(project)
     with Repertory(settings_of(project), project) as repertory:
-        after = repertory.rebuild(silent)
+        after = repertory.rebuild(no_progress)
         assert repertory.search(Query(text="postmortem")).hits[0].id == "project/postmortem"
-    assert after.collection.endswith("_g2")
-    assert (after.items, after.embedded) == (before.items, 0)
+    assert after.stats.collection.endswith("_g2")
+    assert (after.stats.items, after.embedded) == (before.stats.items, 0)
     kept = [path.name for path in (project.parent / "data" / "collections").iterdir()]
-    assert before.collection not in kept
+    assert before.stats.collection not in kept
 
 
 def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Path) -> None:
@@ -232,7 +228,7 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
 def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
     """no_cache loads nothing, recomputes, and leaves nothing behind."""
     with Repertory(settings_of(project, no_cache=True), project) as repertory:
-        assert repertory.index(silent).embedded == 4
+        assert repertory.index(no_progress).embedded == 4
         assert repertory.search(Query(text="postmortem")).hits
     kept = {path.name for path in (project.parent / "data").iterdir()}
     assert kept == {"models"}, "the model is no part of the index"
@@ -240,13 +236,13 @@ def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
 
 def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) -> None:
     """Damage is said aloud, and mended from the sources and the vector cache."""
-    collection = index(project).collection
+    collection = index(project).stats.collection
     folder = project.parent / "data" / "collections" / collection
     for file in folder.rglob("*"):
         if file.is_file() and file.suffix != ".lock":
             file.write_bytes(b"garbage")
     report = index(project)
-    assert (report.items, report.embedded) == (4, 0)
+    assert (report.stats.items, report.embedded) == (4, 0)
     assert report.notices
 
 
@@ -264,7 +260,7 @@ def test_a_corrupt_vector_cache_is_begun_anew(project: Path) -> None:
     index(project)
     (project.parent / "data" / "vectors.sqlite").write_bytes(b"garbage" * 2_000)
     skill(project, "one-more", "Another skill")
-    assert index(project).items == 5
+    assert index(project).stats.items == 5
     with sqlite3.connect(project.parent / "data" / "vectors.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] >= 1
     connection.close()
@@ -297,10 +293,10 @@ def test_without_any_model_words_are_indexed_and_searched(
     unknown = {"model": "nobody/has-this-model"}
     with Repertory(settings_of(project, **unknown), project) as repertory:
         with pytest.raises(WeightsUnavailableError):
-            repertory.index(silent)
-        report = repertory.index(silent, words_suffice=True)
-        assert (report.items, report.embedded, report.model) == (4, 0, "")
-        assert any("nobody/has-this-model" in problem.message for problem in report.problems)
+            repertory.index(no_progress)
+        report = repertory.index(no_progress, words_suffice=True)
+        assert (report.stats.items, report.embedded, report.stats.model) == (4, 0, "")
+        assert any("nobody/has-this-model" in notice for notice in report.notices)
         answer = repertory.search(Query(text="relaese-notes"))
     assert answer.mode is Mode.KEYWORD
     assert "repertory index" in answer.degraded
@@ -319,7 +315,7 @@ def test_an_index_with_vectors_is_not_replaced_when_the_model_is_gone(
     monkeypatch.setattr("repertory.compose.load_engine", gone)
     with Repertory(settings_of(project), project) as repertory:
         with pytest.raises(WeightsUnavailableError):
-            repertory.index(silent)
+            repertory.index(no_progress)
         answer = repertory.search(Query(text="postmortem"))
     assert answer.degraded == "The model is gone."
     assert answer.hits[0].id == "project/postmortem"
@@ -337,7 +333,7 @@ HOLD = """
 
 def test_while_another_process_holds_the_store_keywords_answer(project: Path) -> None:
     """A search goes on without the semantic arm and says why; an index run is refused in words."""
-    collection = index(project).collection
+    collection = index(project).stats.collection
     holder = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(HOLD), str(project.parent / "data"), collection],
         stdout=subprocess.PIPE,
@@ -351,7 +347,7 @@ def test_while_another_process_holds_the_store_keywords_answer(project: Path) ->
             assert str(holder.pid) in answer.degraded
             assert answer.hits[0].id == "project/release-notes"
             with pytest.raises(StoreBusyError, match=str(holder.pid)):
-                repertory.index(silent)
+                repertory.index(no_progress)
     finally:
         holder.kill()
         holder.communicate()
@@ -362,8 +358,8 @@ def test_a_search_recovers_when_the_store_is_free_again(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One repertory, without a restart: degraded while another holds the store, whole after."""
-    monkeypatch.setattr("repertory.compose.RETRY_AFTER", 0.0)
-    name = index(project).collection
+    monkeypatch.setattr("repertory.one_shot.REFRESH_INTERVAL_S", 0.0)
+    name = index(project).stats.collection
     holder = EdgeStore(project.parent / "data").open(name)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.search(Query(text="postmortem")).mode is Mode.KEYWORD
@@ -386,7 +382,7 @@ def test_many_threads_search_at_once(project: Path) -> None:
 
 def test_a_snapshot_that_cannot_be_read_does_not_stop_a_search(project: Path) -> None:
     """The keyword index is built from the collection instead."""
-    name = index(project).collection
+    name = index(project).stats.collection
     snapshot = project.parent / "data" / "keywords" / f"{name}.keywords"
     snapshot.unlink()
     snapshot.mkdir()
@@ -397,7 +393,7 @@ def test_a_directory_whose_name_is_no_text_is_told_of(tmp_path: Path) -> None:
     """Names of folders are bytes; one that is no text is a problem in words, and no crash."""
     project = tmp_path / os.fsdecode(b"dir\xff")
     skill(project, "postmortem", "Write up an incident")
-    assert any("path" in problem.message for problem in index(project).problems)
+    assert any("path" in problem.message for problem in index(project).stats.problems)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.search(Query(text="postmortem")).hits == []
 
@@ -405,7 +401,7 @@ def test_a_directory_whose_name_is_no_text_is_told_of(tmp_path: Path) -> None:
 LOADED = """
     import sys
     from pathlib import Path
-    from repertory.compose import Repertory
+    from repertory.one_shot import Repertory
     from repertory.search.query import Query
     from repertory.settings import load
     project = Path(sys.argv[1])
@@ -435,7 +431,7 @@ def test_a_search_loads_nothing_that_it_does_not_need(project: Path) -> None:
 RUN = """
     import sys
     from pathlib import Path
-    from repertory.compose import Repertory
+    from repertory.one_shot import Repertory
     from repertory.settings import load
     project = Path(sys.argv[1])
     given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}
@@ -473,8 +469,8 @@ def test_an_index_of_another_model_is_never_mixed_with(
     first = index(project)
     other = write_model(tmp_path / "other-model", dimension=8)
     second = index(project, model=str(other))
-    assert second.collection != first.collection
-    assert (second.embedded, second.points) == (4, 4)
+    assert second.stats.collection != first.stats.collection
+    assert (second.embedded, second.stats.points) == (4, 4)
     assert index(project).embedded == 0, "the first is intact"
 
     monkeypatch.setattr(
@@ -493,7 +489,7 @@ LONG = "".join(PART.format(number) for number in range(6))
 SHORTER = LONG[: LONG.index("## Part 4")]
 
 
-@pytest.mark.parametrize("write", range(4))
+@pytest.mark.parametrize("write", range(3))
 def test_interrupted_between_any_two_writes_the_next_run_is_right(
     project: Path, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
@@ -522,5 +518,5 @@ def test_interrupted_between_any_two_writes_the_next_run_is_right(
     monkeypatch.setenv("HOME", str(project.parent / "home"))
     mended = index(project)
     fresh = index(project, data_dir=str(project.parent / "fresh"))
-    assert (mended.items, mended.points) == (fresh.items, fresh.points)
+    assert (mended.stats.items, mended.stats.points) == (fresh.stats.items, fresh.stats.points)
     assert contents(project) == contents(project, data_dir=str(project.parent / "fresh"))

@@ -11,9 +11,9 @@ import pytest
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
-from repertory.index import qdrant_collection, qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
+from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
@@ -63,14 +63,13 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
 ]
 
 
-def test_a_server_that_says_nothing_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a search asks has a limit of its own, far below that of a write."""
-    monkeypatch.setattr(qdrant_connection, "TIMEOUT", 1_000)
-    monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT", 1)
-    monkeypatch.setattr(qdrant_collection, "QUERY_TIMEOUT", 1)
+def test_a_silent_server_fails_a_query_soon() -> None:
+    """A query has a timeout of its own, far below that of a write."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
-        store = QdrantStore(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        collection = QdrantCollection(store._server, "c")  # opening it would be a query, too
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        store = QdrantStore(url, timeout=1_000, query_timeout=1)
+        server = QdrantServer(url, None, timeout=1_000, query_timeout=1)
+        collection = QdrantCollection(server, "c")  # opening it would be a query, too
         asked = [threads.submit(query, store, collection) for query in QUERIES]
         for query in asked:
             with pytest.raises(StoreError, match="cannot be reached"):

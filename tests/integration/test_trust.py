@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.compose import Repertory
+from repertory.one_shot import Repertory
 from repertory.errors import ConfigurationError
 from repertory.settings import load
 

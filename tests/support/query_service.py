@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from repertory.serving import Parts
 from starlette.testclient import TestClient
 
 from repertory.indexing.scan import look
-from repertory.serving import Parts
 from repertory.settings import Settings, load
 from repertory_query import schemas
 from repertory_query.app import create_app

@@ -11,6 +11,7 @@ from celery import Celery, signals
 from celery.exceptions import CPendingDeprecationWarning, Reject
 from celery.utils.log import get_multiprocessing_logger
 
+from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError
 from repertory.indexing.celery_queue import (
     BEGIN,
@@ -21,7 +22,6 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import QueueName
-from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.process import Process
 

@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from celery import Celery
 
+from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.errors import JobError, StoreError
 from repertory.indexing.attempts import attempt
 from repertory.indexing.celery_queue import redis_key
 from repertory.indexing.job import Job, QueueName, job_of
-from repertory.serving import Parts
 from repertory.settings import Settings
 from repertory_worker.gathering import waiting_beside
 
@@ -45,8 +45,8 @@ class Process:
         parts = Parts(settings, Path.cwd())
         self._writer = parts.writer()
         self._queue = parts.queue()
-        self._failures = parts.adapters.failures
-        self._board = parts.adapters.status
+        self._failures = parts.coordination.failures
+        self._board = parts.coordination.status
         self._broker = app.connection_for_read()
         self._queues = list(queues)
         self._engine: EmbeddingEngine | None = None  # until it is loaded

@@ -32,7 +32,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     Every source is read once, nothing is indexed. Exit code 1 if something is wrong.
     """
     from repertory import running  # noqa: PLC0415 - --help must be instant
-    from repertory.compose import Repertory  # noqa: PLC0415 - likewise
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - likewise
     from repertory_admin import checks  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
     from repertory_admin.reports import errors  # noqa: PLC0415 - likewise

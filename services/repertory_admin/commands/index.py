@@ -116,7 +116,7 @@ def _index_here(
     settings: Settings, directory: Path, output: Output, paths: list[Path] | None = None
 ) -> None:
     """Index these paths; or rebuild, if there is no list of them at all."""
-    from repertory.compose import Repertory  # noqa: PLC0415 - --help must be instant
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - --help must be instant
     from repertory_admin import reports  # noqa: PLC0415 - likewise
     from repertory_admin.mcp_trust import untrusted  # noqa: PLC0415 - likewise
     from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise

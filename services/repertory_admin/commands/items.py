@@ -19,7 +19,7 @@ from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 if TYPE_CHECKING:
     from repertory.catalogue.item import Item
     from repertory.client import Client
-    from repertory.compose import Repertory
+    from repertory.one_shot import Repertory
 
 SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
 
@@ -110,7 +110,7 @@ def _repertory(flags: Flags) -> Iterator["Repertory | Client"]:
     if client := running.client(settings, directory):
         yield client
         return
-    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - not where a server is asked
 
     with Repertory(settings, directory) as repertory:
         yield repertory

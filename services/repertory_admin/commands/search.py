@@ -24,7 +24,7 @@ from repertory_admin.options import (
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
-    from repertory.compose import Repertory
+    from repertory.one_shot import Repertory
     from repertory.formats.table import Rendered
     from repertory_admin.progress import Bars
 
@@ -116,7 +116,7 @@ def backend(settings: Settings, directory: Path, bars: "Bars") -> Iterator[tuple
     if client := running.client(settings, directory):
         yield client, client.url
         return
-    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - not where a server is asked
 
     with Repertory(settings, directory, download=bars.download) as repertory:
         if not repertory.is_indexed:

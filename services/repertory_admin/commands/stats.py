@@ -45,7 +45,7 @@ def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 
 def _stats_here(settings: Settings, directory: Path, output: Output) -> None:
-    from repertory.compose import Repertory  # noqa: PLC0415 - not where a server is asked
+    from repertory.one_shot import Repertory  # noqa: PLC0415 - not where a server is asked
 
     with Repertory(settings, directory) as repertory:
         pointer = repertory.stats()

@@ -1,7 +1,7 @@
-"""The vector cache: every vector that was ever computed, by what it was computed from.
+"""The vector cache: every computed vector, by the model and the text that it was computed from.
 
 Nothing is embedded twice: whatever happens to items, collections and configurations, a text that a
-model has seen has its vector here.
+model has embedded has its vector here.
 """
 
 import contextlib
@@ -19,6 +19,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
@@ -28,8 +29,8 @@ Vector = NDArray[np.float32]
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
-_CHUNK = 500  # keys of one question
-_PATIENCE = 30.0  # seconds to wait while another process writes
+_CHUNK = 500  # keys of one statement
+_TIMEOUT_S = 30.0  # while another process writes
 _OPENING = (
     "PRAGMA page_size = 8192",  # five vectors of 384 numbers fill one; the default wastes a quarter
     "PRAGMA journal_mode = WAL",
@@ -43,16 +44,16 @@ _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 class VectorCache(Protocol):
     """Vectors by key. Several processes and threads may use one cache at once.
 
-    Every method raises ``StoreError`` when the cache cannot be read or written. What is lost of it
-    costs time and nothing else, so a damaged cache is begun anew instead of failing.
+    Every method raises ``StoreError`` when the cache cannot be read or written. Losing it costs
+    time and nothing else, so a damaged cache is replaced instead of failing.
     """
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        """The vectors of those keys that are there; repeated keys are allowed."""
+        """The stored vectors of these keys; repeated keys are allowed."""
         ...
 
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors; one that is there already is replaced. A failure may have kept some."""
+        """Store vectors; existing ones are replaced. A failure may have stored some."""
         ...
 
     def count(self) -> int:
@@ -60,14 +61,14 @@ class VectorCache(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go. Closing twice is allowed."""
+        """Close the cache. Closing twice is allowed."""
         ...
 
 
 def vector_key(model: Model, text: str) -> bytes:
     """The address of a stored text's vector: SHA-256 over all that the vector depends on.
 
-    Queries are not kept: they carry the model's query prefix, which is not part of the address.
+    Queries are not stored: they carry the model's query prefix, which is not part of the address.
     """
     digest = _model_digest(model).copy()
     digest.update(text.encode("utf-8", "surrogatepass"))
@@ -76,20 +77,20 @@ def vector_key(model: Model, text: str) -> bytes:
 
 @lru_cache(maxsize=16)
 def _model_digest(model: Model) -> "hashlib._Hash":
-    # JSON holds no NUL, so nothing of a text can be taken for a part of the model.
+    # JSON holds no NUL, so no part of a text can be taken for a part of the model.
     facts = [model.id, model.slug, model.dimension, model.max_tokens, model.pooling]
     return hashlib.sha256(json.dumps(facts).encode() + b"\0")
 
 
-class SqliteVectorCache:
-    """The cache as one SQLite file, for vectors of one length; what has another is passed over."""
+class SqliteVectorCache(VectorCache):
+    """The cache as one SQLite file, for vectors of one length; others are skipped."""
 
     def __init__(self, path: Path, dimension: int) -> None:
         """Open the file, or make it and the folders above it.
 
         Args:
-            path: The file. One that turns out to be corrupt, now or later, is set aside as
-                ``<name>.corrupt-<n>`` with a warning, and a fresh one begun.
+            path: The file. A corrupt one, now or later, is set aside as ``<name>.corrupt-<n>``
+                with a warning, and replaced by a new one.
             dimension: The length of the vectors. Several models may share a file.
 
         Raises:
@@ -103,12 +104,13 @@ class SqliteVectorCache:
         self._closed = False
         self._run(lambda _: None)
 
+    @override
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        """The vectors of those keys that are there; repeated keys are allowed."""
         return self._run(lambda connection: dict(self._select(connection, keys)))
 
+    @override
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors, all or none of them; one that is there already is replaced."""
+        """Store vectors, all or none of them; existing ones are replaced."""
         rows = [(key, np.asarray(vector, "<f4").tobytes()) for key, vector in vectors.items()]
         assert all(len(blob) == self._size for _, blob in rows), "vectors of another model"
 
@@ -118,6 +120,7 @@ class SqliteVectorCache:
 
         self._run(write)
 
+    @override
     def count(self) -> int:
         """The number of vectors, those of other models included."""
 
@@ -127,8 +130,8 @@ class SqliteVectorCache:
 
         return self._run(ask)
 
+    @override
     def close(self) -> None:
-        """Let go. Closing twice is allowed."""
         with self._lock:
             self._closed = True
             self._disconnect()
@@ -145,7 +148,7 @@ class SqliteVectorCache:
                     yield key, np.frombuffer(blob, "<f4").astype(np.float32, copy=False)
 
     def _run(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do some work on the file; if that finds it corrupt, do it on a fresh one."""
+        """Do some work on the file; if it is corrupt, on a new one."""
         with self._lock:
             if self._closed:
                 raise StoreError(f"The vector cache {self._path} has been closed.")
@@ -164,7 +167,7 @@ class SqliteVectorCache:
             self._path.touch()
             self._file = self._path.stat().st_ino
             self._connection = sqlite3.connect(
-                self._path, timeout=_PATIENCE, check_same_thread=False
+                self._path, timeout=_TIMEOUT_S, check_same_thread=False
             )
             for statement in _OPENING:
                 self._connection.execute(statement)
@@ -178,7 +181,7 @@ class SqliteVectorCache:
 
     def _set_aside(self, reason: StoreCorruptError) -> None:
         """Rename the corrupt file, unless another process has done so already."""
-        with FileLock(f"{self._path}.lock", timeout=_PATIENCE):
+        with FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S):
             if self._path.exists() and self._path.stat().st_ino != self._file:
                 return
             aside = next(
@@ -188,11 +191,11 @@ class SqliteVectorCache:
                     name := self._path.with_name(f"{self._path.name}.corrupt-{number}")
                 ).exists()
             )
-            # The log goes first: a fresh file beside an old log would be taken for its own.
+            # The log goes first: a new file beside an old log would take it for its own.
             for suffix in ("-wal", "-shm", ""):
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
-        _log.warning("%s It was set aside as %s, and a fresh one was begun.", reason, aside)
+        _log.warning("%s It was set aside as %s, and a new one was made.", reason, aside)
 
 
 @contextlib.contextmanager

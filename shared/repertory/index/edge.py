@@ -1,11 +1,11 @@
 """The embedded vector store: Qdrant's own engine in this process, one shard a collection, on disk.
 
     <directory>/collections/<name>/         the shard
-    <directory>/collections/<name>.lock     held while it is open (and .holder, who holds it)
+    <directory>/collections/<name>.lock     held while it is open (.holder names the holder)
     <directory>/aliases/<alias>             the name of the collection it points at
 
-Opening a shard twice damages it, so a lock of our own comes first, and whoever opens a collection
-that this process has open shares its shard.
+Opening a shard twice damages it, so a lock of our own comes first. All that open a collection in
+this process share its shard.
 """
 
 import contextlib
@@ -15,42 +15,46 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from typing_extensions import override
+
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.edge_shard import OpenShard, make_shard, require_room, translated
 from repertory.index.lock import StoreLock
+from repertory.index.vectors import VectorStore
 
 
-class EdgeStore:
+class EdgeStore(VectorStore):
     """The collections under one directory. Threads may share it.
 
-    A collection that is open can be opened again, by this store only: a process makes one store of
-    a directory.
+    An open collection can be opened again, by this store only: a process makes one store of a
+    directory.
     """
 
-    def __init__(self, directory: Path, patience: float = 5.0) -> None:
-        """Use a directory, which is made when it is first written to.
+    def __init__(self, directory: Path, timeout: float = 5.0) -> None:
+        """Use a directory, which is made by the first write.
 
         Args:
-            directory: Where the collections and aliases are.
-            patience: Seconds to wait for another process before ``StoreBusyError``.
+            directory: The directory of collections and aliases.
+            timeout: Seconds to wait for another process before ``StoreBusyError``.
         """
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
-        self._patience = patience
-        self._shards: dict[str, OpenShard] = {}  # those that are open, by their collections' names
+        self._timeout = timeout
+        self._shards: dict[str, OpenShard] = {}  # the open ones, by their collections' names
         self._guard = threading.Lock()  # of them
 
+    @override
     def collections(self) -> list[str]:
-        """The names of all collections, sorted."""
         return sorted(path.name for path in _listed(self._collections) if path.is_dir())
 
+    @override
     def create(self, name: str, dimension: int) -> EdgeCollection:
         """Make an empty collection and open it.
 
-        It is made under another name first, so that what a crash leaves behind is never taken for
-        a collection; the next attempt clears it.
+        It is made under another name first, so that the remains of a crash are never taken for a
+        collection; the next attempt clears them.
         """
         path = self._path(name)
         taken = StoreError(
@@ -72,21 +76,21 @@ class EdgeStore:
                     _sync(self._collections)
                 return self._handle(OpenShard(path, lock))
 
+    @override
     def open(self, name: str) -> EdgeCollection:
-        """Open a collection that exists."""
         path = self._path(name)
         with self._guard:
             if shard := self._shards.get(name):
                 return self._handle(shard)
             if path.is_dir():
                 with self._locked(path) as lock:
-                    if path.is_dir():  # still: whoever held it may have dropped it
+                    if path.is_dir():  # still: the last holder may have dropped it
                         return self._handle(OpenShard(path, lock))
                     lock.release()
         raise StoreError(f"There is no collection {name}: index first.")
 
+    @override
     def drop(self, name: str) -> None:
-        """Delete a collection, the aliases that point at it and all its points."""
         path = self._path(name)
         if not path.is_dir():
             return
@@ -101,8 +105,8 @@ class EdgeStore:
                 shutil.rmtree(dropped)
             lock.release()
 
+    @override
     def alias(self, name: str) -> str | None:
-        """The collection that an alias points at, or None."""
         path = self._aliases / layout.checked_name(name)
         try:
             target = path.read_text(encoding="utf-8")
@@ -112,8 +116,8 @@ class EdgeStore:
             raise StoreCorruptError(f"The alias {path} cannot be read: {exc}.") from exc
         return target if target in self.collections() else None
 
+    @override
     def set_alias(self, name: str, collection: str) -> None:
-        """Point an alias at a collection, at once for everyone who looks."""
         path = self._aliases / layout.checked_name(name)
         if collection not in self.collections():
             raise StoreError(f"There is no collection {collection} for {name} to point at.")
@@ -128,14 +132,14 @@ class EdgeStore:
             _sync(self._aliases)
 
     def _handle(self, shard: OpenShard) -> EdgeCollection:
-        """One more user of a shard."""
-        collection = EdgeCollection(shard, self._let_go)
+        """Add a user of a shard."""
+        collection = EdgeCollection(shard, self._release)
         shard.users.add(collection)
         self._shards[collection.name] = shard
         return collection
 
-    def _let_go(self, collection: EdgeCollection) -> None:
-        """One user less; the last one closes the shard."""
+    def _release(self, collection: EdgeCollection) -> None:
+        """Remove a user; the last one closes the shard."""
         with self._guard:
             shard = self._shards.get(collection.name)
             if shard is None or collection not in shard.users:
@@ -152,8 +156,8 @@ class EdgeStore:
 
     @contextlib.contextmanager
     def _locked(self, path: Path) -> Iterator[StoreLock]:
-        """The lock of a collection; let go of only when the block fails."""
-        lock = StoreLock(path, self._patience)
+        """The lock of a collection, released only if the block fails."""
+        lock = StoreLock(path, self._timeout)
         try:
             yield lock
         except BaseException:
@@ -162,7 +166,7 @@ class EdgeStore:
 
 
 def _listed(directory: Path) -> list[Path]:
-    """What is in a directory, hidden files excepted; nothing when it is not there."""
+    """The visible files of a directory; none if it is missing."""
     try:
         return [path for path in directory.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:

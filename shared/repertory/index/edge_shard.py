@@ -1,7 +1,7 @@
 """A shard of Qdrant's own engine: made, opened and closed, and what its failures mean.
 
-What the engine does that callers must not meet: it holds Python's lock while it works, so writes
-are small; on a full disk it dies of a bus error, so room is asked for before it opens or writes; it
+Traps of the engine that callers must not meet: it holds Python's lock while it works, so writes are
+small; on a full disk it dies of a bus error, so free space is checked before it opens or writes; it
 panics on some broken files.
 """
 
@@ -19,15 +19,15 @@ from repertory.errors import RepertoryError, StoreCorruptError, StoreError
 from repertory.index import layout
 from repertory.index.lock import StoreLock
 
-# What points are filtered by, all of it in one field, as ``kind:tool`` or ``tags:git``: each index
-# adds 7 ms to opening a collection, which every search from a shell waits for.
+# All that points are filtered by, in one field, as ``kind:tool`` or ``tags:git``: each index adds
+# 7 ms to opening a collection, which every search from a shell waits for.
 FACETS = "facets"
 
 # Bytes that must be free on the disk: the engine grows its files by 32 MB at a time.
 ROOM = 128 * 2**20
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-_ENVIRONMENT = {  # what is wrong with the machine, and not with the store
+_ENVIRONMENT = {  # errors of the machine, not of the store
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -41,16 +41,16 @@ _ENVIRONMENT = {  # what is wrong with the machine, and not with the store
 
 
 class OpenShard:
-    """A shard that is open in this process.
+    """An open shard of this process.
 
     Attributes:
-        path: Where it is.
+        path: Its directory.
         engine: The shard itself.
-        users: Who uses it; the last one closes it.
+        users: Its users; the last one closes it.
     """
 
     def __init__(self, path: Path, lock: StoreLock) -> None:
-        """Open the shard at a path whose lock is held; closing lets go of it."""
+        """Open the shard at a path whose lock is held; closing releases the lock."""
         self.path = path
         self.users: set[object] = set()
         self._lock = lock
@@ -64,7 +64,7 @@ class OpenShard:
             self.engine.flush()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush, close and release the lock."""
         try:
             with translated(self.path):
                 self.engine.close()
@@ -84,8 +84,8 @@ def make_shard(path: Path, dimension: int) -> None:
                 full_scan_threshold=layout.GRAPH_FROM,
             ),
             optimizers=engine.EdgeOptimizersConfig(indexing_threshold=layout.GRAPH_FROM),
-            # More of them, eight on any machine by default, take a third more of the processors for
-            # searches that are no faster.
+            # More (by default eight) use a third more of the processors and make no
+            # search faster.
             max_search_threads=1,
             wal_enabled=True,
         ),
@@ -97,7 +97,7 @@ def make_shard(path: Path, dimension: int) -> None:
 
 
 def require_room(directory: Path, room: int = ROOM) -> None:
-    """Refuse to write on a disk that is all but full."""
+    """Refuse to write on a disk that is almost full."""
     if shutil.disk_usage(directory).free < room:
         raise StoreError(
             f"The disk of {directory} has less than {room >> 20} MB free: "
@@ -109,8 +109,8 @@ def require_room(directory: Path, room: int = ROOM) -> None:
 def translated(path: Path) -> Iterator[None]:
     """Turn what the engine raises into our own errors.
 
-    The engine raises plain ``Exception`` with a text, and its panics come as a class that derives
-    from ``BaseException`` and cannot be imported: hence the wide net, and what is let through.
+    The engine raises plain ``Exception`` with a text. Its panics are of a class that derives from
+    ``BaseException`` and cannot be imported: hence the wide net and the exceptions from it.
     """
     try:
         yield

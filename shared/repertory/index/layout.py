@@ -1,4 +1,4 @@
-"""How both vector stores keep a point: its payload, what of it is indexed, how it is searched.
+"""How both vector stores keep a point: its payload, its indexes, its search parameters.
 
 Everything here is plain data, so that Qdrant's engine and Qdrant's server cannot drift apart.
 """
@@ -42,7 +42,7 @@ def checked_name(name: str) -> str:
     """A name of a collection or an alias, if it is safe as the name of a file.
 
     Raises:
-        StoreError: It is not.
+        StoreError: It is unsafe.
     """
     if not _NAME.fullmatch(name):
         raise StoreError(
@@ -52,7 +52,7 @@ def checked_name(name: str) -> str:
 
 
 def payload(point: Point) -> dict[str, Any]:
-    """What is stored beside the vector of a point.
+    """The payload of a point, stored beside its vector.
 
     The record is JSON text: it comes back exactly as it was, whatever numbers and characters its
     author put in; the engine rounds large numbers and refuses broken characters.
@@ -77,7 +77,7 @@ def state(stored: dict[str, Any] | None) -> State:
 
 
 def match(point: str, score: float) -> Match:
-    """A search's match, from the id of the point that it found."""
+    """A match, from the id of the found point."""
     key, section = point_parts(point)
     return Match(key=key, section=section, score=score)
 
@@ -142,10 +142,10 @@ def numbers(vector: NDArray[np.float32]) -> list[float]:
     """A vector as plain numbers.
 
     Raises:
-        StoreError: It holds something that is not a finite number, which would be stored as it is.
+        StoreError: A number is not finite; it would be stored as it is.
     """
     if not np.isfinite(vector).all():
-        raise StoreError("A vector holds what is no finite number: embed its text again.")
+        raise StoreError("A vector holds a number that is not finite: embed its text again.")
     plain: list[float] = vector.tolist()
     return plain
 

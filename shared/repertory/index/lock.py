@@ -12,13 +12,13 @@ from repertory.errors import StoreBusyError, StoreError
 class StoreLock:
     """The right to use one store, held from construction until ``release``.
 
-    Another process, and another opening in the same one, is refused. The lock goes with the
-    process, however it ends; the note beside it (``.holder``, since a locked file cannot be read
-    everywhere) only tells people who has it.
+    Other processes, and other openings in this one, are refused. The lock ends with the process,
+    however that ends. The note beside it (``.holder``, since a locked file is not readable
+    everywhere) only tells people which process holds it.
     """
 
-    def __init__(self, path: Path, patience: float) -> None:
-        """Take the lock, waiting up to ``patience`` seconds.
+    def __init__(self, path: Path, timeout: float) -> None:
+        """Take the lock, waiting up to ``timeout`` seconds.
 
         Raises:
             StoreBusyError: It is held; the message names the holder.
@@ -29,7 +29,7 @@ class StoreLock:
         self._lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=patience)
+            self._lock.acquire(timeout=timeout)
         except Timeout as exc:
             raise StoreBusyError(
                 f"{path} is in use by {self._holder()}: wait until it has finished, or stop it."
@@ -46,7 +46,7 @@ class StoreLock:
             raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc
 
     def release(self) -> None:
-        """Let go; releasing twice is allowed."""
+        """Release the lock; releasing twice is allowed."""
         if self._lock.is_locked:
             self._note.unlink(missing_ok=True)
             self._lock.release()
@@ -54,7 +54,7 @@ class StoreLock:
     def _holder(self) -> str:
         try:
             return self._note.read_text(encoding="utf-8", errors="replace") or "another process"
-        except OSError:  # it has just been taken, or let go of
+        except OSError:  # it was just taken or released
             return "another process"
 
 

@@ -4,13 +4,16 @@ Import this module only when a server is configured: ``qdrant_client`` takes mos
 """
 
 from qdrant_client import models
+from typing_extensions import override
 
 from repertory.index import layout
 from repertory.index.qdrant_collection import QdrantCollection
-from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.qdrant_connection import QUERY_TIMEOUT_S, TIMEOUT_S, QdrantServer
+from repertory.index.vectors import VectorStore
 
 _KEYWORD = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD)
-# What is indexed, before the first point is written. As many items as points: theirs is on disk.
+# The payload indexes, made before the first point is written. Those that are as large as the points
+# are on disk.
 _INDEXES: dict[str, models.PayloadSchemaParams] = {
     "kind": _KEYWORD,
     "source": _KEYWORD,
@@ -22,29 +25,37 @@ _INDEXES: dict[str, models.PayloadSchemaParams] = {
 }
 
 
-class QdrantStore:
+class QdrantStore(VectorStore):
     """The collections of one server. Threads may share it."""
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None = None,
+        timeout: int = TIMEOUT_S,
+        query_timeout: int = QUERY_TIMEOUT_S,
+    ) -> None:
         """Use a server; nothing is sent to it yet.
 
         Args:
             url: ``http://host:6333``; a user and a password in it are not shown in messages.
-            api_key: The server's key, if it wants one.
+            api_key: The server's key, if it needs one.
+            timeout: Seconds for a write.
+            query_timeout: Seconds for a query.
 
         Raises:
-            StoreError: The URL is none.
+            StoreError: The URL is invalid.
         """
-        self._server = QdrantServer(url, api_key)
+        self._server = QdrantServer(url, api_key, timeout, query_timeout)
 
+    @override
     def collections(self) -> list[str]:
-        """The names of all collections, sorted."""
         with self._server.translated():
             found = self._server.client.get_collections().collections
         return sorted(collection.name for collection in found)
 
+    @override
     def create(self, name: str, dimension: int) -> QdrantCollection:
-        """Make an empty collection and open it."""
         self._server.check_version()
         with self._server.translated(conflict=f"There is a collection {name} already."):
             self._server.client.create_collection(
@@ -65,10 +76,11 @@ class QdrantStore:
             )
         return self.open(name)
 
+    @override
     def open(self, name: str) -> QdrantCollection:
-        """Open a collection that exists, and add the payload indexes that it lacks.
+        """Open a collection that exists, and add missing payload indexes.
 
-        It lacks some when whoever made it was interrupted.
+        Some are missing when the process that made it was interrupted.
         """
         self._server.check_version()
         missing = f"There is no collection {name}: index first."
@@ -79,20 +91,20 @@ class QdrantStore:
                     self._server.client.create_payload_index(name, field, params, wait=True)
         return QdrantCollection(self._server, name)
 
+    @override
     def drop(self, name: str) -> None:
-        """Delete a collection, the aliases that point at it and all its points."""
         with self._server.translated():
             self._server.client.delete_collection(layout.checked_name(name))
 
+    @override
     def alias(self, name: str) -> str | None:
-        """The collection that an alias points at, or None."""
         with self._server.translated():
             aliases = self._server.client.get_aliases().aliases
         return next((a.collection_name for a in aliases if a.alias_name == name), None)
 
+    @override
     def set_alias(self, name: str, collection: str) -> None:
-        """Point an alias at a collection, at once for everyone who looks."""
-        old = models.DeleteAlias(alias_name=layout.checked_name(name))  # passed over when not there
+        old = models.DeleteAlias(alias_name=layout.checked_name(name))  # ignored if missing
         new = models.CreateAlias(alias_name=name, collection_name=collection)
         switch: list[models.AliasOperations] = [
             models.DeleteAliasOperation(delete_alias=old),

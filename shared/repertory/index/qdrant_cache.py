@@ -9,19 +9,20 @@ from uuid import UUID
 
 import numpy as np
 from qdrant_client import QdrantClient, models
+from typing_extensions import override
 
 from repertory.embedding.models import Model
 from repertory.errors import StoreError
 from repertory.index import layout
-from repertory.index.cache import Vector
-from repertory.index.qdrant_connection import QUERY_TIMEOUT, QdrantServer
+from repertory.index.cache import Vector, VectorCache
+from repertory.index.qdrant_connection import QdrantServer
 
 
-class QdrantVectorCache:
+class QdrantVectorCache(VectorCache):
     """The vectors of one model, in a collection of their own that nothing searches.
 
-    A point's id is the first half of its key. The whole key stands beside it, so that a point of
-    another key is not taken for this one's.
+    A point's id is the first half of its key. The whole key is its payload, so that a point of
+    another key is not taken for this one.
     """
 
     def __init__(self, url: str, api_key: str | None, model: Model) -> None:
@@ -29,21 +30,21 @@ class QdrantVectorCache:
 
         Args:
             url: ``http://host:6333``.
-            api_key: The server's key, if it wants one.
-            model: Whose vectors they are.
+            api_key: The server's key, if it needs one.
+            model: The model of the vectors.
 
         Raises:
-            StoreError: The URL is none.
+            StoreError: The URL is invalid.
         """
         self._server = QdrantServer(url, api_key)
-        # No index is called like this: theirs have a hash where this says "vectors".
+        # No index has such a name: an index has a hash in the place of "vectors".
         self._name = layout.checked_name(f"repertory_vectors_{model.slug}")
         self._dimension = model.dimension
         self._made = False
         self._closed = False
 
+    @override
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Vector]:
-        """The vectors of those keys that are there; repeated keys are allowed."""
         wanted = {_point_id(key): key for key in keys}
         ids = list(wanted)
         found = {}
@@ -54,7 +55,7 @@ class QdrantVectorCache:
                     ids[start : start + layout.CHUNK],
                     with_payload=True,
                     with_vectors=True,
-                    timeout=QUERY_TIMEOUT,
+                    timeout=self._server.query_timeout,
                 )
             for point in points:
                 key, vector = wanted[str(point.id)], np.asarray(point.vector, np.float32)
@@ -62,8 +63,8 @@ class QdrantVectorCache:
                     found[key] = vector
         return found
 
+    @override
     def put(self, vectors: Mapping[bytes, Vector]) -> None:
-        """Keep vectors; one that is there already is replaced."""
         points = [
             models.PointStruct(
                 id=_point_id(key), vector=layout.numbers(vector), payload=_payload(key)
@@ -74,13 +75,13 @@ class QdrantVectorCache:
             with self._use() as client:
                 client.upsert(self._name, points[start : start + layout.CHUNK], wait=True)
 
+    @override
     def count(self) -> int:
-        """The number of vectors."""
         with self._use() as client:
             return client.count(self._name, exact=True).count
 
+    @override
     def close(self) -> None:
-        """Let go. Closing twice is allowed."""
         self._closed = True
         self._server.close()
 

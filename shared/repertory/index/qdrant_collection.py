@@ -3,24 +3,25 @@
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
+from typing_extensions import override
 
-from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
 from repertory.index import layout
-from repertory.index.qdrant_connection import QUERY_TIMEOUT, QdrantServer
-from repertory.index.vectors import Filter, Match, Point, State
+from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.stored_collection import StoredCollection
+from repertory.index.vectors import Filter, Match, Point
 
-OPTIMIZE_TIMEOUT = 3_600.0  # seconds
-_POLL = 1.0  # seconds
+OPTIMIZE_TIMEOUT_S = 3_600.0
+_POLL_INTERVAL_S = 1.0
 
 _OWN_POINT = models.IsEmptyCondition(is_empty=models.PayloadField(key="section"))
-# A graph over int8 vectors in memory finds twice the points that are asked for; the float32 vectors
-# on disk then put them in order: a million points of 384 numbers take 0.4 GB of memory, not 1.5.
+# A graph over int8 vectors in memory finds twice the requested points; the float32 vectors on disk
+# then put them in order: a million points of 384 numbers take 0.4 GB of memory, not 1.5.
 _SEARCH = models.SearchParams(
     hnsw_ef=layout.SEARCH_EF,
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0),
@@ -28,7 +29,7 @@ _SEARCH = models.SearchParams(
 _EXACT = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
 
 
-class QdrantCollection:
+class QdrantCollection(StoredCollection):
     """One collection of a server. Threads may share it."""
 
     def __init__(self, server: QdrantServer, name: str) -> None:
@@ -37,12 +38,12 @@ class QdrantCollection:
         self._closed = False
 
     @property
+    @override
     def name(self) -> str:
-        """The collection's name."""
         return self._name
 
+    @override
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write points, each only if there is none of its id, or one of an older revision."""
         for revision, chunk in layout.writes(points):
             written = [
                 models.PointStruct(id=point.id, vector=layout.numbers(point.vector), payload=stored)
@@ -56,32 +57,10 @@ class QdrantCollection:
                     update_filter=models.Filter(must=[_older(revision)]),
                 )
 
-    def delete_items(self, items: Sequence[str], before: int) -> None:
-        """Delete all points of these items whose revision is lower than ``before``."""
-        self._delete(items, before, sections_only=False)
-
-    def delete_sections(self, items: Sequence[str], before: int) -> None:
-        """Delete the sections of these items, not their own points, likewise."""
-        self._delete(items, before, sections_only=True)
-
-    def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
-        """The states of these items, or of every item, in no order, one for each item."""
-        if items is None:
-            return map(layout.state, self._scroll(layout.STATE))
-        return map(layout.state, self._named([item_key(item) for item in items], layout.STATE))
-
-    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The records, by id, of the items of these keys; what is not there is left out."""
-        return dict(map(layout.record, self._named(keys, layout.RECORD)))
-
-    def scan(self) -> Iterator[dict[str, Any]]:
-        """The record of every item, in no order. Sections are left out."""
-        return (layout.record(stored)[1] for stored in self._scroll(layout.RECORD))
-
+    @override
     def search(
         self, vector: NDArray[np.float32], limit: int, where: Filter | None = None
     ) -> list[Match]:
-        """The points nearest to a vector, best first, filtered inside the search."""
         must: list[models.Condition] = [
             _any(field, values) for field, values in layout.conditions(where)
         ]
@@ -93,12 +72,12 @@ class QdrantCollection:
                 query_filter=models.Filter(must=must) if must else None,
                 search_params=_SEARCH,
                 with_payload=False,
-                timeout=QUERY_TIMEOUT,
+                timeout=self._server.query_timeout,
             ).points
         return [layout.match(str(point.id), point.score) for point in found]
 
+    @override
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector with each of these items: its own point's, or its lead's."""
         ids = layout.own_and_leads(items)
         if not ids:
             return {}
@@ -110,38 +89,34 @@ class QdrantCollection:
                 query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
                 search_params=_EXACT,
                 with_payload=False,
-                timeout=QUERY_TIMEOUT,
+                timeout=self._server.query_timeout,
             ).points
         # Best first, so that the better of an item's two is kept.
         return {ids[str(point.id)]: point.score for point in reversed(found)}
 
+    @override
     def count(self) -> int:
-        """The number of points, sections included."""
         with self._use() as client:
             return client.count(self._name, exact=True).count
 
+    @override
     def optimize(self) -> None:
         """Wait until the server, which optimizes by itself, has done so; an hour at most."""
-        deadline = time.monotonic() + OPTIMIZE_TIMEOUT
+        deadline = time.monotonic() + OPTIMIZE_TIMEOUT_S
         while time.monotonic() < deadline:
             with self._use() as client:
                 status = client.get_collection(self._name).status
             if status is not models.CollectionStatus.YELLOW:
                 return
-            time.sleep(_POLL)
+            time.sleep(_POLL_INTERVAL_S)
 
+    @override
     def flush(self) -> None:
         """Do nothing: the server answers a write when it is in its log."""
 
+    @override
     def close(self) -> None:
-        """Let go. Closing twice is allowed."""
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[QdrantClient]:
@@ -151,6 +126,7 @@ class QdrantCollection:
         with self._server.translated(missing=missing):
             yield self._server.client
 
+    @override
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:
         for start in range(0, len(items), layout.CHUNK):
             named = _any("item", items[start : start + layout.CHUNK])
@@ -160,18 +136,20 @@ class QdrantCollection:
             with self._use() as client:
                 client.delete(self._name, models.FilterSelector(filter=old), wait=True)
 
-    def _named(self, keys: Sequence[str], fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        """These payload fields of the own points of the items of these keys."""
+    @override
+    def _retrieve(
+        self, keys: Sequence[str], fields: Sequence[str]
+    ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
             with self._use() as client:
                 found = client.retrieve(
-                    self._name, ids, with_payload=list(fields), timeout=QUERY_TIMEOUT
+                    self._name, ids, with_payload=list(fields), timeout=self._server.query_timeout
                 )
             for point in found:
                 yield point.payload
 
+    @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        """These payload fields of every item's own point."""
         offset: Any = None  # whatever the client gives back for the next page
         while True:
             with self._use() as client:

@@ -16,40 +16,50 @@ from qdrant_client.http.exceptions import (
 
 from repertory.errors import RepertoryError, StoreError
 
-# Older servers pass over the condition of a conditional write, and would lose newer points.
+# Older servers ignore the condition of a conditional write, and would lose newer points.
 OLDEST_SERVER = (1, 16)
 
-# Seconds, for one request.
-TIMEOUT = 30  # a write, or anything that counts or waits
-QUERY_TIMEOUT = 5  # what somebody waits for; the server gives up then, too
-CONNECT_TIMEOUT = 2
+TIMEOUT_S = 30  # for a write, a count or a wait
+QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
+CONNECT_TIMEOUT_S = 2
 
-# As many connections as there are threads that ask. They are kept: without, a busy client runs out
-# of ports. An idle one is closed before the server does so (after 5 s), which would fail a request.
+# A connection for each thread. They are kept open, or a busy client would run out of ports. An idle
+# one is closed before the server does so (after 5 s), which would fail a request.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2.0)
 
 
 class QdrantServer:
-    """One server. Threads may share it."""
+    """One server. Threads may share it.
 
-    def __init__(self, url: str, api_key: str | None) -> None:
+    Attributes:
+        query_timeout: Seconds that the server may take for a query.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None,
+        timeout: int = TIMEOUT_S,
+        query_timeout: int = QUERY_TIMEOUT_S,
+    ) -> None:
+        self.query_timeout = query_timeout
         try:
             parts = urlsplit(url)
             usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # half an IPv6 address, or a port that is no number
+        except ValueError:  # half an IPv6 address, or an invalid port
             usable = False
         if not usable:
             raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
         self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._known_version = False
-        # The check of versions that the client would make asks the server at once, and only warns.
+        # The client's own check of versions asks the server at once, and only warns.
         self.client = QdrantClient(
             url=url,
             api_key=api_key,
-            timeout=TIMEOUT,
+            timeout=timeout,
             check_compatibility=False,
             limits=_LIMITS,
-            event_hooks={"request": [_shorten]},
+            event_hooks={"request": [self._limit]},
         )
 
     def close(self) -> None:
@@ -57,7 +67,7 @@ class QdrantServer:
         self.client.close()
 
     def check_version(self) -> None:
-        """Refuse a server that passes over the condition of a conditional write.
+        """Refuse a server that ignores the condition of a conditional write.
 
         Raises:
             StoreError: It is too old, or does not answer.
@@ -76,7 +86,7 @@ class QdrantServer:
         self._known_version = True
 
     def make(self, name: str, vectors: models.VectorParams, graph: models.HnswConfigDiff) -> None:
-        """Make a collection, payloads on disk, unless there is one of that name."""
+        """Make a collection, payloads on disk, unless one of that name exists."""
         with self.translated():
             try:
                 self.client.create_collection(
@@ -86,13 +96,20 @@ class QdrantServer:
                 if not _is_taken(exc):
                     raise
 
+    def _limit(self, request: httpx.Request) -> None:
+        """Shorten the timeouts of connecting and of plain reads."""
+        timeout = request.extensions["timeout"]
+        timeout["connect"] = CONNECT_TIMEOUT_S
+        if request.method == "GET":
+            timeout["read"] = self.query_timeout
+
     @contextlib.contextmanager
     def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
         """Turn what the client raises into our own errors.
 
         Args:
-            missing: What to say when the server knows no such collection.
-            conflict: What to say when there is one already.
+            missing: The message for a collection that does not exist.
+            conflict: The message for a collection that exists already.
         """
         try:
             yield
@@ -121,14 +138,6 @@ class QdrantServer:
             raise StoreError(f"The Qdrant server at {self._shown} failed: {exc}.") from exc
 
 
-def _shorten(request: httpx.Request) -> None:
-    """Give up sooner on a server that cannot be connected to, or only says what it has."""
-    timeout = request.extensions["timeout"]
-    timeout["connect"] = CONNECT_TIMEOUT
-    if request.method == "GET":
-        timeout["read"] = QUERY_TIMEOUT
-
-
 def _is_taken(exc: UnexpectedResponse) -> bool:
-    """Whether there is a collection of that name already."""
+    """Whether a collection of that name exists already."""
     return exc.status_code == 409 or (exc.status_code == 400 and b"already exists" in exc.content)

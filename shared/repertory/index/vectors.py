@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
-if TYPE_CHECKING:  # what is asked of a server needs no numpy, which takes a twentieth of a second
+if TYPE_CHECKING:  # requests to a server need no numpy, which takes a twentieth of a second
     import numpy as np
     from numpy.typing import NDArray
 
@@ -22,8 +22,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         vector: Unit length, float32, of the collection's dimension.
         item: The id of the item.
         section: The number of the section, from 0; None for the item itself.
-        kind, source, server, tags: What a search can be filtered by; the same on all points of an
-            item.
+        kind, source, server, tags: The fields of filters; the same on all points of an item.
         content_hash, metadata_hash: The item's hashes; the same on all points of an item.
         revision: Grows with every observation of a source; a write never replaces a newer one.
             Below 2**53: stores compare it as a float.
@@ -45,7 +44,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What a diff needs to know of an indexed item."""
+    """The state of an indexed item, for comparing it with its source."""
 
     item: str
     source: str
@@ -81,7 +80,7 @@ class Collection(Protocol):
     """The points of one catalogue under one model and recipe, in one generation.
 
     A context manager: leaving it flushes and closes. Every method raises ``StoreError`` when the
-    store cannot be reached and ``StoreCorruptError`` when what is stored cannot be read.
+    store is unavailable and ``StoreCorruptError`` when stored data are unreadable.
     """
 
     @property
@@ -90,7 +89,7 @@ class Collection(Protocol):
         ...
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write points, each only if there is none of its id, or one of an older revision.
+        """Write points, each only if its id is new or has an older revision.
 
         Writing the same points again changes nothing. An empty sequence is allowed.
         """
@@ -99,23 +98,23 @@ class Collection(Protocol):
     def delete_items(self, items: Sequence[str], before: int) -> None:
         """Delete all points of these items whose revision is lower than ``before``.
 
-        Items that are not there are passed over.
+        Missing items are skipped.
         """
         ...
 
     def delete_sections(self, items: Sequence[str], before: int) -> None:
-        """Delete the sections of these items, not their own points, likewise."""
+        """Delete the sections of these items below a revision, but not their own points."""
         ...
 
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
         """The states of these items, or of every item, in no order, one for each item.
 
-        Items that are not there are passed over; an empty sequence gives nothing.
+        Missing items are skipped; an empty sequence gives nothing.
         """
         ...
 
     def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """The records, by id, of the items of these keys; what is not there is left out."""
+        """The records, by id, of the items of these keys; missing ones are left out."""
         ...
 
     def scan(self) -> Iterator[dict[str, Any]]:
@@ -132,10 +131,10 @@ class Collection(Protocol):
         ...
 
     def scores(self, vector: "NDArray[np.float32]", items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector with each of these items; what is not there is left out.
+        """The cosine of a vector with each of these items; missing ones are left out.
 
-        It is that of the item's own point, or of its ``LEAD`` if that is more; sections do not
-        count.
+        It is that of the item's own point or of its ``LEAD``, whichever is higher; sections do
+        not count.
         """
         ...
 
@@ -144,7 +143,7 @@ class Collection(Protocol):
         ...
 
     def optimize(self) -> None:
-        """Build what makes search fast on a large collection; may take minutes, loses nothing."""
+        """Build the structures that speed up a large collection; may take minutes."""
         ...
 
     def flush(self) -> None:
@@ -152,7 +151,7 @@ class Collection(Protocol):
         ...
 
     def close(self) -> None:
-        """Flush and let go. Closing twice is allowed."""
+        """Flush and close. Closing twice is allowed."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -171,7 +170,7 @@ class VectorStore(Protocol):
         """Make an empty collection and open it.
 
         Raises:
-            StoreError: There is one of that name already.
+            StoreError: A collection of that name exists already.
         """
         ...
 
@@ -181,8 +180,8 @@ class VectorStore(Protocol):
         One store may open a collection any number of times; each opening is closed by itself.
 
         Raises:
-            StoreError: There is none of that name.
-            StoreBusyError: Another process holds it; nothing of it was touched.
+            StoreError: No collection has that name.
+            StoreBusyError: Another process holds it; it was not touched.
             StoreCorruptError: It cannot be read; it was left as it is.
         """
         ...
@@ -190,7 +189,7 @@ class VectorStore(Protocol):
     def drop(self, name: str) -> None:
         """Delete a collection, its points and the aliases that point at it.
 
-        One that is not there is passed over; one that cannot be read can be deleted.
+        A missing collection is ignored; an unreadable one can be deleted.
 
         Raises:
             StoreBusyError: Another process holds it.
@@ -202,7 +201,7 @@ class VectorStore(Protocol):
         ...
 
     def set_alias(self, name: str, collection: str) -> None:
-        """Point an alias at a collection, at once for everyone who looks.
+        """Point an alias at a collection, at once for all readers.
 
         Raises:
             StoreError: There is no such collection.

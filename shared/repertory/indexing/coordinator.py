@@ -146,7 +146,6 @@ class Coordinator:
         searched = self._ledgers.get(generations.active or "") or target
         indexed = searched.per_source if searched else Ledger.NOTHING
         return WatchStatus(
-            at=self._now(),
             # Empty while there are no sources: nothing can be built from it.
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
             collection=generations.active or "",

@@ -105,7 +105,7 @@ class InProcessQueue:
                 _log.exception("worker_failed")
 
     def _next(self) -> Callable[[], None] | None:
-        """What to do next, waiting for it: saves before maintenance before builds; None at the end."""
+        """Wait for work that is due; None at the end."""
         with self._changed:
             while not self._stopped:
                 if work := self._due():

@@ -80,6 +80,4 @@ def save(
 def _items(wanted: Sequence[str], collection: Collection) -> Iterable[Item]:
     for start in range(0, len(wanted), READ_BATCH_SIZE):
         keys = [item_key(item) for item in wanted[start : start + READ_BATCH_SIZE]]
-        yield from (
-            msgspec.convert(record, Item) for record in collection.records(keys).values()
-        )
+        yield from (msgspec.convert(record, Item) for record in collection.records(keys).values())

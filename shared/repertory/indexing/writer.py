@@ -231,7 +231,7 @@ class Writer:
             if others and len(others) == len(missing):
                 time.sleep(POLL_INTERVAL_S)
             missing = others
-        if embedded:
+        if embedded and engine.model != WORDS:
             _log.info("texts_embedded", extra={"texts": embedded})
             self._count(texts=embedded)
         return vectors

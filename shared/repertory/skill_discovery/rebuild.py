@@ -70,7 +70,8 @@ def rebuild_skill_index(
             "or use another folder."
         )
     looks = {
-        source.name: scan_source(source) for source in _sources(skills_dir, python_skills_dir, builtins)
+        source.name: scan_source(source)
+        for source in _sources(skills_dir, python_skills_dir, builtins)
     }
     found = {entry.skill_id: entry for one in looks.values() for entry in _entries(one)}
     kept = {
