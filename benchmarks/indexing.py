@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from repertory.indexing.report import Report
+
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
 from repertory.one_shot import Repertory
-from repertory.indexing.report import Report
 from repertory.settings import load
 
 ITEMS = 10_000

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from fastapi import Response
+from repertory.serving import Parts
 
 from benchmarks.indexing import MODEL
 from repertory.embedding.device import cores
 from repertory.indexing.collections import alias_name
-from repertory.serving import Parts
 from repertory.settings import load
 from repertory_query.app import MOST_SEARCHES_WAITING, THREADS_PER_CORE, create_app
 from repertory_query.pool import Pool

@@ -1,6 +1,7 @@
 """The application that commands are added to, and how one is added."""
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -9,23 +10,51 @@ from typer.core import TyperCommand, TyperGroup
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
-_ORDER = (
-    *(
-        "init",
-        "index",
-        "search",
-        "explain",
-        "items",
-        "stats",
-        "rebuild",
-        "mcp",
-        "serve",
-        "queue",
-        "keys",
+# Every command: its module, which is imported when the command is chosen, and its line of help.
+COMMANDS = {
+    "init": ("repertory_admin.commands.init", "Write a repertory.toml with what is found."),
+    "index": ("repertory_admin.commands.index", "Make the index equal to the sources."),
+    "search": ("repertory_admin.commands.search", "Find what fits a task, some words or a name."),
+    "explain": ("repertory_admin.commands.explain", "Tell why a search shows an item, or why not."),
+    "items": ("repertory_admin.commands.items", "List and show the items that are indexed."),
+    "stats": (
+        "repertory_admin.commands.stats",
+        "Show what is indexed here, how fresh it is, and what is wrong.",
     ),
-    *("watch", "worker", "api", "config", "doctor", "eval", "calibrate"),
-    *("create", "list", "show", "check", "trust", "untrust", "retry", "revoke"),
-)
+    "rebuild": ("repertory_admin.commands.index", "Build a new index beside the old one."),
+    "mcp": ("repertory_admin.commands.mcp", "Be an MCP server for an agent host, on stdio."),
+    "serve": (
+        "repertory_admin.commands.serve",
+        "Watch this directory and answer searches over HTTP.",
+    ),
+    "queue": (
+        "repertory_admin.commands.queue",
+        "The jobs of a server: those that wait, run, or failed.",
+    ),
+    "keys": ("repertory_admin.commands.keys", "The keys that a server accepts."),
+    "watch": ("repertory_admin.commands.watch", "Watch this directory for a team's workers."),
+    "worker": (
+        "repertory_admin.commands.worker",
+        "Embed and store what a team's watch service hands over.",
+    ),
+    "api": ("repertory_admin.commands.api", "Answer a team's searches over HTTP."),
+    "config": (
+        "repertory_admin.commands.config",
+        "The configuration, and which MCP servers may run.",
+    ),
+    "doctor": (
+        "repertory_admin.commands.doctor",
+        "Check data directory, model, index or server, and sources.",
+    ),
+    "eval": (
+        "repertory_eval.evaluate",
+        "Measure the ranking on labelled or generated queries.",
+    ),
+    "calibrate": (
+        "repertory_eval.calibrate",
+        "Fit the confidence of a model to labelled queries.",
+    ),
+}
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
@@ -35,17 +64,40 @@ def _unwrapped(title: str, lines: Iterable[str]) -> str:
 
 
 class _Group(TyperGroup):
-    """A group that lists its commands in the order in which they are met."""
+    """A group that lists its commands in the order in which they were added."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's type is private
-        return sorted(super().list_commands(ctx), key=_ORDER.index)
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002, ANN401 - Typer's own types
+        return list(self.commands)
 
 
-def group(name: str, text: str, epilog: str | None = None) -> typer.Typer:
+class _Root(_Group):
+    """The group of all commands, which imports a command's module when the command is chosen."""
+
+    def __init__(self, **attributes: Any) -> None:  # noqa: ANN401 - Typer's own
+        super().__init__(**attributes)
+        # A module that was imported has added its commands to ``app``.
+        unloaded = {name: _Unloaded(name, help=line) for name, (_, line) in COMMANDS.items()}
+        self.commands = {**unloaded, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's own
+        name, command, rest = super().resolve_command(ctx, args)
+        if isinstance(command, _Unloaded) and command.name:
+            import_module(COMMANDS[command.name][0])
+            command = typer.main.get_group(app).commands[command.name]
+        return name, command, rest
+
+
+class _Unloaded(TyperCommand):
+    """Stands for a command whose module is not imported, in lists of commands."""
+
+
+def group(
+    name: str, text: str, epilog: str | None = None, cls: type[TyperGroup] = _Group
+) -> typer.Typer:
     """A group of commands."""
     return typer.Typer(
         name=name,
-        cls=_Group,
+        cls=cls,
         help=text,
         epilog=epilog,
         no_args_is_help=True,
@@ -60,6 +112,7 @@ app = group(
     "One searchable list of the skills, tools and documents that AI agents can use.\n\n"
     '`repertory search "…"` in a project finds what is there, indexes it and answers.',
     _unwrapped("Exit codes", _EXIT_CODES),
+    _Root,
 )
 
 

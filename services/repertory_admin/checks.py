@@ -1,5 +1,6 @@
 """What `repertory doctor` looks at: each check says what it found, and what to do if it is bad."""
 
+import itertools
 import shutil
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -9,15 +10,22 @@ from pathlib import Path
 import msgspec
 
 from repertory.client import Client
-from repertory.one_shot import Repertory, make_directory
-from repertory.coordination.snapshots import FileSnapshots
+from repertory.compose import make_directory
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
-from repertory.errors import ConfigurationError, ModelError, RepertoryError, StoreError
+from repertory.errors import (
+    ConfigurationError,
+    ModelError,
+    NothingIndexedError,
+    RepertoryError,
+    StoreError,
+)
 from repertory.indexing import keywords
+from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import merge, scan_all
+from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.sources.source import Problem
@@ -104,22 +112,21 @@ def server(client: Client) -> Iterator[Finding]:
 
 def index(repertory: Repertory) -> Iterator[Finding]:
     """Whether the store opens and the keyword snapshot loads."""
-    pointer = repertory.stats()
-    if pointer is None:
+    try:
+        stats = repertory.stats()
+        answer = repertory.search(Query(text="repertory"))
+    except NothingIndexedError:
         yield Finding(State.UNSURE, "index", "nothing is indexed here yet: `repertory index`")
         return
-    try:
-        answer = repertory.search(Query(text="repertory"))
     except RepertoryError as error:
         yield Finding(State.BAD, "index", str(error))
         return
     if answer.mode is Mode.HYBRID:
-        text = f"{answer.items:,} items, {pointer.report.points:,} points in {pointer.collection}"
+        text = f"{answer.items:,} items, {stats.points:,} points in {stats.collection}"
         yield Finding(State.GOOD, "index", text)
     else:
         yield Finding(State.BAD, "index", answer.degraded)
-    snapshots = FileSnapshots(repertory.settings.data_dir / "keywords")
-    if keywords.load(snapshots, pointer.collection):
+    if keywords.load(repertory.parts.coordination.snapshots, stats.collection):
         yield Finding(State.GOOD, "keyword index", "its snapshot can be loaded")
     else:
         text = "its snapshot is missing or damaged: `repertory index` builds it again"
@@ -138,7 +145,8 @@ def sources(
     built = catalogue.sources
     skipped = untrusted(workspace)
     findings = []
-    scanned = scan_all(built, lambda: step("Reading sources", 1, len(built)))
+    done = itertools.count(1)
+    scanned = scan_all(built, lambda: step(SCANNING, next(done), len(built)))
     for one in scanned:
         subject = f"source {one.source.name}"
         if one.scan is not None:

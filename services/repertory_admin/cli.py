@@ -1,6 +1,5 @@
 """The entry point: all commands, and the one place where an error becomes a line and a code."""
 
-import importlib
 import os
 import sys
 from typing import Annotated
@@ -10,31 +9,15 @@ import typer
 from repertory.errors import RepertoryError
 from repertory_admin import terminal
 from repertory_admin.app import app
-from repertory_admin.commands import (  # noqa: F401 - each adds its commands to the application
-    api,
-    config,
-    doctor,
-    explain,
-    index,
-    init,
-    items,
-    keys,
-    mcp,
-    queue,
-    search,
-    serve,
-    stats,
-    watch,
-    worker,
-)
-from repertory_admin.exits import ExitCode, code_of
+from repertory_admin.exits import ExitCode, code_of, missing_package
+from repertory_admin.logs import is_verbose
 
 
 def _version(asked: bool) -> None:
     if asked:
-        import importlib.metadata  # noqa: PLC0415 - only if asked
+        from importlib.metadata import version as version_of  # noqa: PLC0415 - imports email
 
-        terminal.say(f"repertory {importlib.metadata.version('repertory')}")
+        terminal.say(f"repertory {version_of('repertory')}")
         raise typer.Exit
 
 
@@ -51,18 +34,12 @@ def _main(
 def cli() -> None:
     """Run the command line; an error becomes one line on stderr and an exit code."""
     terminal.prepare()
-    _add_eval()
     code = _run()
     try:
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has gone; Python would say so when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
-
-
-def _add_eval() -> None:
-    importlib.import_module("repertory_eval.evaluate")
-    importlib.import_module("repertory_eval.calibrate")
 
 
 def _run() -> int | str | None:
@@ -76,9 +53,10 @@ def _run() -> int | str | None:
     except RepertoryError as error:
         terminal.warn(str(error))
         return code_of(error)
-    except Exception as error:  # the boundary: nobody meets a traceback unasked
-        from repertory_admin.logs import is_verbose  # noqa: PLC0415 - --help must be instant
-
+    except Exception as error:  # the boundary: users never see a traceback unless they ask
+        if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)):
+            terminal.warn(text)
+            return ExitCode.NOT_NOW
         if is_verbose():
             raise
         terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")

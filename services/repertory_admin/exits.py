@@ -28,6 +28,24 @@ MEANINGS = {
 }
 
 
+# The optional packages, and the extra that installs each.
+_EXTRAS = {
+    **dict.fromkeys(("celery", "kombu", "packaging", "redis"), "team"),
+    **dict.fromkeys(("ir_measures", "scipy", "sklearn"), "eval"),
+}
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """How to install the optional package that is missing; empty if it is not optional."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRAS:
+        return ""
+    return (
+        f"This needs {package}, which is not installed; "
+        f"run: pip install 'repertory[{_EXTRAS[package]}]'"
+    )
+
+
 def code_of(error: RepertoryError) -> ExitCode:
     """The exit code of a command that ended in an error."""
     if isinstance(error, UsageError):

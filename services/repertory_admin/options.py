@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from repertory.settings import SETTINGS, Setting
+from repertory_admin import logs
 
 # What was given for each setting, None where nothing was; see ``repertory.settings.load``.
 Flags = dict[str, Any]
@@ -91,8 +92,6 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
     parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.name != "flags"]
 
     def run(**given: object) -> None:
-        from repertory_admin import logs  # noqa: PLC0415 - --help must be instant
-
         flags = {option.name: given.pop(option.name) for option in shared}
         logs.begin(bool(flags.pop("verbose")))
         function(flags=flags, **given)

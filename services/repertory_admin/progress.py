@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Bars:
-    """One bar for each stage, shown from its first step on and gone at the end."""
+    """One bar for each stage, shown from its first step to the end."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -26,17 +26,16 @@ class Bars:
             self._progress.stop()
 
     def step(self, stage: str, done: int, total: int) -> None:
-        """So much more of a stage was done."""
+        """Show how much of a stage is done."""
         if not self._shown:
             return
         with self._lock:
             progress, task = self._task(stage, total)
-            progress.advance(task, done)
-            now = int(progress.tasks[task].completed)
-            progress.update(task, total=total, amount=f"{now:,} of {total:,}")
+            amount = f"{done:,} of {total:,}"
+            progress.update(task, completed=done, total=total, amount=amount)
 
     def download(self, there: int, total: int) -> None:
-        """So many bytes of the model are there."""
+        """Show how much of the model is downloaded."""
         if not self._shown:
             return
         with self._lock:

@@ -1,22 +1,19 @@
 """Waiting for a server's rebuild, with a bar."""
 
 import time
-from typing import TYPE_CHECKING
 
+from repertory.client import Client
 from repertory.errors import StoreError
 from repertory.indexing.collections import configuration_of, generation_of
+from repertory.server_state import Rebuild, Stats
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
-
-if TYPE_CHECKING:
-    from repertory.client import Client
-    from repertory.server_state import Rebuild, Stats
 
 LOOK = 0.3  # seconds between two looks
 PATIENCE = 60.0  # seconds that a server may be silent: it may be starting again
 
 
-def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
+def rebuilt(client: Client, begun: Rebuild) -> Stats:
     """The server's state once the new generation, or a newer one, is searched.
 
     Raises:
@@ -25,7 +22,6 @@ def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
     heard = time.monotonic()
     told: set[str] = set()
     with Bars() as bars:
-        shown = 0
         while True:
             stats = None
             try:
@@ -42,15 +38,13 @@ def rebuilt(client: "Client", begun: "Rebuild") -> "Stats":
                         told.add(trouble)
                         terminal.warn(f"waiting: {trouble}")
                 if building := stats.building:
-                    bars.step("Building", building.done - shown, building.total)
-                    shown = building.done
+                    bars.step("Building", building.done, building.total)
             time.sleep(LOOK)
 
 
-def _is_there(stats: "Stats", begun: "Rebuild") -> bool:
+def _is_there(stats: Stats, begun: Rebuild) -> bool:
     """Whether the new generation is searched."""
-    wanted = (stats.watch or {}).get("configuration") or begun.configuration
-    if wanted != begun.configuration:
+    if stats.configuration != begun.configuration:
         raise StoreError(
             "The configuration has changed meanwhile, so another index is being built; "
             "`repertory stats` shows it."

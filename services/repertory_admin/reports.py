@@ -1,63 +1,62 @@
-"""What a run of the indexer did, shown, and the exit code that follows."""
+"""Shows what a run of indexing did, and the exit code that follows."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from repertory.server_state import Run, SourceState
+from repertory.sources.source import Problem
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.mcp_trust import Untrusted, advice
 
-if TYPE_CHECKING:
-    from repertory.indexing.report import Report, SourceReport
-    from repertory.sources.source import Problem
-
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 NOT_TRUSTED = "not trusted yet"
 
 
-def exit_code(report: "Report", skipped: Untrusted) -> ExitCode:
-    """Whether everything could be read; a server that is merely not trusted does not count."""
-    failed = any(source.error and not _is_skipped(source, skipped) for source in report.sources)
-    return ExitCode.UNREAD if failed or errors(report.problems) else ExitCode.DONE
+def exit_code(run: Run, skipped: Untrusted) -> ExitCode:
+    """Whether everything could be indexed; a server that is merely not trusted does not count."""
+    failed = any(one.error and not _is_skipped(one, skipped) for one in run.stats.sources)
+    is_unread = failed or run.stats.errors or not run.stats.model
+    return ExitCode.UNREAD if is_unread else ExitCode.DONE
 
 
-def errors(problems: "Iterable[Problem]") -> "list[Problem]":
+def errors(problems: Iterable[Problem]) -> list[Problem]:
     """The problems that left an item out."""
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def headline(report: "Report") -> str:
+def headline(run: Run) -> str:
     """A run in one line."""
-    items = terminal.count(report.items, "item")
-    sources = terminal.count(len(report.sources), "source")
-    texts = terminal.count(report.embedded, "text")
-    model = f"{texts} embedded with {report.model}" if report.model else "words alone, no model"
+    stats = run.stats
+    items = terminal.count(stats.items, "item")
+    sources = terminal.count(len(stats.sources), "source")
+    texts = terminal.count(run.embedded, "text")
+    model = f"{texts} embedded with {stats.model}" if stats.model else "keywords only, no model"
     return (
-        f"{items} of {sources} indexed in {report.seconds:.1f} s: "
-        f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed, "
-        f"{report.unchanged:,} unchanged; {model}."
+        f"{items} of {sources} indexed in {run.seconds:.1f} s: "
+        f"{run.added:,} added, {run.changed:,} changed, {run.removed:,} removed, "
+        f"{run.unchanged:,} unchanged; {model}."
     )
 
 
-def show(report: "Report", skipped: Untrusted) -> None:
-    """Show a run: what was found where, what was done, and what was wrong."""
-    if report.sources:
-        show_sources(report.sources, skipped)
+def show(run: Run, skipped: Untrusted) -> None:
+    """Show a run: the sources, what was done, and what was wrong."""
+    if run.stats.sources:
+        show_sources(run.stats.sources, skipped)
         terminal.say()
-    terminal.tell(headline(report))
-    for notice in report.notices:
+    terminal.tell(headline(run))
+    for notice in run.notices:
         terminal.tell(notice)
-    if report.problems:
+    if run.stats.problems:
         terminal.say()
-        show_problems(report.problems, MOST_PROBLEMS)
+        show_problems(run.stats.problems, MAX_PROBLEMS)
     if text := advice(skipped):
         terminal.say()
         terminal.say(text)
 
 
-def show_sources(sources: "Iterable[SourceReport]", skipped: Untrusted) -> None:
+def show_sources(sources: Iterable[SourceState], skipped: Untrusted) -> None:
     """A table of the sources of a run."""
     terminal.show_table(
         ("Source", "Type", "Items", "Stale", "Location", "Error"),
@@ -81,13 +80,18 @@ def show_sources(sources: "Iterable[SourceReport]", skipped: Untrusted) -> None:
     )
 
 
-def show_problems(problems: "Iterable[Problem]", most: int | None = None) -> None:
-    """List problems, errors first, each with its file and line."""
+def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
+    """List problems, errors first, each with its file and line.
+
+    Args:
+        problems: The problems.
+        most: How many to list at most; None lists all.
+    """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
     terminal.say(
         f"{terminal.count(bad, 'error')} (left out), "
-        f"{terminal.count(len(problems) - bad, 'warning')} (indexed all the same):"
+        f"{terminal.count(len(problems) - bad, 'warning')} (indexed nevertheless):"
     )
     for problem in problems[:most]:
         text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
@@ -96,5 +100,5 @@ def show_problems(problems: "Iterable[Problem]", most: int | None = None) -> Non
         terminal.say(f"  … and {len(problems) - most:,} more: `repertory doctor` lists all")
 
 
-def _is_skipped(source: "SourceReport", skipped: Untrusted) -> bool:
-    return source.type == "mcp" and source.name in skipped.servers
+def _is_skipped(source: SourceState, skipped: Untrusted) -> bool:
+    return source.name in skipped.servers

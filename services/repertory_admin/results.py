@@ -1,16 +1,12 @@
 """An answer as a table, and in detail."""
 
-from typing import TYPE_CHECKING
-
+from repertory.search.answer import Answer, Evidence, Hit, Term
+from repertory.search.explanation import Explanation, Word
+from repertory.search.query import Query
 from repertory_admin import terminal
 
-if TYPE_CHECKING:
-    from repertory.search.answer import Answer, Evidence, Hit, Term
-    from repertory.search.explanation import Explanation, Word
-    from repertory.search.query import Query
 
-
-def show(answer: "Answer") -> None:
+def show(answer: Answer) -> None:
     """A table of the hits: what, how sure, why; and of which kind, where there are several."""
     kinds = {hit.kind for hit in answer.hits}
     first = "Tool" if kinds == {"tool"} else "Item"
@@ -26,7 +22,7 @@ def show(answer: "Answer") -> None:
     )
 
 
-def show_nothing(answer: "Answer") -> None:
+def show_nothing(answer: Answer) -> None:
     """Say that nothing was found, and what to try."""
     terminal.say("No tools found matching query")
     below = f": the best is {answer.best_below:.2f}" if answer.best_below else ""
@@ -34,7 +30,7 @@ def show_nothing(answer: "Answer") -> None:
     terminal.say(f"Try other words{lower}{below}.")
 
 
-def show_evidence(answer: "Answer", query: "Query") -> None:
+def show_evidence(answer: Answer, query: Query) -> None:
     """Show what each hit's confidence is made of."""
     for hit in answer.hits:
         terminal.say()
@@ -44,7 +40,7 @@ def show_evidence(answer: "Answer", query: "Query") -> None:
     terminal.tell(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
 
 
-def show_explanation(explanation: "Explanation") -> None:
+def show_explanation(explanation: Explanation) -> None:
     """Show why a search shows an item, or why not."""
     hit = explanation.hit
     terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
@@ -69,7 +65,7 @@ def show_explanation(explanation: "Explanation") -> None:
     terminal.tell(_search(explanation.query, explanation.mode, explanation.items))
 
 
-def _evidence(evidence: "Evidence") -> dict[str, str]:
+def _evidence(evidence: Evidence) -> dict[str, str]:
     """What a confidence is made of, part by part."""
     parts = {
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
@@ -90,12 +86,12 @@ def _arm(value: float | None, rank: int | None, cosine: float | None = None) -> 
     return f"{value:.2f}, " + (f"rank {rank}" if rank else "not among its best") + raw
 
 
-def _term(term: "Term") -> str:
+def _term(term: Term) -> str:
     written = term.typed if term.typed == term.matched else f"{term.typed} → {term.matched}"
     return f"{written} ({term.field})" if term.field else written
 
 
-def _place(word: "Word") -> str:
+def _place(word: Word) -> str:
     """Where an item has a word of the query, or what it has instead."""
     if not word.matched:
         return f"no; nearest is {word.near}" if word.near else "no"
@@ -103,7 +99,7 @@ def _place(word: "Word") -> str:
     return where if word.matched == word.typed else f"{where}: {word.matched}"
 
 
-def _search(query: "Query", mode: str, items: int) -> str:
+def _search(query: Query, mode: str, items: int) -> str:
     """How was searched."""
     where, weights = query.where, query.weights
     filters = (
@@ -122,7 +118,7 @@ def _search(query: "Query", mode: str, items: int) -> str:
     return ", ".join(parts)
 
 
-def _reason(hit: "Hit") -> str:
+def _reason(hit: Hit) -> str:
     """The reason, with the section and what shadows the hit, where it does not say so itself."""
     reason = hit.reason
     heading = hit.matched_in.lstrip("# ")

@@ -1,33 +1,44 @@
-"""What a server says of itself, shown."""
+"""Shows statistics: the same for a server and for the index of a directory."""
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from repertory.server_state import SourceState, Stats, Worker
 from repertory_admin import terminal
-from repertory_admin.reports import MOST_PROBLEMS, show_problems
-
-if TYPE_CHECKING:
-    from repertory.server_state import SourceState, Stats, Worker
+from repertory_admin.reports import MAX_PROBLEMS, show_problems
 
 
-def show(url: str, stats: "Stats") -> None:
-    """Show the sources with how fresh they are, the index, the workers, and what is wrong."""
+def show(stats: Stats, place: Mapping[str, str]) -> None:
+    """Show the sources with their freshness, the index, the workers, and what is wrong.
+
+    Args:
+        stats: The statistics.
+        place: Where the index is, as facts.
+    """
     if stats.sources:
         _show_sources(stats.sources)
         terminal.say()
-    waiting = {"saves": stats.queue.saves, "builds": stats.queue.builds}
+    kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
+    pending = {"saves": stats.queue.saves, "builds": stats.queue.builds}
+    problems = ", ".join(
+        (terminal.count(stats.errors, "error"), terminal.count(stats.warnings, "warning"))
+    )
     facts = {
-        "server": url,
-        "items": f"{stats.items:,}",
-        "stale": ", ".join(one.name for one in stats.sources if one.stale) or "no source",
-        "building": building
-        and f"{building.collection}, {building.done:,} of {building.total:,} items",
-        "waiting": ", ".join(f"{_number(count)} {name}" for name, count in waiting.items()),
+        **place,
+        "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
+        "scanned": terminal.ago(time.time() - stats.watch.at) if stats.watch else "",
+        "stale": ", ".join(stats.stale_sources) or "no source",
+        "building": f"{building.collection}, {building.done:,} of {building.total:,} items"
+        if building
+        else "",
+        "pending": ", ".join(f"{_number(count)} {name}" for name, count in pending.items()),
         "failed": f"{_number(stats.queue.failed)} jobs"
         + ("; see `repertory queue list`" if stats.queue.failed else ""),
-        "model": stats.model,
+        "problems": problems + ("; see `repertory doctor`" if stats.problems else ""),
+        "model": stats.model or "none",
+        "points": "unknown" if stats.points is None else f"{stats.points:,}",
         "collection": stats.collection,
         "version": str(stats.index_version),
         **{f"no {part}": why for part, why in stats.missing.items()},
@@ -42,16 +53,16 @@ def show(url: str, stats: "Stats") -> None:
             terminal.tell(trouble)
     if stats.faults:
         terminal.say()
-        show_problems(stats.faults, MOST_PROBLEMS)
+        show_problems(stats.faults, MAX_PROBLEMS)
 
 
 def doing(busy: Mapping[str, Any]) -> str:
-    """What a worker is at, in a few words."""
+    """What a worker is doing, in a few words."""
     parts = [f"{name} {value}" for name, value in busy.items() if name not in ("worker", "since")]
     return ", ".join(parts) or "nothing"
 
 
-def _show_sources(sources: "Sequence[SourceState]") -> None:
+def _show_sources(sources: Sequence[SourceState]) -> None:
     now = time.time()
     terminal.show_table(
         ("Source", "Type", "Items", "Stale", "Last seen", "Error"),
@@ -71,10 +82,10 @@ def _show_sources(sources: "Sequence[SourceState]") -> None:
     )
 
 
-def _show_workers(workers: "Sequence[Worker]") -> None:
+def _show_workers(workers: Sequence[Worker]) -> None:
     now = time.time()
     terminal.show_table(
-        ("Worker", "Model", "Device", "Jobs", "Heard of", "Does"),
+        ("Worker", "Model", "Device", "Jobs", "Last report", "Does"),
         [
             (
                 worker.worker,

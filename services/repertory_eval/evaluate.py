@@ -134,10 +134,10 @@ def _changed(flags: Flags, text: str, directory: Path) -> Settings:
 
 def _of_own(directory: Path, tried: Mapping[str, Settings], most: int | None) -> "Trial":
     """Generated queries for what is indexed here."""
-    from repertory_admin.commands.search import backend  # noqa: PLC0415 - only here
+    from repertory_admin.backend import target  # noqa: PLC0415 - --help must be instant
     from repertory_admin.progress import Bars  # noqa: PLC0415 - --help must be instant
 
-    with Bars() as bars, backend(tried[IN_FORCE], directory, bars) as (answering, _):
+    with Bars() as bars, target(tried[IN_FORCE], directory).open_indexed(bars) as answering:
         return _generated(_Asking(answering, tried, bars), directory.name or "/", most)
 
 

@@ -190,9 +190,8 @@ class Session:
     ) -> "list[Entry]":
         """What is indexed, by id, without texts and schemas."""
         self._backend.ensure_indexed()
-        return self._backend.entries(
-            filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
-        )
+        where = filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
+        return list(self._backend.entries(where))
 
     def item(self, item_id: str) -> Item:
         """One item, whole: its text, its schemas; UnknownItemError if there is none of that id."""

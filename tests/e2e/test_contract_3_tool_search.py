@@ -20,11 +20,11 @@ import msgspec
 import pytest
 from repertory.indexing.report import Report
 
-from repertory.one_shot import Repertory
 from repertory.embedding import load as loading
 from repertory.embedding.load import load_engine
 from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
+from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.search.render import as_json
 from repertory.settings import Settings, Values, load

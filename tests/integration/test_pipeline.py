@@ -12,10 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from repertory.server_state import Run
 
 from repertory.catalogue.item import Item
-from repertory.one_shot import Repertory, no_progress
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import (
@@ -28,8 +26,10 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
+from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
+from repertory.server_state import Run
 from repertory.settings import Settings, load
 from tests.support.model_folders import write_model
 

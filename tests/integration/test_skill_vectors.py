@@ -10,7 +10,6 @@ import pytest
 from repertory.indexing.report import Stage
 from repertory.serving import Parts
 
-from repertory.one_shot import Repertory
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.functions.vector import vector_update
@@ -18,6 +17,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import configuration_of, model_slug
+from repertory.one_shot import Repertory
 from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors
 from tests.support.query_service import MODEL, RunningService, settings_of

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from repertory.one_shot import Repertory
 from repertory.errors import ConfigurationError
+from repertory.one_shot import Repertory
 from repertory.settings import load
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from repertory.indexing.scans import Looks
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy, Rule
 from repertory.errors import ConfigurationError
 from repertory.indexing.scan import look, unite
-from repertory.indexing.scans import Looks
 from repertory.settings import load
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.documents import Documents

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from repertory.settings import load
 from repertory_admin.app import app, command
+from repertory_admin.long_running import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, TEAM, Flags
 
 
@@ -18,10 +19,8 @@ def api(flags: Flags) -> None:
 
     Run as many as there are searches for, behind a load balancer; see `repertory watch`.
     """
-    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
-
     settings = load(flags, Path.cwd())
-    with service():
-        from repertory_query.run import run  # noqa: PLC0415 - it may not be installed
+    begin_service()
+    from repertory_query.run import run  # noqa: PLC0415 - slow to import, and optional
 
-        run(settings)
+    run(settings)

@@ -1,22 +1,23 @@
 """``repertory config``: every setting, what is wrong with them, and which servers may be run."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
 from repertory.settings import SETTINGS, Settings, load
+from repertory.sources.catalogue import catalogue
+from repertory.sources.mcp.config import read_servers
+from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.exits import ExitCode
+from repertory_admin.mcp_trust import launch
 from repertory_admin.options import Flags, Output, OutputOption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from repertory.workspace import Workspace
 
 config = group("config", "The configuration, and which MCP servers may run.")
 app.add_typer(config)
@@ -99,8 +100,6 @@ def check(flags: Flags) -> None:
 
     Each problem is a line, and the exit code is 1 if there is one.
     """
-    from repertory.workspace import Workspace  # noqa: PLC0415 - --help must be instant
-
     directory = Path.cwd()
     try:
         settings = load(flags, directory)
@@ -126,10 +125,6 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
     The trust ends when the file changes.
     """
-    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - --help must be instant
-    from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
-    from repertory_admin.mcp_trust import launch  # noqa: PLC0415 - likewise
-
     directory = Path.cwd()
     workspace = Workspace(load(flags, directory), directory)
     for file in files:
@@ -142,8 +137,6 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
     """Let the MCP servers of configurations be run no longer."""
-    from repertory.workspace import Workspace  # noqa: PLC0415 - --help must be instant
-
     directory = Path.cwd()
     workspace = Workspace(load(flags, directory), directory)
     for file in files:
@@ -151,10 +144,8 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
         terminal.tell(f"{file} is not trusted; what was indexed of it stays.")
 
 
-def problems_of(workspace: "Workspace") -> "Iterator[str]":
+def problems_of(workspace: Workspace) -> Iterator[str]:
     """What is wrong with the sources of a catalogue, as far as can be told without reading them."""
-    from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - --help must be instant
-
     told: set[str] = set()
     for entry in workspace.entries():
         try:
@@ -170,10 +161,8 @@ def problems_of(workspace: "Workspace") -> "Iterator[str]":
     yield from sorted(told)
 
 
-def _missing(entry: dict[str, Any], base: Path) -> "Iterator[str]":
+def _missing(entry: dict[str, Any], base: Path) -> Iterator[str]:
     """What a sound entry names that is not there or cannot be used."""
-    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - --help must be instant
-
     if "path" in entry:
         path = base / Path(entry["path"]).expanduser()
         if not path.exists():
@@ -186,7 +175,6 @@ def _missing(entry: dict[str, Any], base: Path) -> "Iterator[str]":
 
 
 def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN401 - any setting
-    from repertory.embedding.models import DEFAULT  # noqa: PLC0415 - imports numpy
 
     if field == "data_dir":
         return str(settings.data_dir)

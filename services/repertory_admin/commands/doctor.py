@@ -7,13 +7,16 @@ import typer
 
 from repertory.errors import ConfigurationError
 from repertory.settings import load
+from repertory.sources.source import Problem
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.backend import Target, target
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
+from repertory_admin.progress import Bars
+from repertory_admin.reports import errors, show_problems
 
 if TYPE_CHECKING:
-    from repertory.sources.source import Problem
     from repertory_admin.checks import Finding
 
 _MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
@@ -31,11 +34,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
     Every source is read once, nothing is indexed. Exit code 1 if something is wrong.
     """
-    from repertory import running  # noqa: PLC0415 - --help must be instant
-    from repertory.one_shot import Repertory  # noqa: PLC0415 - likewise
-    from repertory_admin import checks  # noqa: PLC0415 - likewise
-    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
-    from repertory_admin.reports import errors  # noqa: PLC0415 - likewise
+    from repertory_admin import checks  # noqa: PLC0415 - imports numpy and the engine
 
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -44,10 +43,10 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         findings = list(checks.data_directory(settings.data_dir))
         problems: list[Problem] = []
         if findings[0].state is checks.State.GOOD:
-            with Repertory(settings, directory, download=bars.download) as repertory:
+            with Target(settings, directory, None).open_here(bars) as repertory:
                 findings += checks.model(repertory, bars)
                 try:
-                    client = running.client(settings, directory)
+                    client = target(settings, directory).server
                     findings += checks.server(client) if client else checks.index(repertory)
                 except ConfigurationError as error:
                     findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
@@ -61,9 +60,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _show(findings: "list[Finding]", problems: "list[Problem]") -> None:
-    from repertory_admin.reports import show_problems  # noqa: PLC0415 - --help must be instant
-
+def _show(findings: "list[Finding]", problems: list[Problem]) -> None:
     terminal.show_table(
         ("", "Check", "Finding"),
         [(_MARKS[finding.state], finding.subject, finding.text) for finding in findings],

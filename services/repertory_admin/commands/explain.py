@@ -1,19 +1,19 @@
 """``repertory explain``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from repertory.settings import load
-from repertory_admin import terminal
+from repertory.search.query import query_of
+from repertory.search.render import explanation_as_json
+from repertory_admin import results, terminal
 from repertory_admin.app import app, command
+from repertory_admin.backend import target_of
 from repertory_admin.commands.search import (
     KindOption,
     ServerOption,
     SourceOption,
     TagOption,
-    backend,
 )
 from repertory_admin.options import (
     ASKING,
@@ -24,6 +24,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
+from repertory_admin.progress import Bars
 
 
 @command(
@@ -56,23 +57,17 @@ def explain(
 
     It is answered as the search would be. The exit code is 0 whatever the answer is.
     """
-    from repertory.search.query import query_of  # noqa: PLC0415 - instant --help
-    from repertory.search.render import explanation_as_json  # noqa: PLC0415 - instant --help
-    from repertory_admin import results  # noqa: PLC0415 - likewise
-    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
-
-    directory = Path.cwd()
-    settings = load(flags, directory)
+    target = target_of(flags)
     asked = query_of(
-        settings.values,
+        target.settings.values,
         " ".join(query),
         kinds=kind or (),
         sources=source or (),
         servers=server or (),
         tags=tag or (),
     )
-    with Bars() as bars, backend(settings, directory, bars) as (asked_of, _):
-        found = asked_of.explain(asked, item)
+    with Bars() as bars, target.open_indexed(bars) as backend:
+        found = backend.explain(asked, item)
     if found.degraded:
         terminal.warn(f"degraded, answered by {found.mode} alone: {found.degraded}")
     if output is Output.JSON:

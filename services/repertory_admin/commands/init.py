@@ -2,18 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from repertory.errors import StoreError, UsageError
 from repertory.settings import PROJECT_FILE, load
+from repertory.sources.discover import discover
+from repertory.sources.mcp.config import read_servers
+from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.mcp_trust import launch
 from repertory_admin.options import Flags
-
-if TYPE_CHECKING:
-    from repertory.workspace import Workspace
+from repertory_admin.template import configuration
 
 
 @command(
@@ -33,10 +35,6 @@ def init(
 
     That is what the folder holds, and what the home directory does.
     """
-    from repertory.sources.discover import discover  # noqa: PLC0415 - --help must be instant
-    from repertory.workspace import Workspace  # noqa: PLC0415 - likewise
-    from repertory_admin.template import configuration  # noqa: PLC0415 - likewise
-
     folder = path.expanduser().resolve()
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
@@ -56,11 +54,8 @@ def init(
     terminal.say('Next: `repertory index`, then `repertory search "what you look for"`.')
 
 
-def _settle_trust(workspace: "Workspace", entries: list[dict[str, Any]], *, trust: bool) -> None:
+def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool) -> None:
     """Trust each MCP configuration that the user lets be run; say so of those that stay as is."""
-    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - only if asked
-    from repertory_admin.mcp_trust import launch  # noqa: PLC0415 - likewise
-
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     for entry in entries:
         if entry["type"] != "mcp":

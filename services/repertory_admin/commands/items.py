@@ -1,25 +1,20 @@
 """``repertory items``: what is indexed, in a list and one by one."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from repertory.catalogue.item import Item
 from repertory.catalogue.policy import told
 from repertory.plain import plain
-from repertory.settings import load
+from repertory.search.query import filter_of
+from repertory.text import cut
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
+from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
-
-if TYPE_CHECKING:
-    from repertory.catalogue.item import Item
-    from repertory.client import Client
-    from repertory.one_shot import Repertory
 
 SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
 
@@ -42,17 +37,9 @@ def list_items(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """List what is indexed here, by id."""
-    from repertory.index.vectors import Filter  # noqa: PLC0415 - --help must be instant
-    from repertory.text import cut  # noqa: PLC0415 - likewise
-
-    where = Filter(
-        kinds=tuple(kind or ()),
-        sources=tuple(source or ()),
-        servers=tuple(server or ()),
-        tags=tuple(tag or ()),
-    )
-    with _repertory(flags) as repertory:
-        entries = sorted(repertory.entries(where), key=lambda entry: entry.id)
+    where = filter_of(kinds=kind or (), sources=source or (), servers=server or (), tags=tag or ())
+    with target_of(flags).open() as backend:
+        entries = sorted(backend.entries(where), key=lambda entry: entry.id)
     if output is Output.JSON:
         hidden = ("hash", "compact")
         terminal.show_json(
@@ -92,31 +79,15 @@ def show(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show one item whole: everything that is known of it, its text and its schemas."""
-    with _repertory(flags) as repertory:
-        item = repertory.item(item_id)
+    with target_of(flags).open() as backend:
+        item = backend.item(item_id)
     if output is Output.JSON:
         terminal.show_json(item)
     else:
         _show(item)
 
 
-@contextmanager
-def _repertory(flags: Flags) -> Iterator["Repertory | Client"]:
-    """The server that is to be asked, or the index here."""
-    from repertory import running  # noqa: PLC0415 - --help must be instant
-
-    directory = Path.cwd()
-    settings = load(flags, directory)
-    if client := running.client(settings, directory):
-        yield client
-        return
-    from repertory.one_shot import Repertory  # noqa: PLC0415 - not where a server is asked
-
-    with Repertory(settings, directory) as repertory:
-        yield repertory
-
-
-def _show(item: "Item") -> None:
+def _show(item: Item) -> None:
     facts = {
         "id": item.id,
         "name": item.name,

@@ -2,18 +2,16 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from repertory.errors import UsageError
+from repertory.keys import Keys, Scope, keys_of
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.options import Flags, Output, OutputOption
-
-if TYPE_CHECKING:
-    from repertory.keys import Keys
 
 keys = group("keys", "The keys that a server accepts.")
 app.add_typer(keys)
@@ -46,8 +44,6 @@ def create(
     Once there is a key, every caller needs one. A key is replaced by making another, handing it
     out, and revoking the old one.
     """
-    from repertory.keys import Scope  # noqa: PLC0415 - --help must be instant
-
     if scope not in [one.value for one in Scope]:
         raise UsageError(f"--scope is {scope!r}; use read, call or admin.")
     token = _keys(flags).create(name, Scope(scope))
@@ -89,7 +85,5 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     terminal.tell(f"The key {name!r} is not valid any more.")
 
 
-def _keys(flags: Flags) -> "Keys":
-    from repertory.keys import keys_of  # noqa: PLC0415 - --help must be instant
-
+def _keys(flags: Flags) -> Keys:
     return keys_of(load(flags, Path.cwd()))

@@ -10,6 +10,7 @@ import typer
 
 from repertory.settings import load
 from repertory_admin.app import app, command
+from repertory_admin.long_running import begin_service
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
 from repertory_query.mcp.toolset import Toolset
 
@@ -41,35 +42,33 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Be an MCP server for an agent host, on standard input and output.
+    """Be an MCP server for an agent host, on stdio.
 
     It asks the server that is configured or runs for this directory. Where there is none, it is
     one itself: it indexes, watches, and answers the other commands as well, until its host ends
     it. A server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
     """
-    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
-
     directory = Path.cwd()
     settings = load(flags, directory)
-    with service(logging.WARNING):
-        from repertory_admin.following import Following  # noqa: PLC0415 - it may not be installed
-        from repertory_query.mcp import stdio  # noqa: PLC0415 - likewise
-        from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - likewise
-        from repertory_query.run import told_to_end  # noqa: PLC0415 - likewise
+    begin_service(logging.WARNING)
+    from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
+    from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
+    from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
+    from repertory_query.run import told_to_end  # noqa: PLC0415 - slow to import
 
-        tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
-        following = Following(settings, directory)
-        with told_to_end() as told:
+    tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
+    following = Following(settings, directory)
+    with told_to_end() as told:
 
-            def answer() -> None:
-                try:
-                    stdio.run(following, tools)
-                # A boundary: the host may close either stream at any moment.
-                except Exception:
-                    _log.warning("session_broken", exc_info=True)
-                finally:
-                    told.append(signal.SIGTERM)  # the process ends as if it had been told to
+        def answer() -> None:
+            try:
+                stdio.run(following, tools)
+            # A boundary: the host may close either stream at any moment.
+            except Exception:
+                _log.warning("session_broken", exc_info=True)
+            finally:
+                told.append(signal.SIGTERM)  # the process ends as if it had been told to
 
-            # Reading the standard input cannot be interrupted: nobody waits for this thread.
-            threading.Thread(target=answer, name="stdio", daemon=True).start()
-            following.run(told)
+        # Reading the standard input cannot be interrupted: nobody waits for this thread.
+        threading.Thread(target=answer, name="stdio", daemon=True).start()
+        following.run(told)

@@ -1,21 +1,17 @@
-"""``repertory queue``: what a server's workers are to do, and what they could not."""
+"""``repertory queue``: the pending, running and failed jobs of a server."""
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from repertory.errors import StoreError
-from repertory.settings import load
+from repertory.server_state import Jobs
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
+from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, Flags, Output, OutputOption
-
-if TYPE_CHECKING:
-    from repertory.client import Client
-    from repertory.server_state import Jobs
+from repertory_admin.server_stats import doing
 
 queue = group("queue", "The jobs of a server: those that wait, run, or failed.")
 app.add_typer(queue)
@@ -28,8 +24,8 @@ app.add_typer(queue)
     examples=("repertory queue list", "repertory queue list --output json"),
 )
 def list_jobs(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the jobs that wait, are being done, and failed."""
-    jobs = _client(flags).jobs()
+    """List the pending, running and failed jobs."""
+    jobs = target_of(flags).required_server().jobs()
     if output is Output.JSON:
         terminal.show_json(jobs)
     else:
@@ -54,7 +50,7 @@ def retry(
 
     Exit code 1 if one that was named is not among them.
     """
-    count = _client(flags).retry(ids or None)
+    count = target_of(flags).required_server().retry(ids or None)
     if output is Output.JSON:
         terminal.show_json({"retried": count})
     else:
@@ -63,28 +59,13 @@ def retry(
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _client(flags: Flags) -> "Client":
-    from repertory import running  # noqa: PLC0415 - --help must be instant
-
-    directory = Path.cwd()
-    client = running.client(load(flags, directory), directory)
-    if client is None:
-        raise StoreError(
-            "No server runs for this directory, so there is no queue; start `repertory serve`, or "
-            "name a server as REPERTORY_SERVER_URL."
-        )
-    return client
-
-
-def _show(jobs: "Jobs") -> None:
-    from repertory_admin.server_stats import doing  # noqa: PLC0415 - --help must be instant
-
+def _show(jobs: Jobs) -> None:
     waiting = {f"{name} waiting": f"{count:,}" for name, count in jobs.waiting.items()}
     terminal.show_facts({**waiting, "failed": f"{len(jobs.failed):,}"})
     if jobs.running:
         terminal.say()
         terminal.show_table(
-            ("Worker", "Does"), [(str(one.get("worker")), doing(one)) for one in jobs.running]
+            ("Worker", "Does"), [(one.worker, doing(one.busy)) for one in jobs.running]
         )
     if jobs.failed:
         terminal.say()

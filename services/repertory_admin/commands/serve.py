@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.long_running import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 
 if TYPE_CHECKING:
@@ -29,16 +30,14 @@ def serve(flags: Flags) -> None:
     other commands ask this server when they are called in the same directory. Reading is open to
     everyone who reaches it until there is a key; see `repertory keys`.
     """
-    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
-
     directory = Path.cwd()
     settings = load(flags, directory)
-    with service():
-        from repertory_admin import embedded  # noqa: PLC0415 - it may not be installed
-        from repertory_query.run import told_to_end  # noqa: PLC0415 - likewise
+    begin_service()
+    from repertory_admin import embedded  # noqa: PLC0415 - slow to import, and optional
+    from repertory_query.run import told_to_end  # noqa: PLC0415 - slow to import
 
-        with told_to_end() as told:
-            embedded.run(settings, directory, told, _ready)
+    with told_to_end() as told:
+        embedded.run(settings, directory, told, _ready)
 
 
 def _ready(url: str, _: "Service") -> None:

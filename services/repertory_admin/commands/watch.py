@@ -4,6 +4,7 @@ from pathlib import Path
 
 from repertory.settings import load
 from repertory_admin.app import app, command
+from repertory_admin.long_running import begin_service
 from repertory_admin.options import STORE, TEAM, WATCHING, Flags
 
 
@@ -19,11 +20,9 @@ def watch(flags: Flags) -> None:
     A team has one of these, some `repertory worker` and some `repertory api`, a Redis and a Qdrant
     server. Without these, `repertory serve` is all in one.
     """
-    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
-
     directory = Path.cwd()
     settings = load(flags, directory)
-    with service():
-        from repertory_watch.run import run  # noqa: PLC0415 - it may not be installed
+    begin_service()
+    from repertory_watch.run import run  # noqa: PLC0415 - slow to import, and optional
 
-        run(settings, directory)
+    run(settings, directory)

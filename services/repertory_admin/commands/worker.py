@@ -7,6 +7,7 @@ import typer
 
 from repertory.settings import load
 from repertory_admin.app import app, command
+from repertory_admin.long_running import begin_service
 from repertory_admin.options import STORE, TEAM, Flags
 
 
@@ -16,7 +17,7 @@ from repertory_admin.options import STORE, TEAM, Flags
     settings=(*STORE, "device", *TEAM),
     examples=(
         "repertory worker",
-        "repertory worker --concurrency 2 --queue saves --queue maintenance",
+        "repertory worker --concurrency 2 --queue saves --queue upkeep",
     ),
 )
 def worker(
@@ -26,7 +27,7 @@ def worker(
     ] = 1,
     queue: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Take only saves, maintenance or builds; repeatable."),
+        typer.Option(metavar="NAME", help="Only take from saves, upkeep or builds; repeatable."),
     ] = None,
 ) -> None:
     """Embed and store what a team's watch service hands over.
@@ -34,11 +35,9 @@ def worker(
     Run as many as there is work for, on as many machines; what was just saved goes before what is
     rebuilt. No access to the files is needed.
     """
-    from repertory_admin.long_running import service  # noqa: PLC0415 - --help must be instant
-
     settings = load(flags, Path.cwd())
-    with service():
-        from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - it may not be installed
-        from repertory_worker.app import run  # noqa: PLC0415 - likewise
+    begin_service()
+    from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - slow to import, and optional
+    from repertory_worker.app import run  # noqa: PLC0415 - slow to import
 
-        run(settings, concurrency=concurrency, only=queue or QUEUES)
+    run(settings, concurrency=concurrency, queue_names=queue or QUEUES)

@@ -4,10 +4,13 @@ A model that is not in the table works too, if its folder says enough; see ``fol
 """
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:  # the command line names models without numpy, which takes a moment to import
+    import numpy as np
+    from numpy.typing import NDArray
 
 BGE_QUERY_PREFIX = "Represent this sentence for searching relevant passages: "
 
@@ -46,11 +49,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     hybrid: Curve = Curve(margin=8.38, length=1.19, shared=3.11, bias=-5.79)
     semantic: Curve = Curve(margin=8.21, length=1.09, shared=3.72, bias=-5.55)
 
-    def apply(self, cosine: NDArray[np.float32]) -> NDArray[np.float32]:
+    def apply(self, cosine: "NDArray[np.float32]") -> "NDArray[np.float32]":
         """Cosines as 0…1, of the same shape."""
-        span = np.float32(self.ceiling - self.floor)
-        share: NDArray[np.float32] = np.clip((cosine - np.float32(self.floor)) / span, 0.0, 1.0)
-        return share
+        share: NDArray[np.float32] = (cosine - self.floor) / (self.ceiling - self.floor)
+        return share.clip(0.0, 1.0)
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):

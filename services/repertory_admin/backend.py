@@ -1,0 +1,92 @@
+"""The backend of a command: a server, or the index of this directory, opened in this process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from repertory import running
+from repertory.client import Client
+from repertory.errors import StoreError
+from repertory.settings import Settings, load
+from repertory_admin import reports, terminal
+from repertory_admin.mcp_trust import advice, untrusted
+from repertory_admin.options import Flags
+from repertory_admin.progress import Bars
+
+if TYPE_CHECKING:
+    from repertory.backend import Backend
+    from repertory.one_shot import Repertory
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The directory that a command is called in.
+
+    Attributes:
+        settings: Its settings.
+        directory: Its path.
+        server: The server that is configured or runs for it, if any.
+    """
+
+    settings: Settings
+    directory: Path
+    server: Client | None
+
+    def required_server(self) -> Client:
+        """The server; StoreError if there is none."""
+        if self.server is None:
+            raise StoreError(
+                "No server runs for this directory, so there is no queue; start `repertory serve`, "
+                "or name a server as REPERTORY_SERVER_URL."
+            )
+        return self.server
+
+    @contextmanager
+    def open(self, bars: Bars | None = None) -> "Iterator[Backend]":
+        """The server, or the index of this directory."""
+        if self.server:
+            yield self.server
+        else:
+            with self.open_here(bars) as repertory:
+                yield repertory
+
+    @contextmanager
+    def open_indexed(self, bars: Bars) -> "Iterator[Backend]":
+        """As ``open``; without a server, index first if nothing is indexed yet."""
+        if self.server:
+            yield self.server
+        else:
+            with self.open_here(bars) as repertory:
+                if not repertory.is_indexed:
+                    _index(repertory, bars)
+                yield repertory
+
+    def open_here(self, bars: Bars | None = None) -> "Repertory":
+        """The index of this directory, whether a server runs or not."""
+        from repertory.one_shot import Repertory  # noqa: PLC0415 - imports numpy and the engine
+
+        return Repertory(self.settings, self.directory, download=bars.download if bars else None)
+
+
+def target_of(flags: Flags) -> Target:
+    """The directory of the user, with the settings that hold there."""
+    directory = Path.cwd()
+    return target(load(flags, directory), directory)
+
+
+def target(settings: Settings, directory: Path) -> Target:
+    """A directory, with its server."""
+    return Target(settings, directory, running.client(settings, directory))
+
+
+def _index(repertory: "Repertory", bars: Bars) -> None:
+    run = repertory.index(bars.step, words_suffice=True)
+    terminal.note(reports.headline(run))
+    for notice in run.notices:
+        terminal.note(notice)
+    if run.stats.errors:
+        terminal.note(f"{run.stats.errors:,} could not be read; `repertory doctor` lists them.")
+    if text := advice(untrusted(repertory.workspace)):
+        terminal.note(text)

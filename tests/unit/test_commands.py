@@ -1,0 +1,54 @@
+"""The commands are imported when they are chosen, and not before."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from repertory_admin.app import COMMANDS, app
+
+# Asks the command line for help, and then says which modules that has imported.
+IMPORTED = """
+import atexit, sys
+atexit.register(lambda: print("imported", *sys.modules))
+sys.argv = ["repertory", *sys.argv[1:], "--help"]
+from repertory_admin.cli import cli
+cli()
+"""
+HEAVY = {"numpy", "onnxruntime", "qdrant_edge", "fastapi", "rich", "repertory.compose"}
+
+
+def imported(*command: str) -> set[str]:
+    """The modules that a command's help imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTED, *command], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.rpartition("imported ")[2].split())
+
+
+def test_the_main_help_imports_no_command() -> None:
+    """It lists every command without the module of any."""
+    modules = imported()
+    assert "repertory_admin.app" in modules
+    assert not modules & {module for module, _ in COMMANDS.values()}
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("command", ["search", "index", "doctor", "serve", "eval", "init"])
+def test_the_help_of_a_command_imports_no_engine(command: str) -> None:
+    """It imports the command's module, and neither numpy nor the engine nor a web server."""
+    modules = imported(command)
+    assert COMMANDS[command][0] in modules
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> None:
+    """The table of commands says what the command itself does."""
+    root = typer.main.get_group(app)
+    assert isinstance(root, TyperGroup)
+    command = root.resolve_command(typer.Context(root), [name])[1]
+    assert command is not None
+    assert (command.help or "").partition("\n")[0] == COMMANDS[name][1]
