@@ -39,7 +39,7 @@ def searches(folder: Path) -> list[Figure]:
 
         def both_arms(text: str) -> None:
             """What a search does before it ranks, side by side as it does it."""
-            reading = reader.submit(lambda: keywords.candidates(keywords.terms(text), POOL))
+            reading = reader.submit(lambda: keywords.match(text).best(POOL))
             collection.search(engine.embed_query(text), POOL)
             reading.result()
 
@@ -77,8 +77,8 @@ def _keyword_arm(engine: EmbeddingEngine) -> list[Figure]:
     small, large = _keywords(ITEMS), _keywords(LARGE)
     one, two, three = cycle(asked), cycle(asked), cycle(asked)
     works = [
-        lambda: small.candidates(small.terms(next(one)), POOL),
-        lambda: large.candidates(large.terms(next(two)), POOL),
+        lambda: small.match(next(one)).best(POOL),
+        lambda: large.match(next(two)).best(POOL),
         lambda: engine.embed_query(next(three)),
     ]
     at_small, at_large, embedding = medians(works, ROUNDS)

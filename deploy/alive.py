@@ -1,6 +1,6 @@
-"""The health check of a container: whether its process spoke on the status board lately.
+"""The health check of a container: whether its process reported to the status board lately.
 
-``alive.py watch`` or ``alive.py worker``; exits with 1 when it did not, or the board is away.
+``alive.py watch`` or ``alive.py worker``; exits with 1 if not, or if the board is unavailable.
 """
 
 import socket
@@ -8,24 +8,24 @@ import sys
 import time
 from pathlib import Path
 
-from repertory.adapters import Adapters
-
+from repertory.compose import Parts
 from repertory.errors import RepertoryError
 from repertory.settings import load
 
-SILENCE = 60.0  # seconds; each process speaks every few seconds, also in the middle of a task
+MAX_AGE_S = 60.0  # of a report; each process reports every few seconds, also during a task
 
 
 def main(part: str) -> int:
     """Check a part, ``watch`` or the ``worker`` of this host, and return an exit code."""
     who = f"worker:{socket.gethostname()}:" if part == "worker" else part
     try:
-        board = Adapters(load({}, Path.cwd())).status.reports()
+        parts = Parts(load({}, Path.cwd()), Path.cwd())
+        reports = parts.coordination.status.reports()
     except RepertoryError as error:
         print(error)
         return 1
-    spoke = max((said["at"] for name, said in board.items() if name.startswith(who)), default=0.0)
-    return int(time.time() - spoke > SILENCE)
+    own = [report["at"] for name, report in reports.items() if name.startswith(who)]
+    return int(time.time() - max(own, default=0.0) > MAX_AGE_S)
 
 
 if __name__ == "__main__":

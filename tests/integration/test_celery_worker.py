@@ -11,6 +11,7 @@ import redis
 from repertory.serving import Parts
 
 from repertory.catalogue.item import Item, Kind
+from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
 from repertory.index.cache import vector_key
@@ -62,7 +63,7 @@ class Team:
         self.redis.flush()
         configuration = f"{next(_numbers):016x}"
         self.writer.begin(configuration)
-        self.collection = self.parts.store.alias(next_alias(configuration)) or ""
+        self.collection = self.parts.store.alias(next_alias(self.parts.active, configuration)) or ""
 
     def worker(self, visibility: float = 1_800) -> WorkerProcess:
         """A worker, not yet started."""
@@ -95,7 +96,7 @@ class Team:
     def wait_for_failures(self) -> list[Failure]:
         """Wait until a job has failed."""
         deadline = time.monotonic() + PATIENCE
-        while not (failures := self.parts.adapters.failures.list()):
+        while not (failures := self.parts.coordination.failures.list()):
             assert time.monotonic() < deadline, "no job has failed"
             time.sleep(0.05)
         return list(failures)
@@ -121,7 +122,7 @@ def team(_team: Team) -> Team:
 
 def test_a_job_is_done_and_announced(team: Team) -> None:
     """A worker writes items, announces them, says who it is, and ends when it is asked to."""
-    deltas = team.parts.adapters.deltas
+    deltas = team.parts.coordination.deltas
     before = deltas.position(team.collection)
     with team.worker() as worker:
         job = team.submit("a", "b")
@@ -131,7 +132,7 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
         assert not told.gap
         assert team.indexed() == {"a", "b"}
         assert worker.terminate() == 0
-    ((who, report),) = team.parts.adapters.status.reports().items()
+    ((who, report),) = team.parts.coordination.status.reports().items()
     assert who.startswith("worker:")
     assert report["device"] == "cpu"
     assert report["model"].startswith("encoder")
@@ -168,7 +169,7 @@ def test_a_process_killed_in_the_middle_of_a_job_is_followed_by_another(team: Te
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
-        worker.wait_for("store_away")
+        worker.wait_for("store_unavailable")
         worker.kill_child()
         team.qdrant.restart()
         worker.wait_for("jobs_done")
@@ -182,7 +183,7 @@ def test_what_a_killed_worker_had_taken_is_done_by_the_next(team: Team) -> None:
         team.submit(name)
     team.qdrant.kill()
     with team.worker(SHORT) as worker:
-        worker.wait_for("store_away")
+        worker.wait_for("store_unavailable")
         assert team.queue.waiting()["saves"] == 0
         assert team.taken() == len(names)
         worker.kill()
@@ -198,16 +199,16 @@ def test_a_store_that_stays_away_makes_no_job_fail(team: Team) -> None:
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
-        worker.wait_for("task_given_back")
+        worker.wait_for("task_returned")
         team.submit("b")
         team.qdrant.restart()
         team.wait_until_indexed("a", "b")
-    assert team.parts.adapters.failures.list() == []
+    assert team.parts.coordination.failures.list() == []
 
 
 def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
     """Its neighbours are indexed at once; it is tried again with back-off, then it fails."""
-    failures = team.parts.adapters.failures
+    failures = team.parts.coordination.failures
     with team.worker() as worker:
         team.submit("good", POISON, "fine")
         team.wait_until_indexed("good", "fine")
@@ -221,7 +222,7 @@ def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
         item = Item(id="", kind=Kind.SKILL, name=POISON, source="s", description=f"Of {POISON}.")
         (view,) = item.views()
         (vector,) = engine.embed_texts(["w1"])
-        cache = team.parts.adapters.cache(engine.model)
+        cache = team.parts.cache(engine.model)
         cache.put({vector_key(engine.model, view.text): vector})
         assert retry(failures, team.queue) == 1
         team.wait_until_indexed(POISON)
@@ -238,11 +239,12 @@ def test_a_job_that_cannot_be_read_is_put_aside(team: Team) -> None:
             app.send_task("repertory.write", args=(text, "saves"), queue="repertory:saves")
         team.submit("a")
         team.wait_until_indexed("a")
-    first, second = sorted(team.parts.adapters.failures.list(), key=lambda one: one.id != "newer")
+    failures = team.parts.coordination.failures
+    first, second = sorted(failures.list(), key=lambda one: one.id != "newer")
     assert first.job == json.loads(json.dumps(newer.plain()))
     assert "version 99" in first.error
     assert second.job == {"unread": "no job"}
-    assert retry(team.parts.adapters.failures, team.queue) == 0
+    assert retry(failures, team.queue) == 0
 
 
 def test_a_worker_survives_its_redis(team: Team) -> None:
@@ -250,7 +252,7 @@ def test_a_worker_survives_its_redis(team: Team) -> None:
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
-        worker.wait_for("store_away")  # in the middle of a job
+        worker.wait_for("store_unavailable")  # in the middle of a job
         team.redis.restart()
         team.qdrant.restart()
         team.submit("b")

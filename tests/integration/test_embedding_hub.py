@@ -115,7 +115,7 @@ def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Pa
 def test_a_data_directory_that_cannot_be_written_is_an_error(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """It is told like any other reason why the weights are not to be had."""
+    """The message is like that of any other reason why the weights are unavailable."""
     (tmp_path / "data").write_text("a file where the folder should be")
     with pytest.raises(WeightsUnavailableError, match="Not a directory"):
         download(tmp_path)

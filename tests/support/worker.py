@@ -20,7 +20,7 @@ from repertory import logs
 from repertory.indexing import celery_queue
 from repertory.settings import load
 from repertory_worker.app import run
-celery_queue.VISIBILITY = float(sys.argv[1])
+celery_queue.VISIBILITY_TIMEOUT_S = float(sys.argv[1])
 logs.begin()
 run(load({}, Path.cwd()))
 """

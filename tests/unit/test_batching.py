@@ -109,7 +109,7 @@ def test_a_run_is_bounded(
     engine: GatedEngine, asking: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that do not fit into one run make the one after it."""
-    monkeypatch.setattr(batching, "MOST_TOGETHER", 4)
+    monkeypatch.setattr(batching, "MAX_BATCH", 4)
     together = BatchingEngine(engine)
     first = asking.submit(together.embed_query, QUERIES[0])
     engine.began.acquire()

@@ -1,4 +1,4 @@
-"""Where weights are looked for, in which order, and what is said when they are not to be had."""
+"""The places of weights, their order, and the messages if no place has them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from repertory.embedding import packages
 from repertory.embedding.digests import sha256
 from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, MINILM
-from repertory.embedding.weights import RETRY_AFTER, Origin, resolve
+from repertory.embedding.weights import RETRY_INTERVAL_S, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
 from tests.support.model_folders import write_model
 
@@ -118,7 +118,7 @@ def test_no_package_stands_in_for_a_model_that_was_asked_for(tmp_path: Path) -> 
     with pytest.raises(WeightsUnavailableError) as caught:
         resolve(BGE_SMALL.id, Format.ONNX, tmp_path)
     message = str(caught.value)
-    assert message.startswith(f"The weights of {BGE_SMALL.id} are not to be had: not in the cache")
+    assert message.startswith(f"The weights of {BGE_SMALL.id} are unavailable: not in the cache")
     assert "HF_HUB_OFFLINE" in message
     assert "repertory[offline]" in message
 
@@ -163,7 +163,7 @@ def test_a_hub_that_failed_is_left_alone_for_a_while(
     note.parent.mkdir()
     note.write_text("it was on fire")
     assert "it was on fire" in resolve(None, Format.ONNX, tmp_path).notice
-    long_ago = time.time() - RETRY_AFTER - 1
+    long_ago = time.time() - RETRY_INTERVAL_S - 1
     os.utime(note, (long_ago, long_ago))
     assert "it was on fire" not in resolve(None, Format.ONNX, tmp_path).notice
 

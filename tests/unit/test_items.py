@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts
-from repertory.catalogue.views import LONG_BODY, MOST_SECTIONS, split_at_headings
+from repertory.catalogue.views import LONG_BODY, MAX_SECTIONS, split_at_headings
 
 SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
 
@@ -67,8 +67,8 @@ def test_only_a_long_body_has_sections_of_its_own() -> None:
     long = "\n".join(f"{section}\n### Deeper {n}\nText.\n" for n in range(20))
     assert len(long) > LONG_BODY
     views = changed(body=long).views()[1:]
-    assert len(views) == MOST_SECTIONS
-    assert [view.section for view in views] == list(range(MOST_SECTIONS))
+    assert len(views) == MAX_SECTIONS
+    assert [view.section for view in views] == list(range(MAX_SECTIONS))
     assert views[0].heading == "## Rotating"
     assert views[0].text.startswith("key rotation, Rotating: Issue the new key")
 

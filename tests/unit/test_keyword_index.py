@@ -32,7 +32,7 @@ def index_of(*items: Item) -> KeywordIndex:
 
 def found(index: KeywordIndex, query: str, where: Filter | None = None) -> list[str]:
     """The names that a query finds, best first."""
-    rows = index.candidates(index.terms(query), 10, where)
+    rows = index.match(query).best(10, where)
     return [index.entries[row].name for row in rows]
 
 
@@ -93,8 +93,8 @@ def test_a_score_is_a_share_of_a_perfect_match() -> None:
     """Words that are nowhere in the index lower the score of everything."""
     index = index_of(*FILES)
     rows = np.array([index.row_of["srv__read_file"]])
-    alone = index.scores(index.terms("read file"), rows)[0]
-    padded = index.scores(index.terms("read file zebra quantum"), rows)[0]
+    alone = index.match("read file").scores(rows)[0]
+    padded = index.match("read file zebra quantum").scores(rows)[0]
     assert 0.8 < alone <= 1.0
     assert padded < 0.6 * alone
 
@@ -151,7 +151,8 @@ def test_a_prepared_index_builds_nothing_more() -> None:
     """After that, searches only look things up."""
     index = index_of(*FILES)
     index.prepare()
-    parts = (index, index.names, index.policies)
+    named = (index.names, index.policies, index.postings)
+    parts = (index, *named, vars(index)["_lexicon"], vars(index)["_filters"])
     before = [{*vars(part)} for part in parts]
     for query in ("read_file", "recipeint", "calend", "文", "send a message to somebody"):
         found(index, query, Filter(kinds=("tool",), tags=("disk",)))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.names import compact_name, split_name
-from repertory.index.keywords.tokens import LONGEST_TERM, terms
+from repertory.index.keywords.tokens import MAX_TERM_LENGTH, terms
 
 
 @pytest.mark.parametrize("name", ["read_file", "read-file", "readFile", "ReadFile", "READ_FILE"])
@@ -43,4 +43,4 @@ def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> No
     for term in terms(text):
         assert term
         assert not term.isspace()
-        assert len(term) <= LONGEST_TERM or not term.isascii()
+        assert len(term) <= MAX_TERM_LENGTH or not term.isascii()

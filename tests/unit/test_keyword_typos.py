@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from repertory.index.keywords.typos import SHORTEST, OneEdit
+from repertory.index.keywords.typos import MIN_LENGTH, OneEdit
 
 WORDS = st.text(alphabet=string.ascii_lowercase + "é文", min_size=1, max_size=14)
 
@@ -15,7 +15,7 @@ WORDS = st.text(alphabet=string.ascii_lowercase + "é文", min_size=1, max_size=
 def test_finds_just_the_words_at_distance_one(words: set[str], typed: str) -> None:
     """What is found is what measuring the distance to every word would find."""
     expected = sorted(word for word in words if OSA.distance(typed, word) == 1 and len(word) > 2)
-    assert OneEdit(words).near(typed) == (expected if len(typed) >= SHORTEST else [])
+    assert OneEdit(words).near(typed) == (expected if len(typed) >= MIN_LENGTH else [])
 
 
 @given(word=st.text(alphabet="abcd", min_size=5, max_size=12), data=st.data())
@@ -40,6 +40,6 @@ def test_leaves_very_short_words_alone() -> None:
 
 def test_short_strings_are_corrected_where_that_is_asked_for() -> None:
     """A name of two or three characters is found through one edit that leaves three."""
-    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("qmb") == ["qmd"]
-    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("hdn") == ["hn"]
-    assert OneEdit(["qmd", "hn", "todo"], shortest=3).near("tdo") == ["todo"]
+    assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("qmb") == ["qmd"]
+    assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("hdn") == ["hn"]
+    assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("tdo") == ["todo"]

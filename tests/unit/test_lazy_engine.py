@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.lazy import RETRY_AFTER, LazyEngine
+from repertory.embedding.lazy import RETRY_INTERVAL_S, LazyEngine
 from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError
 
@@ -27,7 +27,7 @@ def test_only_the_first_loading_is_waited_for() -> None:
     for _ in range(2):
         with pytest.raises(ModelError, match="no model"):
             lazy.get()
-    now += RETRY_AFTER
+    now += RETRY_INTERVAL_S
     with pytest.raises(ModelError, match="no model"):
         lazy.get()
     gate.set()

@@ -9,7 +9,8 @@ from repertory.indexing.scans import Looks
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy, Rule
 from repertory.errors import ConfigurationError
-from repertory.indexing.scan import look, unite
+from repertory.indexing.latest_scans import LatestScans
+from repertory.indexing.scan import merge, scan_source
 from repertory.settings import load
 from repertory.sources.catalogue import Catalogue
 from repertory.sources.documents import Documents
@@ -209,49 +210,49 @@ def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
     assert ruled != bare  # so that a watch service takes it over
 
 
-def test_a_rule_about_nothing_is_told_once_all_sources_were_read(tmp_path: Path) -> None:
-    """Before, it may be about an item that was not seen yet."""
+def test_a_rule_about_no_item_is_reported_once_all_sources_were_read(tmp_path: Path) -> None:
+    """Until then it may be about an item that was not scanned yet."""
     source = SkillFolders(name="team", path=tmp_path)
     rule = Rule(item="nobody", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
-    seen = [look(source)]
+    seen = [scan_source(source)]
     missing = Documents(name="docs", path=tmp_path)
-    assert [str(problem) for problem in unite(seen, Catalogue((source,), (), (rule,)))[1]] == [
+    assert [str(problem) for problem in merge(seen, Catalogue((source,), (), (rule,)))[1]] == [
         "repertory.toml: [[policy]] 1 is about 'nobody', and no item has that id or name."
     ]
-    assert unite(seen, Catalogue((source, missing), (), (rule,)))[1] == []
+    assert merge(seen, Catalogue((source, missing), (), (rule,)))[1] == []
 
 
-def test_a_successor_that_is_nowhere_is_told(tmp_path: Path) -> None:
-    """Nothing else, and itself, is no successor; an item of that name elsewhere is one."""
+def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
+    """An unknown name and the item itself are reported; an item of that name elsewhere is not."""
     for folder, name in (("a/deploy", "deploy"), ("b/deploy", "deploy")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Ship.\n---\n")
     sources = tuple(SkillFolders(name=name, path=tmp_path / name) for name in "ab")
 
-    def told(item: str, successor: str) -> list[str]:
+    def problems_of(item: str, successor: str) -> list[str]:
         rule = Rule(item=item, changes={"deprecated_by": successor}, place="[[policy]] 1")
-        problems = unite([look(one) for one in sources], Catalogue(sources, (), (rule,)))[1]
+        problems = merge([scan_source(one) for one in sources], Catalogue(sources, (), (rule,)))[1]
         return [problem.message for problem in problems]
 
-    assert told("a/deploy", "deploy") == []
-    assert told("a/deploy", "b/deploy") == []
+    assert problems_of("a/deploy", "deploy") == []
+    assert problems_of("a/deploy", "b/deploy") == []
     for nowhere in ("ship", "a/deploy"):
-        assert told("a/deploy", nowhere) == [
+        assert problems_of("a/deploy", nowhere) == [
             f"It is deprecated in favour of {nowhere!r}, and no other item has that id or name."
         ]
 
 
-def test_saved_rules_are_in_force_without_another_look(tmp_path: Path) -> None:
-    """What was seen of the sources still holds when only policies changed."""
+def test_saved_rules_are_active_without_another_scan(tmp_path: Path) -> None:
+    """The last scans stay valid if only policies changed."""
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "SKILL.md").write_text("---\nname: deploy\ndescription: Ship.\n---\n")
-    source, looks = SkillFolders(name="team", path=tmp_path), Looks()
-    looks.adopt(Catalogue((source,)))
-    looks.add(look(source))
-    before = looks.items["team/deploy"].metadata_hash()
+    source, scans = SkillFolders(name="team", path=tmp_path), LatestScans({})
+    scans.adopt(Catalogue((source,)))
+    scans.add(scan_source(source))
+    before = scans.items["team/deploy"].metadata_hash()
     rule = Rule(item="deploy", changes={"boost": 0.5}, place="repertory.toml: [[policy]] 1")
-    looks.adopt(Catalogue((source,), (), (rule,)))
-    assert looks.items["team/deploy"].policy == Policy(boost=0.5)
-    assert not looks.offers("team/deploy", before)
-    looks.adopt(Catalogue((source,)))
-    assert looks.offers("team/deploy", before)
+    scans.adopt(Catalogue((source,), (), (rule,)))
+    assert scans.items["team/deploy"].policy == Policy(boost=0.5)
+    assert not scans.offers("team/deploy", before)
+    scans.adopt(Catalogue((source,)))
+    assert scans.offers("team/deploy", before)

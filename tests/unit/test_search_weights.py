@@ -59,15 +59,16 @@ def test_weights_are_shares(reader: Executor, wrong: dict[str, float]) -> None:
 def test_the_section_weight_is_a_share_of_its_cosine() -> None:
     """A section's cosine counts as much of itself as the weight says, the item's own counts all."""
     mail = item_key("tools/mail")
-    matches = [Match(key=mail, section=2, score=0.8), Match(key=mail, section=None, score=0.6)]
+    nearest = [Match(key=mail, section=2, score=0.8), Match(key=mail, section=None, score=0.6)]
+    none = INDEX.match("")
 
     def cosine(weight: float) -> float:
         found = gather(
             Query(text="a letter to somebody", weights=Weights(section_weight=weight)),
             INDEX,
-            words=Words(terms=[], rows=[], close={}, is_word=False, of_names=[]),
+            words=Words(matches=none, rows=[], close={}, is_word=False, of_names=none),
             also=[],
-            matches=matches,
+            nearest=nearest,
             cosines_of=lambda _: {},
             calibration=Calibration(),
             mode=Mode.HYBRID,

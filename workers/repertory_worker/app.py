@@ -29,17 +29,17 @@ _log = logging.getLogger(__name__)
 
 
 def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUES) -> None:
-    """Work until SIGTERM, which lets the tasks that are running finish. Logging is the caller's.
+    """Work until SIGTERM, which lets running tasks finish. The caller sets up logging.
 
     Args:
-        settings: What is in force.
-        concurrency: How many processes work, each with a model of its own.
-        only: Which of the ``QUEUES`` they take from, always in the order that these have.
+        settings: The active settings.
+        concurrency: The number of processes, each with a model of its own.
+        only: The ``QUEUES`` that they take from, always in the order of ``QUEUES``.
 
     Raises:
-        ConfigurationError: The settings are not those of a team, or there is no such queue.
+        ConfigurationError: The settings are not a team's, or a queue does not exist.
     """
-    Parts(settings, Path.cwd()).queue()  # refuses the settings, if they are to be refused
+    Parts(settings, Path.cwd()).queue()  # refuses unusable settings
     assert settings.values.redis_url
     if unknown := set(only) - set(QUEUES):
         raise ConfigurationError(
@@ -48,8 +48,8 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
     queues = [queue for queue in QUEUES if queue in only]
     app = celery_app(settings.values.redis_url)
     _register(app, settings, queues)
-    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_given_back
-    # Of a setting that is as we want it, each time that Redis is lost.
+    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned
+    # About a setting that is on purpose, each time that Redis is lost.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker = app.Worker(
         concurrency=concurrency,
@@ -66,22 +66,22 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
     """Add the tasks to Celery, and what each process does when it starts."""
 
     @functools.cache
-    def process() -> Process:  # made after the fork: no connection and no model is shared
+    def process() -> Process:  # made after the fork, so that no connection or model is shared
         return Process(settings, app, queues)
 
     @app.task(name=WRITE)
     def write(text: object, queue: str) -> None:
-        with _given_back():
+        with _returned():
             process().write(text, QueueName(queue))
 
     @app.task(name=BEGIN)
     def begin(configuration: str, generation: int | None) -> None:
-        with _given_back():
+        with _returned():
             process().begin(configuration, generation)
 
     @app.task(name=KEEP_KEYWORDS)
     def keep_keywords(collection: str) -> None:
-        with _given_back():
+        with _returned():
             process().keep_keywords(collection)
 
     def start(**_: object) -> None:
@@ -91,9 +91,9 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
         _log.info("worker_ready", extra={"queues": list(queues)})
 
     def keep_logging(**_: object) -> None:
-        """Celery configures logging unless somebody listens here."""
+        """Celery configures logging unless this signal has a receiver."""
         if processes := get_multiprocessing_logger():
-            processes.propagate = True  # what it says of its processes goes where all goes
+            processes.propagate = True  # its messages go where all others go
 
     signals.worker_process_init.connect(start, weak=False)
     signals.worker_ready.connect(ready, weak=False)
@@ -101,10 +101,10 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
 
 
 @contextmanager
-def _given_back() -> Iterator[None]:
-    """While a store stays away, a task waits in its queue, behind whatever came meanwhile."""
+def _returned() -> Iterator[None]:
+    """While a store stays unavailable, a task goes to the end of its queue."""
     try:
         yield
     except StoreError as error:
-        _log.warning("task_given_back", extra={"error": str(error)})
+        _log.warning("task_returned", extra={"error": str(error)})
         raise Reject(str(error), requeue=True) from error

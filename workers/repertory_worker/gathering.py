@@ -1,4 +1,4 @@
-"""Jobs that wait beside one are done with it, so that all their texts are embedded together."""
+"""Gathering: waiting jobs are done together, so that their texts are embedded in one batch."""
 
 import logging
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 def waiting_beside(connection: Connection, queue: str) -> Iterator[Iterator[object]]:
     """The first arguments of the tasks that wait in a queue, each taken when it is iterated to.
 
-    Those taken are acknowledged when the context is left, or put back if it is left by an error. A
-    process that is killed has done neither: what it took is delivered again after Celery's
-    visibility timeout. Where the broker is away there is nothing to take.
+    Leaving the context acknowledges the taken tasks, or puts them back if it is left by an error.
+    A killed process does neither: its tasks are delivered again after Celery's visibility timeout.
+    An unavailable broker has no tasks.
     """
     errors = connection.connection_errors + connection.channel_errors
     taken: list[Message] = []
-    early: list[Message] = []  # not to be done yet; put back at the end, else they come again here
+    early: list[Message] = []  # not due yet; put back at the end, or they would come again here
 
     def take() -> Iterator[object]:
         try:
@@ -64,5 +64,5 @@ def _first_argument(message: Message) -> object:
     match payload:
         case [[argument, *_], *_]:
             return argument
-        case _:  # no task of ours
+        case _:  # not one of our tasks
             return bytes_to_str(message.body or "")

@@ -1,4 +1,4 @@
-"""One worker process: the model and the connections that it keeps, and what it does with them."""
+"""One worker process: its model, its connections and its tasks."""
 
 import json
 import logging
@@ -24,11 +24,11 @@ from repertory.indexing.job import Job, QueueName, job_of
 from repertory.settings import Settings
 from repertory_worker.gathering import waiting_beside
 
-# How many texts a CPU does together. While it is at them, its process takes no newer save.
-TOGETHER = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
-# Seconds between tries while a store is away; then the task goes back to its queue.
-PAUSES = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
-HEARTBEAT = 2.0  # seconds
+# Texts that a CPU embeds together. Meanwhile its process takes no newer save.
+BATCH_SIZE = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
+# Between attempts while a store is unavailable; then the task goes back to its queue.
+RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
+HEARTBEAT_INTERVAL_S = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +36,9 @@ Result = TypeVar("Result")
 
 
 class Process:
-    """Does tasks, one at a time, and says on the status board what it does.
+    """Does tasks, one at a time, and reports to the status board.
 
-    Each task raises ``StoreError`` when a store stays away: the same task can be done later.
+    Each task raises ``StoreError`` when a store stays unavailable: the same task can be done later.
     """
 
     def __init__(self, settings: Settings, app: Celery, queues: Sequence[str]) -> None:
@@ -54,12 +54,12 @@ class Process:
         self._jobs = self._items = 0
 
     def start(self) -> None:
-        """Load the model, so that the first save need not wait for it, and say so, on a thread."""
+        """Load the model on a thread, before the first save needs it, and report from then on."""
         threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
 
     def write(self, text: object, queue_name: QueueName) -> None:
-        """Do a job, given as JSON, and those that wait beside it in its queue."""
-        first = self._patiently(lambda: self._read(text))
+        """Do a job, given as JSON, and those that wait in the same queue."""
+        first = self._with_retries(lambda: self._read(text))
         if first is None:
             return
         with waiting_beside(self._broker, redis_key(queue_name)) as others:
@@ -67,7 +67,7 @@ class Process:
             items = sum(len(job.items) + len(job.removed) for job in jobs)
             work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
             with self._working(**work):
-                self._patiently(
+                self._with_retries(
                     lambda: attempt(
                         jobs,
                         queue_name,
@@ -81,17 +81,17 @@ class Process:
         _log.info("jobs_done", extra=work)
 
     def begin(self, configuration: str, generation: int | None) -> None:
-        """Make or find the collection that a configuration's items are to be written to."""
+        """Find or create the collection of a configuration's items."""
         with self._working(begin=configuration):
-            self._patiently(lambda: self._writer.begin(configuration, generation))
+            self._with_retries(lambda: self._writer.begin(configuration, generation))
 
     def keep_keywords(self, collection: str) -> None:
-        """Store a fresh keyword snapshot of a collection."""
+        """Store a new keyword snapshot of a collection."""
         with self._working(keep_keywords=collection):
-            self._patiently(lambda: self._writer.keep_keywords(collection))
+            self._with_retries(lambda: self._writer.keep_keywords(collection))
 
     def _read(self, text: object) -> Job | None:
-        """A job; None for what cannot be read, which is put aside: another release may read it."""
+        """A job; None if it is unreadable. It becomes a failure, for another release to read."""
         try:
             data = json.loads(str(text))
         except (ValueError, RecursionError):
@@ -114,10 +114,10 @@ class Process:
             return None
 
     def _gathered(self, first: Job, others: Iterator[object], queue_name: QueueName) -> list[Job]:
-        """A job and those beside it, up to as many texts as should be done at once."""
+        """A job and waiting ones, up to as many texts as should be embedded together."""
         jobs = [first]
         engine = self._engine
-        room = TOGETHER[queue_name] if engine is None or engine.device == "cpu" else engine.batch
+        room = BATCH_SIZE[queue_name] if engine is None or engine.device == "cpu" else engine.batch
         room -= _texts(first)
         while room > 0 and (text := next(others, None)) is not None:
             if job := self._read(text):
@@ -125,13 +125,13 @@ class Process:
                 room -= _texts(job)
         return jobs
 
-    def _patiently(self, do: Callable[[], Result]) -> Result:
-        """Do something, some more times while a store is away."""
-        for pause in PAUSES:
+    def _with_retries(self, do: Callable[[], Result]) -> Result:
+        """Do something, and retry it while a store is unavailable."""
+        for pause in RETRY_INTERVALS_S:
             try:
                 return do()
             except StoreError as error:
-                _log.warning("store_away", extra={"error": str(error)})
+                _log.warning("store_unavailable", extra={"error": str(error)})
                 time.sleep(pause)
         return do()
 
@@ -146,10 +146,10 @@ class Process:
     def _heartbeat(self) -> None:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
         while True:
-            with suppress(StoreError):  # it is said again in a moment
+            with suppress(StoreError):  # the next report comes in a moment
                 self._board.report(name, self._status())
             if not self._is_another_model():
-                time.sleep(HEARTBEAT)
+                time.sleep(HEARTBEAT_INTERVAL_S)
 
     def _status(self) -> dict[str, object]:
         engine = self._engine
@@ -163,11 +163,11 @@ class Process:
         }
 
     def _is_another_model(self) -> bool:
-        """See which engine the writer has, which it loads if it has none; whether it is new."""
+        """Load the writer's engine if it has none; return whether the engine has changed."""
         try:
             engine = self._writer.engine
         except StoreError as error:
-            _log.warning("model_away", extra={"error": str(error)})
+            _log.warning("model_unavailable", extra={"error": str(error)})
             return False
         if engine is self._engine:
             return False
@@ -177,5 +177,5 @@ class Process:
 
 
 def _texts(job: Job) -> int:
-    """How many texts a job may have to embed; at least one, so that gathering comes to an end."""
+    """The most texts that a job may embed; at least one, so that gathering ends."""
     return max(1, sum(len(item.views()) for item in job.items))

@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.policy import told
+from repertory.catalogue.policy import set_fields
 from repertory.plain import plain
 from repertory.search.query import filter_of
 from repertory.text import cut
@@ -96,7 +96,7 @@ def _show(item: Item) -> None:
         "server": item.server,
         "path": item.path,
         "tags": ", ".join(item.tags),
-        **{key: _text(value) for key, value in (item.extra | told(item.policy)).items()},
+        **{key: _text(value) for key, value in (item.extra | set_fields(item.policy)).items()},
     }
     terminal.show_facts({name: value for name, value in facts.items() if value})
     for text in (item.description, item.body):

@@ -40,4 +40,4 @@ def worker(
     from repertory.indexing.celery_queue import QUEUES  # noqa: PLC0415 - slow to import, and optional
     from repertory_worker.app import run  # noqa: PLC0415 - slow to import
 
-    run(settings, concurrency=concurrency, queue_names=queue or QUEUES)
+    run(settings, concurrency=concurrency, only=queue or QUEUES)

@@ -8,7 +8,7 @@ from mcp_types import CallToolResult, TextContent
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.policy import told
+from repertory.catalogue.policy import set_fields
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.mcp import mcp
@@ -85,7 +85,7 @@ def text_of(item: Item) -> str:
     if item.kind is Kind.DOCUMENT:
         return item.body or item.description
     fields = {"name": item.name, "description": item.description, **item.extra}
-    front = msgspec.yaml.encode(fields | told(item.policy)).decode()
+    front = msgspec.yaml.encode(fields | set_fields(item.policy)).decode()
     return f"---\n{front}---\n\n{item.body}"
 
 
@@ -120,7 +120,7 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
 def _tool(item: Item) -> dict[str, Any]:
     return {
         **item.extra,
-        **told(item.policy),
+        **set_fields(item.policy),
         "id": item.id,
         "name": item.name,
         "server": item.server,

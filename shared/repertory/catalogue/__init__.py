@@ -1,1 +1,1 @@
-"""What there is to find: items, their hashes, and what of them is embedded."""
+"""Items, their hashes, names and policies, and the texts of them that are embedded."""

@@ -1,4 +1,4 @@
-"""The item: one searchable thing, and the hashes that tell whether it changed."""
+"""The item: one searchable thing, and the hashes that show whether it changed."""
 
 import hashlib
 from enum import StrEnum
@@ -12,7 +12,7 @@ from repertory.catalogue.views import RECIPE, View, views
 
 
 class Kind(StrEnum):
-    """What sort of thing an item is."""
+    """The kind of an item."""
 
     SKILL = "skill"
     TOOL = "tool"
@@ -27,16 +27,16 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
             skills, ``source/path`` for documents.
         kind: skill, tool or document.
         name: What a person calls it; the title of a document.
-        source: The name of the source that offers it.
+        source: The name of its source.
         description: What it does, in a few sentences; the synopsis of a document.
         body: The whole text of a skill or a document; empty for tools.
         server: The server of a tool; empty for everything else.
-        path: Where it was read from, as the source names it; empty for what has no file.
+        path: Its file, as the source names it; empty if it has none.
         tags: Words to filter by, sorted.
         input_schema: The JSON Schema of a tool's arguments.
         output_schema: The JSON Schema of a tool's result.
-        extra: Whatever else its author wrote (unknown front matter keys, tool annotations).
-        policy: What its author and the configuration decided about it, if anything.
+        extra: Everything else that its author wrote (unknown front matter keys, tool annotations).
+        policy: The decisions of its author and the configuration about it, if any.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
         return self._metadata_hash
 
     def under(self, policy: Policy | None) -> "Item":
-        """This item with another policy; for the same policy the very same item again."""
+        """This item with another policy; the same object for the same policy."""
         if policy == self.policy:
             return self
         if policy not in self._under:
@@ -74,7 +74,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
             self._under[policy] = msgspec.structs.replace(self, policy=policy)
         return self._under[policy]
 
-    # Each is computed once: a watched source offers the same objects again and again.
+    # Each is computed once: a watched source returns the same objects on every scan.
     @cached_property
     def _under(self) -> "dict[Policy | None, Item]":
         return {}

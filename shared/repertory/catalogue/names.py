@@ -1,4 +1,4 @@
-"""Names as people type them: split into words, or with nothing but their letters and digits."""
+"""Names as people type them: split into words, or reduced to letters and digits."""
 
 import re
 import unicodedata
@@ -29,9 +29,9 @@ def split_name(name: str) -> str:
 
 
 def compact_name(name: str) -> str:
-    """A name without case, accents and separators: ``Read_File`` and ``readFile`` are one.
+    """A name without case, accents and separators: ``Read_File`` and ``readFile`` are equal.
 
-    One of nothing but separators, as all signs are taken to be, is itself: ``++``.
+    A name that consists only of separators stays as it is: ``++``.
     """
     if name.isascii():
         return name.lower().translate(_NOT_IN_ASCII_NAMES) or name.strip()
@@ -39,7 +39,7 @@ def compact_name(name: str) -> str:
 
 
 def folded(text: str) -> str:
-    """A text without case and accents: ``Café`` and ``cafe`` are one, ``ß`` and ``ss`` too."""
+    """A text without case and accents: ``Café`` equals ``cafe``, and ``ß`` equals ``ss``."""
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text.casefold())

@@ -1,4 +1,4 @@
-"""What of an item is embedded: the item itself, and the sections of a long body."""
+"""The texts of an item that are embedded: the item itself, and the sections of a long body."""
 
 import re
 from collections.abc import Iterator
@@ -12,11 +12,11 @@ RECIPE = 2
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
 SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens
-SHORTEST_SECTION = 80  # characters; less says too little to be found by
-MOST_SECTIONS = 16
-LEAD = MOST_SECTIONS  # the number of the view of a description's first sentence
-MOST_VIEWS = MOST_SECTIONS + 2  # the item itself, what it says first, its sections
-SHORTEST_LEAD = 20  # characters; less is an abbreviation's full stop
+MIN_SECTION_LENGTH = 80  # characters; shorter ones say too little
+MAX_SECTIONS = 16
+LEAD = MAX_SECTIONS  # the section number of a description's first sentence
+MAX_VIEWS = MAX_SECTIONS + 2  # the item itself, its lead, its sections
+MIN_LEAD_LENGTH = 20  # characters; an earlier full stop belongs to an abbreviation
 
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -29,7 +29,7 @@ class Section(msgspec.Struct, frozen=True):
 
     Attributes:
         heading: As written, with its marks: ``## Rotating keys``; empty before the first heading.
-        text: What follows, up to the next heading, headings excluded.
+        text: The text up to the next heading, headings excluded.
     """
 
     heading: str
@@ -42,13 +42,13 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """One text that is embedded, and which section it is of.
+    """One text that is embedded, and its section.
 
     Attributes:
-        section: The section's number; None stands for the item itself, ``LEAD`` for what its
-            description says first.
+        section: The section's number; None for the item itself, ``LEAD`` for the first sentence of
+            its description.
         heading: The section's, as written; empty for the others.
-        text: What is embedded.
+        text: The text that is embedded.
     """
 
     section: int | None
@@ -81,9 +81,9 @@ def views(name: str, server: str, description: str, body: str) -> list[View]:
 
     The item is ``server, split name: description`` (raw schema text lowers the ranking, and
     parameter names do not raise it). The first sentence of a longer description is embedded once
-    more alone, since a long vector says a little of everything. Only a body over ``LONG_BODY``
+    more alone, since the vector of a long text is unspecific. Only a body over ``LONG_BODY``
     characters has sections of its own; they are its parts under headings of the first two levels,
-    ``MOST_SECTIONS`` at most.
+    ``MAX_SECTIONS`` at most.
     """
     title = split_name(name)
     head = ", ".join(part for part in (split_name(server), title) if part)
@@ -92,7 +92,7 @@ def views(name: str, server: str, description: str, body: str) -> list[View]:
 
 
 def _lead_view(title: str, description: str) -> Iterator[View]:
-    end = _SENTENCE_END.search(description, SHORTEST_LEAD)
+    end = _SENTENCE_END.search(description, MIN_LEAD_LENGTH)
     if end:
         yield View(LEAD, "", f"{title}: {description[: end.start()]}")
 
@@ -103,10 +103,10 @@ def _section_views(title: str, body: str) -> Iterator[View]:
     number = 0
     for section in split_at_headings(body, deepest=2):
         text = _squeeze(section.text[: 2 * SECTION_TEXT])[:SECTION_TEXT]
-        if len(text) >= SHORTEST_SECTION and section.heading:
+        if len(text) >= MIN_SECTION_LENGTH and section.heading:
             yield View(number, section.heading, f"{title}, {section.title}: {text}")
             number += 1
-            if number == MOST_SECTIONS:
+            if number == MAX_SECTIONS:
                 return
 
 

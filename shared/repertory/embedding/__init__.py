@@ -2,6 +2,5 @@
 
 import os
 
-# ONNX Runtime reports home and keeps a device id unless this is set before it is imported. What a
-# team searches for is nobody else's business.
+# ONNX Runtime sends telemetry and keeps a device id unless this is set before it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")

@@ -1,33 +1,35 @@
-"""Queries that wait at the same time are embedded together."""
+"""Embeds queries that wait at the same time together."""
 
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from typing_extensions import override
+
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 
-MOST_TOGETHER = 32  # queries of one run: whoever comes after them waits that long
+MAX_BATCH = 32  # queries per run; later queries wait until it ends
 
 
 class _Query:
-    """A query whose thread waits for its vector, or for None: to make the next run itself."""
+    """A query whose thread waits for its vector, or for None, which means: make the next run."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.turn: Future[Vectors | None] = Future()
 
 
-class BatchingEngine:
-    """An engine whose queries, asked on several threads, are embedded in few runs.
+class BatchingEngine(EmbeddingEngine):
+    """Embeds the queries of several threads in few runs.
 
-    A query that comes while a run is free is embedded at once, on its own thread. Those that come
-    while none is wait, and the first of them embeds them all as soon as one is.
+    A query that comes while a run is free is embedded at once, on its own thread. Other queries
+    wait; the first of them embeds them all as soon as a run is free.
 
     Args:
-        engine: Embeds.
-        runs: How many runs there may be at once: one for each core that they may use.
+        engine: The engine that embeds.
+        runs: The number of concurrent runs, one for each core that they may use.
     """
 
     def __init__(self, engine: EmbeddingEngine, runs: int = 1) -> None:
@@ -37,32 +39,32 @@ class BatchingEngine:
         self._lock = threading.Lock()
 
     @property
+    @override
     def model(self) -> Model:
-        """The model that the engine runs."""
         return self._engine.model
 
     @property
+    @override
     def device(self) -> str:
-        """The device it runs on."""
         return self._engine.device
 
     @property
+    @override
     def batch(self) -> int:
-        """How many texts to give it at once."""
         return self._engine.batch
 
+    @override
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:
-        """Embed texts as they are stored; see the port."""
         return self._engine.embed_texts(texts, done)
 
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries together; see the port."""
         return self._engine.embed_queries(texts)
 
+    @override
     def embed_query(self, text: str) -> Vectors:
-        """Embed one query, perhaps together with those of other threads; see the port."""
         query = _Query(text)
         with self._lock:
             waits = not self._free
@@ -75,11 +77,11 @@ class BatchingEngine:
         return self._run(query)
 
     def _run(self, query: _Query) -> Vectors:
-        """Embed a query and those that wait, and give the others theirs."""
+        """Embed a query and those that wait, and pass each of these its vector."""
         others = self._taken()
         try:
             vectors = self._engine.embed_queries([query.text, *(other.text for other in others)])
-        except BaseException as error:  # whatever it is: nobody may be left waiting
+        except BaseException as error:  # any error: no thread may be left waiting
             for other in others:
                 other.turn.set_exception(error)
             raise
@@ -92,8 +94,8 @@ class BatchingEngine:
 
     def _taken(self) -> list[_Query]:
         with self._lock:
-            most = min(len(self._waiting), MOST_TOGETHER - 1)
-            return [self._waiting.popleft() for _ in range(most)]
+            count = min(len(self._waiting), MAX_BATCH - 1)
+            return [self._waiting.popleft() for _ in range(count)]
 
     def _pass_on(self) -> None:
         """Let the query that has waited longest make the next run."""

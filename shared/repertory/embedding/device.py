@@ -1,4 +1,4 @@
-"""Which devices there are, best first, without importing torch where no GPU can be."""
+"""The available devices, best first, without importing torch on machines without a GPU."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ import msgspec
 
 from repertory.embedding.folder import Format
 
-# A driver leaves one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
+# Drivers make one of these: NVIDIA, NVIDIA and AMD under WSL, AMD.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 
 
@@ -26,10 +26,10 @@ CPU = Placement(Format.ONNX, "cpu")
 
 
 def accelerators(*, thorough: bool) -> Iterator[Placement]:
-    """The GPUs that an engine is installed for, best first.
+    """The GPUs that an installed engine can use, best first.
 
     Args:
-        thorough: Ask torch even where no driver has left a trace; that import takes seconds.
+        thorough: Ask torch even if no driver was found; that import takes seconds.
     """
     installed = find_spec("torch") and find_spec("sentence_transformers")
     if installed and (thorough or _has_driver()) and (device := _torch_device()):
@@ -42,7 +42,7 @@ def accelerators(*, thorough: bool) -> Iterator[Placement]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -51,7 +51,7 @@ def cores() -> int:
 def _has_driver() -> bool:
     if sys.platform == "darwin":
         return platform.machine() == "arm64"
-    return any(Path(trace).exists() for trace in _DRIVERS)
+    return any(Path(path).exists() for path in _DRIVERS)
 
 
 def _torch_device() -> str:

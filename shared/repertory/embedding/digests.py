@@ -1,4 +1,4 @@
-"""Digests of large files, taken once for each state of a file."""
+"""Digests of large files, computed once for each state of a file."""
 
 import contextlib
 import hashlib
@@ -6,12 +6,14 @@ import os
 import threading
 from pathlib import Path
 
+from repertory.files import write_atomically
+
 
 def identity(file: Path) -> str:
-    """A name for a file in its present state: ``path-size-time``, the path as a digest.
+    """A name for the current state of a file: ``path-size-time``, the path as a digest.
 
     Raises:
-        OSError: There is no such file.
+        OSError: The file is missing.
     """
     state = file.stat()
     path = hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:16]
@@ -19,30 +21,22 @@ def identity(file: Path) -> str:
 
 
 def partial_name(file: Path) -> Path:
-    """Where to write a file before it is put in place; no one else writes there."""
+    """The path to write a file to before it replaces the old one; unique to this thread."""
     return file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.partial")
 
 
-def sha256(file: Path, memory: Path) -> str:
-    """The SHA-256 of a file in hex, remembered in a folder while size and time are the same.
+def sha256(file: Path, cache: Path) -> str:
+    """The SHA-256 of a file in hex, cached in a folder while size and time are the same.
 
     Raises:
-        OSError: The file cannot be read. That nothing can be remembered is no error.
+        OSError: The file cannot be read. A cache that cannot be written is ignored.
     """
-    note = memory / identity(file)
+    note = cache / identity(file)
     with contextlib.suppress(OSError):
         if len(digest := note.read_text("ascii", "replace")) == 64:
             return digest
     with file.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     with contextlib.suppress(OSError):
-        write_whole(note, digest.encode())
+        write_atomically(note, digest.encode())
     return digest
-
-
-def write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = partial_name(file)
-    partial.write_bytes(content)
-    partial.replace(file)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from repertory.embedding.models import Model
 
@@ -15,7 +16,7 @@ GPU_BATCH = 1_024
 
 
 def unit(vectors: Vectors) -> Vectors:
-    """Rows scaled to unit length; a row of zeros stays one."""
+    """Rows scaled to unit length; a row of zeros stays zero."""
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(norms, 1e-12), np.float32)
 
@@ -38,7 +39,7 @@ class EmbeddingEngine(Protocol):
 
     @property
     def batch(self) -> int:
-        """How many texts to give it at once: more are no faster, and are held up by a failure."""
+        """The number of texts per call from which more are no faster, and a failure costs more."""
         ...
 
     def embed_texts(
@@ -48,14 +49,14 @@ class EmbeddingEngine(Protocol):
 
         Args:
             texts: Any number of texts, in any order; an empty text is allowed.
-            done: Called with the number of texts that were just finished, from any thread.
+            done: Called with the number of texts just finished, from any thread.
 
         Returns:
             An array of shape ``(len(texts), model.dimension)``, rows of unit length, in the order
             of the texts.
 
         Raises:
-            ModelError: The engine failed; the message says on what.
+            ModelError: The engine failed; the message names the input.
         """
         ...
 
@@ -66,3 +67,36 @@ class EmbeddingEngine(Protocol):
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries together, each as ``embed_query`` does: rows in the order of the texts."""
         ...
+
+
+class ModelEngine(EmbeddingEngine):
+    """The part that all engines share which run a model themselves.
+
+    Args:
+        model: The model.
+        device: The device that it runs on.
+    """
+
+    def __init__(self, model: Model, device: str) -> None:
+        self._model = model
+        self._device = device
+
+    @property
+    @override
+    def model(self) -> Model:
+        return self._model
+
+    @property
+    @override
+    def device(self) -> str:
+        return self._device
+
+    @property
+    @override
+    def batch(self) -> int:
+        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
+
+    @override
+    def embed_query(self, text: str) -> Vectors:
+        vector: Vectors = self.embed_queries([text])[0]
+        return vector

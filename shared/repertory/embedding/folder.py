@@ -1,4 +1,4 @@
-"""A folder of model files, laid out as the hub lays them out, and what it says of its model."""
+"""A folder of model files in the hub's layout, and the model that it describes."""
 
 import re
 from collections.abc import Callable
@@ -18,32 +18,32 @@ from repertory.embedding.models import (
 )
 from repertory.errors import ModelError
 
-LARGEST_CONFIG = 1_000_000  # bytes; real ones have a few hundred
+MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
 
-# Told how far a download is: the bytes that are there, and the bytes in all.
+# Called during a download with the bytes that have arrived and the total.
 Progress = Callable[[int, int], None]
 
 
 class Format(StrEnum):
-    """What kind of engine the weights are for."""
+    """The kind of engine that the weights are for."""
 
     ONNX = "onnx"
     TORCH = "torch"
 
 
-# Where a folder may keep the weights, best first. Quantised variants are left alone: their vectors
-# depend on the batch. Pickles are left alone: loading one runs code.
+# The possible files of weights, best first. No quantised variants: their vectors depend on the
+# batch. No pickles: loading one runs code.
 WEIGHTS = {
     Format.ONNX: ("onnx/model.onnx", "model.onnx"),
     Format.TORCH: ("model.safetensors",),
 }
-# What must be beside them.
+# The other files that an engine requires.
 NEEDED = {
     Format.ONNX: ("config.json", "tokenizer.json"),
     Format.TORCH: ("config.json", "tokenizer.json", "modules.json"),
 }
 
-CALIBRATION = "calibration.json"  # what `repertory calibrate` says of a model, if it was saved
+CALIBRATION = "calibration.json"  # optional: the saved output of `repertory calibrate`
 
 _BGE_ENGLISH = re.compile(r"bge-(small|base|large)-en\b", re.IGNORECASE)
 _NOT_ENCODERS = {
@@ -58,7 +58,7 @@ _PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a folder of the cache holds; written last, so a folder with one is complete."""
+    """The files of a folder of the cache; written last, so a folder with one is complete."""
 
     repository: str
     revision: str
@@ -66,7 +66,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def manifest_file(folder: Path, form: Format) -> Path:
-    """Where the manifest of a folder of the cache is."""
+    """The path of the manifest of a folder of the cache."""
     return folder / f"manifest.{form}.json"
 
 
@@ -91,10 +91,10 @@ def weights_in(folder: Path, form: Format) -> Path:
 
 
 def check_architecture(folder: Path) -> None:
-    """Refuse a model that is not a sentence encoder, by what its small files say.
+    """Refuse a model that is not a sentence encoder according to its ``config.json``.
 
     Raises:
-        ModelError: Why it cannot be used.
+        ModelError: The model cannot be used; the message says why.
     """
     config = _read(folder / "config.json")
     if config.get("is_encoder_decoder"):
@@ -111,7 +111,7 @@ def check_modules(folder: Path) -> None:
     """Refuse a model with layers behind the pooling, which an ONNX graph does not hold.
 
     Raises:
-        ModelError: Which layer it has.
+        ModelError: The model has such a layer.
     """
     for module in _read_list(folder / "modules.json"):
         kind = str(module.get("type", "")).rpartition(".")[2]
@@ -122,18 +122,18 @@ def check_modules(folder: Path) -> None:
 
 
 def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
-    """What a folder says of its model.
+    """The model that a folder describes.
 
-    A folder that is named like a model of the table, and does not contradict it, holds that model.
-    A ``calibration.json`` in it counts for either.
+    A folder with the name of a model of the table, and no contradicting file, is that model. A
+    ``calibration.json`` in the folder is used in any case.
 
     Args:
         folder: Has at least ``config.json``.
-        digest: SHA-256 of the weights in hex, which tells two models of one name apart.
-        repository: Where on the hub it is from; then the hub's name is enough to tell.
+        digest: SHA-256 of the weights in hex, which distinguishes models of the same name.
+        repository: Its name on the hub, which is unique; empty for a local folder.
 
     Raises:
-        ModelError: It does not say enough, or is no sentence encoder.
+        ModelError: The description is incomplete, or the model is not a sentence encoder.
     """
     check_architecture(folder)
     config = _read(folder / "config.json")
@@ -157,7 +157,7 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
 
 
 def _name(folder: Path) -> str:
-    """The model's name without its organisation, from a folder of ours or of the hub's cache."""
+    """The model's name without its organisation, from a folder of this cache or the hub's."""
     if folder.parent.name == "snapshots":  # models--organisation--name/snapshots/revision
         folder = folder.parent.parent
     return folder.name.rpartition("--")[2]
@@ -172,14 +172,14 @@ def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
 
 
 def _calibration(folder: Path) -> Calibration | None:
-    """What was saved beside the weights; None if nothing was."""
+    """The calibration saved in the folder, or None."""
     file = folder / CALIBRATION
     saved: Calibration | None = _parse(file, Calibration) if file.is_file() else None
     return saved
 
 
 def _pooling(folder: Path) -> Pooling | None:
-    """What ``1_Pooling/config.json`` says; None when there is none."""
+    """The pooling in ``1_Pooling/config.json``, or None if that file is missing."""
     config = _read(folder / "1_Pooling" / "config.json", needed=False)
     if not config:
         return None
@@ -215,7 +215,7 @@ def _read_list(file: Path) -> list[dict[str, Any]]:
 def _parse(file: Path, kind: Any) -> Any:  # noqa: ANN401 - JSON of the type that was asked for
     try:
         with file.open("rb") as stream:
-            return msgspec.json.decode(stream.read(LARGEST_CONFIG), type=kind)
+            return msgspec.json.decode(stream.read(MAX_CONFIG_SIZE), type=kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise ModelError(f"The model's file {file} cannot be read: {exc}.") from exc
 

@@ -1,4 +1,4 @@
-"""An engine that is loaded on a thread of its own, and again after a while if that failed."""
+"""Loads an engine on a thread of its own, and retries after a while if that failed."""
 
 import threading
 import time
@@ -7,16 +7,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from repertory.embedding.engine import EmbeddingEngine
 
-RETRY_AFTER = 5.0  # seconds
+RETRY_INTERVAL_S = 5.0
 
 
 class LazyEngine:
-    """The promise of an engine. Safe to call from several threads.
+    """An engine that is loaded in the background. Safe to call from several threads.
 
-    Only the first loading is waited for: while a later one goes on, the last failure still holds.
+    ``get`` waits only for the first attempt. During a retry it raises the last failure at once.
 
     Args:
-        load: Loads it, or raises ModelError.
+        load: Loads the engine, or raises ModelError.
         clock: A clock in seconds.
     """
 
@@ -28,18 +28,18 @@ class LazyEngine:
         self._lock = threading.Lock()
         self._loaded: Future[EmbeddingEngine] | None = None
         self._failed: Future[EmbeddingEngine] | None = None
-        self._again_at = 0.0
+        self._retry_at = 0.0
 
     def begin(self) -> "Future[EmbeddingEngine]":
-        """Begin to load, unless that was done already, or failed only just now."""
+        """Start to load, unless that was done already, or failed less than the interval ago."""
         with self._lock:
             loaded = self._loaded
             failed = loaded is not None and loaded.done() and loaded.exception() is not None
-            if loaded is None or (failed and self._clock() >= self._again_at):
+            if loaded is None or (failed and self._clock() >= self._retry_at):
                 self._failed = loaded
                 pool = ThreadPoolExecutor(1, thread_name_prefix="load-model")
                 self._loaded = loaded = pool.submit(self._load)
-                self._again_at = self._clock() + RETRY_AFTER
+                self._retry_at = self._clock() + RETRY_INTERVAL_S
                 pool.shutdown(wait=False)
             return loaded
 

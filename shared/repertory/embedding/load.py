@@ -1,4 +1,4 @@
-"""From the name of a model and a device to an engine."""
+"""Loads an engine by the name of a model and a device."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -29,15 +29,16 @@ def load_engine(
     Args:
         model_name: A name of the table, a folder, a repository of the hub, or None for the default.
         device: ``cpu``; ``gpu``: CUDA, Metal or ROCm, or an error; ``auto``: a GPU if there is one.
-        data_dir: Where models are kept.
+        data_dir: The directory that keeps models.
         queries_only: Nothing will be indexed. ``auto`` then means the CPU, which answers a query
-            before torch is even imported.
-        progress: Called with the bytes that are there and the bytes in all while downloading.
-        warn: Called with a sentence when another model stands in for the default one.
+            before torch is imported.
+        progress: Called during a download with the bytes that have arrived and the total.
+        warn: Called with a sentence if another model is used instead of the default.
 
     Raises:
-        ConfigurationError: There is no such device setting.
-        ModelError: The model cannot be had or used, or ``gpu`` was asked for and there is none.
+        ConfigurationError: The device setting is unknown.
+        ModelError: The model is unavailable or unusable, or ``gpu`` was requested and none is
+            available.
     """
     if device not in DEVICES:
         raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")

@@ -1,4 +1,4 @@
-"""The table of models: what each one needs to be used rightly.
+"""The table of models: the properties of each that its use depends on.
 
 A model that is not in the table works too, if its folder says enough; see ``folder.py``.
 """
@@ -23,9 +23,9 @@ class Pooling(StrEnum):
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How sure a first hit is: the weights of a logistic curve over what tells right from wrong.
+    """The probability that a first hit is right: the weights of a logistic curve over its signals.
 
-    ``repertory calibrate`` fits them; see ``search.confidence.Signals`` for what they weigh.
+    ``repertory calibrate`` fits them; ``search.confidence.Signals`` explains the signals.
     """
 
     margin: float
@@ -35,13 +35,13 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the cosines of one model mean: no threshold carries over from one model to another.
+    """What the cosines of one model mean; thresholds do not carry over between models.
 
     Attributes:
-        floor: A cosine that counts 0, as does any below.
-        ceiling: One that counts 1, as does any above.
-        hybrid: The curve where both arms answer.
-        semantic: The curve where the semantic arm answers alone.
+        floor: The cosine up to which the semantic signal is 0.
+        ceiling: The cosine from which it is 1.
+        hybrid: The curve if both arms answer.
+        semantic: The curve if the semantic arm answers alone.
     """
 
     floor: float = 0.0
@@ -63,11 +63,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
             table, the folder's name and a digest of its weights.
         slug: Short, lower case, safe in a file or collection name.
         dimension: Length of its vectors.
-        max_tokens: Longer texts are cut here.
+        max_tokens: Longer texts are cut to this length.
         pooling: How token vectors become one.
-        query_prefix: Put before queries, and only before queries.
+        query_prefix: Text before queries, and only before queries.
         calibration: Maps its cosines onto 0…1.
-        torch_id: Where the hub has it for torch, if not under ``id``.
+        torch_id: The repository of its torch weights, if other than ``id``.
     """
 
     id: str
@@ -80,9 +80,9 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     torch_id: str = ""
 
     def cut(self, text: str) -> str:
-        """The text without what certainly lies beyond the limit, and without lone surrogates.
+        """The text cut well beyond the token limit, and without lone surrogates.
 
-        The tokenizer cuts to the token; this only keeps it from reading megabytes first.
+        The tokenizer cuts exactly; this keeps it from reading megabytes first.
         """
         return text[: 64 * self.max_tokens].encode("utf-8", "replace").decode()
 
@@ -116,7 +116,7 @@ MULTILINGUAL = Model(
 
 DEFAULT = BGE_SMALL
 
-# Every name that a model is known by.
+# Every name of each model.
 TABLE: dict[str, Model] = {
     "Xenova/bge-small-en-v1.5": BGE_SMALL,
     "BAAI/bge-small-en-v1.5": BGE_SMALL,
@@ -133,5 +133,5 @@ _BY_FOLDED_NAME = {name.casefold(): model for name, model in TABLE.items()}
 
 
 def known(name: str) -> Model | None:
-    """The model of that name, in any case, or None when the table does not have it."""
+    """The model of that name, in any case, or None if the table does not have it."""
     return _BY_FOLDED_NAME.get(name.casefold())

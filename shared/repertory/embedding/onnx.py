@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
+from typing_extensions import override
 
 from repertory.embedding.device import cores
-from repertory.embedding.engine import CPU_BATCH, GPU_BATCH, Vectors, unit
+from repertory.embedding.engine import ModelEngine, Vectors, unit
 from repertory.embedding.models import Model, Pooling
 from repertory.embedding.session import open_session
 from repertory.embedding.weights import Weights
@@ -21,7 +22,7 @@ from repertory.errors import ModelError
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
-WINDOW = 4_096  # texts that are tokenised and sorted at once; bounds the memory for tokens
+WINDOW = 4_096  # texts that are tokenised and sorted together; bounds the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
     "tensor(int64)": np.dtype(np.int64),
@@ -31,61 +32,41 @@ _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class _Signature(msgspec.Struct, frozen=True):
-    """What a graph takes and which output holds the vectors."""
+    """The inputs of a graph, and the output that holds the vectors."""
 
     inputs: dict[str, np.dtype[np.signedinteger]]
     output: str
 
 
-class OnnxEngine:
+class OnnxEngine(ModelEngine):
     """Runs a model on ONNX Runtime.
 
-    One session, each run of which uses one thread, serves as many threads as there are cores, on
-    batches of about one length. Runs that use two threads answer a query in 3.5 ms instead of 4.9
-    on two idle cores, but in 10 instead of 6 when anything else runs, such as indexing.
+    One session serves as many threads as there are cores; each run uses one thread, on a batch of
+    texts of similar length. Queries run on the caller's thread. Runs of two threads answer a query
+    in 3.5 ms instead of 4.9 on two idle cores, but in 10 instead of 6 during indexing.
     """
 
     def __init__(self, weights: Weights, cache: Path, device: str = "cpu") -> None:
+        super().__init__(weights.model, device)
         self._weights = weights
-        self._device = device
         self._cores = cores()
         self._budget = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
         self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
         self._session = open_session(weights.file, cache, device)
         self._signature = _check(self._session, weights)
 
-    @property
-    def model(self) -> Model:
-        """The model that this engine runs."""
-        return self._weights.model
-
-    @property
-    def device(self) -> str:
-        """The device it runs on."""
-        return self._device
-
-    @property
-    def batch(self) -> int:
-        """How many texts to give it at once."""
-        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
-
-    def embed_query(self, text: str) -> Vectors:
-        """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
-        vector: Vectors = self.embed_queries([text])[0]
-        return vector
-
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries together, on the caller's thread; see the port."""
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         tokens = self._tokenize([self.model.query_prefix + text for text in texts])
         for batch in _batches(tokens, self._budget):
             vectors[batch] = self._run([tokens[i] for i in batch])
         return vectors
 
+    @override
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:
-        """Embed texts as they are stored; see the port."""
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         for start in range(0, len(texts), WINDOW):
             tokens = self._tokenize(texts[start : start + WINDOW])
@@ -140,9 +121,9 @@ class OnnxEngine:
 
 
 def _batches(tokens: list[list[int]], budget: int) -> Iterator[list[int]]:
-    """Indices of texts in batches of about one length, padding included within the budget.
+    """Indices of texts in batches of similar length, whose padded size is within the budget.
 
-    The longest come first: what is left for the end is then short on every thread.
+    The longest come first, so that all threads end at about the same time.
     """
     batch: list[int] = []
     for index in sorted(range(len(tokens)), key=lambda i: len(tokens[i]), reverse=True):
@@ -166,7 +147,7 @@ def _load_tokenizer(file: Path, model: Model) -> Tokenizer:
 
 
 def _check(session: ort.InferenceSession, weights: Weights) -> _Signature:
-    """See whether a graph is a sentence encoder that we can feed."""
+    """The signature of a graph, which must be a sentence encoder with known inputs."""
 
     def refusal(reason: str) -> ModelError:
         return ModelError(

@@ -19,9 +19,9 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         module: Its top-level package.
         model: The model whose weights it carries.
         form: For which engine.
-        weights: Their place in the package.
-        tokenizers: Where its tokenizer may be: package and place, best first.
-        sha256: Of the weights, in hex; empty when it is not pinned.
+        weights: Their path in the package.
+        tokenizers: Package and path of each tokenizer that fits, best first.
+        sha256: Of the weights, in hex; empty if it is not pinned.
     """
 
     name: str
@@ -58,38 +58,38 @@ PACKAGES = (
 
 
 class Packaged(msgspec.Struct, frozen=True):
-    """The weights of an installed package, and the tokenizer that belongs to them."""
+    """The weights of an installed package, and their tokenizer."""
 
     package: Package
     weights: Path
     tokenizer: Path
 
 
-def find(model: Model | None, form: Format, memory: Path) -> Packaged | None:
-    """The first installed package that carries a model; None stands for any model.
+def find(model: Model | None, form: Format, cache: Path) -> Packaged | None:
+    """The first installed package that carries a model; None means any model.
 
     Args:
         model: Which model.
         form: For which engine.
-        memory: A folder where digests of files are remembered.
+        cache: A folder that caches digests of files.
 
     Raises:
-        WeightsUnavailableError: It is installed, but its tokenizer is not, or its weights are not
-            those that were pinned.
+        WeightsUnavailableError: The package is installed, but its tokenizer is not, or its weights
+            do not have the pinned digest.
     """
     for package in PACKAGES:
         if package.form is not form or model not in (None, package.model):
             continue
-        weights = _place(package.module, package.weights)
+        weights = _path(package.module, package.weights)
         if weights is None:
             continue
-        if package.sha256 and sha256(weights, memory) != package.sha256:
+        if package.sha256 and sha256(weights, cache) != package.sha256:
             raise WeightsUnavailableError(
                 f"the weights of the installed package {package.name} are not the ones that were "
                 f"published (their SHA-256 differs); install it again"
             )
         for tokenizer in package.tokenizers:
-            if found := _place(*tokenizer):
+            if found := _path(*tokenizer):
                 return Packaged(package, weights, found)
         carriers = " or ".join(module for module, _ in package.tokenizers)
         raise WeightsUnavailableError(
@@ -98,7 +98,7 @@ def find(model: Model | None, form: Format, memory: Path) -> Packaged | None:
     return None
 
 
-def _place(module: str, inside: str) -> Path | None:
+def _path(module: str, inside: str) -> Path | None:
     spec = find_spec(module)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if (file := Path(folder, inside)).is_file():

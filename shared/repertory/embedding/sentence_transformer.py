@@ -1,6 +1,6 @@
 """The engine on torch through sentence-transformers: for GPU workers, in half precision.
 
-Imported only when it is to be used: torch takes seconds.
+Import this module only to use it: importing torch takes seconds.
 """
 
 import logging
@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 from sentence_transformers import SentenceTransformer
+from typing_extensions import override
 
-from repertory.embedding.engine import CPU_BATCH, GPU_BATCH, Vectors, unit
-from repertory.embedding.models import Model
+from repertory.embedding.engine import GPU_BATCH, ModelEngine, Vectors, unit
 from repertory.embedding.weights import Weights
 from repertory.errors import ModelError
 
@@ -21,16 +21,15 @@ CPU_RUN = 8  # texts; measured: 31 texts/s, against 22 at 32 and 18 at 256
 _log = logging.getLogger(__name__)
 
 
-class SentenceTransformerEngine:
+class SentenceTransformerEngine(ModelEngine):
     """Runs a model on torch: half precision on a GPU, full precision on the CPU.
 
-    A batch is as large as fits into the memory of the GPU. One call runs at a time.
+    A batch is as large as the memory of the GPU allows. One call runs at a time.
     """
 
     def __init__(self, weights: Weights, device: str = "cpu") -> None:
-        self._model = weights.model
-        self._device = device
-        # Texts of one run; on a GPU it is halved whenever the memory does not suffice.
+        super().__init__(weights.model, device)
+        # Texts per run; halved whenever the memory of a GPU does not suffice.
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()
         try:
@@ -43,41 +42,21 @@ class SentenceTransformerEngine:
                     "use_safetensors": True,  # a pickle would run code
                 },
             )
-        except Exception as exc:  # transformers raises whatever a broken folder leads to
+        except Exception as exc:  # a broken folder can raise anything
             raise ModelError(
                 f"sentence-transformers cannot load {weights.file.parent} on {device}: "
                 f"{str(exc)[:300]}."
             ) from exc
         self._encoder.max_seq_length = weights.model.max_tokens
 
-    @property
-    def model(self) -> Model:
-        """The model that this engine runs."""
-        return self._model
-
-    @property
-    def device(self) -> str:
-        """The device it runs on."""
-        return self._device
-
-    @property
-    def batch(self) -> int:
-        """How many texts to give it at once."""
-        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
-
-    def embed_query(self, text: str) -> Vectors:
-        """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
-        vector: Vectors = self.embed_queries([text])[0]
-        return vector
-
+    @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries together; see the port."""
         return self.embed_texts([self.model.query_prefix + text for text in texts])
 
+    @override
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:
-        """Embed texts as they are stored; see the port."""
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         cut = [self.model.cut(text) for text in texts]
         order = sorted(range(len(cut)), key=lambda i: len(cut[i]), reverse=True)
@@ -104,7 +83,7 @@ class SentenceTransformerEngine:
     def _encode(self, texts: list[str]) -> Vectors:
         vectors = self._encoder.encode(
             texts,
-            prompt="",  # the table of models knows the prefix
+            prompt="",  # the prefix is part of the text already
             batch_size=len(texts),
             show_progress_bar=False,
         )

@@ -1,4 +1,4 @@
-"""Where the weights of a model come from: a path, the cache, the hub, or an installed package."""
+"""Finds the weights of a model: at a path, in the cache, on the hub, or in a package."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.embedding import packages
-from repertory.embedding.digests import sha256, write_whole
+from repertory.embedding.digests import sha256
 from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
@@ -23,14 +23,15 @@ from repertory.embedding.folder import (
 )
 from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import ModelError, WeightsUnavailableError
+from repertory.files import write_atomically
 
-# For how long a hub that failed is left alone when a package stands in: otherwise each search from
-# a shell would pay for the hub's client, and for a time-out where packets are dropped.
-RETRY_AFTER = 600.0  # seconds
+# The pause after a failed download while a package is used instead: otherwise each search from a
+# shell would import the hub's client, and wait for a timeout where packets are dropped.
+RETRY_INTERVAL_S = 600.0
 
 
 class Origin(StrEnum):
-    """Where weights were found."""
+    """The place where weights were found."""
 
     PATH = "path"
     CACHE = "cache"
@@ -42,12 +43,12 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     """The files of a model.
 
     Attributes:
-        model: Whose they are; not the model that was asked for when a package stands in.
+        model: Their model; not the requested one if a package is used instead.
         form: For which engine.
         file: The ONNX graph, or the safetensors in a folder that sentence-transformers can load.
         tokenizer: ``tokenizer.json``.
-        origin: Where they were found.
-        notice: What the user should be told: that another model stands in, and why. Else empty.
+        origin: The place where they were found.
+        notice: A sentence for the user if another model is used, and why; else empty.
     """
 
     model: Model
@@ -61,20 +62,20 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(
     name: str | None, form: Format, data_dir: Path, progress: Progress | None = None
 ) -> Weights:
-    """Find the weights of a model, downloading them if need be.
+    """Find the weights of a model, downloading them if necessary.
 
-    Only for the default model, and only when nobody asked for it by name, another one may stand in:
-    one that an installed package carries.
+    Another model, from an installed package, may be used only for the default model, and only if
+    the caller did not name it.
 
     Args:
         name: A name of the table, a folder, a repository of the hub, or None for the default.
         form: For which engine.
         data_dir: Its folder ``models`` is the cache.
-        progress: Called with the bytes that are there and the bytes in all.
+        progress: Called with the bytes that have arrived and the total.
 
     Raises:
-        WeightsUnavailableError: No place has them; the message says what was tried.
-        ModelError: The model is there and cannot be used; the message says why.
+        WeightsUnavailableError: No place has them; the message lists the places.
+        ModelError: The model cannot be used; the message says why.
     """
     models = data_dir / "models"
     model = DEFAULT if name is None else known(name)
@@ -100,7 +101,7 @@ def resolve(
         reason = _try_hub(repository, form, folder, progress)
         with contextlib.suppress(OSError):
             if reason and stand_in:
-                write_whole(failure, reason.encode())
+                write_atomically(failure, reason.encode())
             else:
                 failure.unlink(missing_ok=True)
     if not reason:
@@ -109,7 +110,7 @@ def resolve(
         return _from_package(stand_in, model, reason)
     tried.append(reason)
     raise WeightsUnavailableError(
-        f"The weights of {name or repository} are not to be had: {'; '.join(tried)}; connect once, "
+        f"The weights of {name or repository} are unavailable: {'; '.join(tried)}; connect once, "
         f"give a folder that has them, or install the extra repertory[offline] for a smaller model."
     )
 
@@ -123,7 +124,7 @@ def _repository(model: Model, form: Format) -> str:
 
 
 def _is_complete(folder: Path, form: Format) -> bool:
-    """Whether a folder of the cache has a manifest, and all that it says and this engine needs."""
+    """Whether a folder of the cache has a manifest, all its files, and those of this engine."""
     try:
         content = manifest_file(folder, form).read_bytes()
         files = msgspec.json.decode(content, type=Manifest).files
@@ -136,15 +137,15 @@ def _is_complete(folder: Path, form: Format) -> bool:
         return False
 
 
-def _from_path(folder: Path, form: Format, memory: Path) -> Weights:
+def _from_path(folder: Path, form: Format, digests: Path) -> Weights:
     if not folder.is_dir():
         raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
-    folder = folder.absolute()  # not resolved: the name may tell the model
+    folder = folder.absolute()  # not resolved: the name may identify the model
     file = weights_in(folder, form)
-    # The ONNX weights, where there are any, name the model for both engines.
+    # The ONNX weights, if present, identify the model for both engines.
     named = next((folder / n for n in WEIGHTS[Format.ONNX] if (folder / n).is_file()), file)
     try:
-        digest = sha256(named, memory)
+        digest = sha256(named, digests)
     except OSError as exc:
         raise ModelError(f"The weights {named} cannot be read: {exc}.") from exc
     return _from_folder(folder, form, Origin.PATH, describe(folder, digest))
@@ -173,8 +174,8 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     notice = ""
     if asked and asked != model:
         notice = (
-            f"The default model {asked.id} cannot be had ({reason}); {model.id} from the installed "
-            f"package {found.package.name} stands in for it."
+            f"The default model {asked.id} is unavailable ({reason}); {model.id} from the "
+            f"installed package {found.package.name} stands in for it."
         )
     return Weights(
         model=model,
@@ -187,15 +188,15 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
 
 
 def _offline() -> str:
-    """Why the hub is not to be asked, or an empty text."""
+    """Why the hub must not be asked; empty if it may be."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return "the hub was not asked because HF_HUB_OFFLINE is set"
     return ""
 
 
 def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | None) -> str:
-    """Download a model; why it failed, or an empty text."""
-    from repertory.embedding import hub  # noqa: PLC0415 - heavy, and seldom needed
+    """Download a model; the reason if that failed, else empty."""
+    from repertory.embedding import hub  # noqa: PLC0415 - slow to import, and rarely needed
 
     try:
         hub.fetch(repository, form, folder, progress)
@@ -205,9 +206,9 @@ def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | N
 
 
 def _recent(failure: Path) -> str:
-    """Why the hub failed a short while ago, or an empty text."""
+    """The reason of a recent failure of the hub, else empty."""
     try:
-        if 0 <= time.time() - failure.stat().st_mtime < RETRY_AFTER:
+        if 0 <= time.time() - failure.stat().st_mtime < RETRY_INTERVAL_S:
             return failure.read_text("utf-8", "replace")
     except OSError:
         pass

@@ -1,21 +1,22 @@
-"""The engine that stands in while no model can be had: items are found by their words alone."""
+"""The engine that is used without a model: items are found by their words alone."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from typing_extensions import override
 
-from repertory.embedding.engine import CPU_BATCH, Vectors
+from repertory.embedding.engine import CPU_BATCH, EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError
 
 WORDS = Model(id="", slug="keywords", dimension=1, max_tokens=1)
 
 
-class WordsEngine:
-    """Gives every text the same vector, so that items can be stored; it embeds no query.
+class WordsEngine(EmbeddingEngine):
+    """Gives every text the same vector, so that items can be stored; it embeds no queries.
 
     Args:
-        reason: Why there is no model.
+        reason: Why no model is available.
     """
 
     model = WORDS
@@ -25,20 +26,20 @@ class WordsEngine:
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
+    @override
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:
-        """The same vector for each text: shape ``(len(texts), 1)``."""
         if done:
             done(len(texts))
         return np.ones((len(texts), 1), np.float32)
 
-    def embed_query(self, text: str) -> Vectors:  # noqa: ARG002 - the port's
-        """Refuse: there is nothing to compare a query with."""
+    @override
+    def embed_query(self, text: str) -> Vectors:
         raise self._error()
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:  # noqa: ARG002 - likewise
-        """Refuse likewise."""
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
         raise self._error()
 
     def _error(self) -> ModelError:

@@ -1,6 +1,6 @@
-"""Jobs on Celery and Redis: the one place where Celery is configured, and the queue that submits.
+"""Jobs on Celery and Redis: the configuration of Celery, and the queue that submits jobs.
 
-What is done is said by task names, so nothing here needs the workers' code.
+Tasks are called by name, so this module does not need the workers' code.
 """
 
 import json
@@ -9,10 +9,11 @@ from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
+from typing_extensions import override
 
 from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
-from repertory.indexing.job import Job, QueueName
+from repertory.indexing.job import Job, JobQueue, QueueName
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"
@@ -24,10 +25,10 @@ MAINTENANCE = "maintenance"
 QUEUES = (QueueName.SAVES.value, MAINTENANCE, QueueName.BUILDS.value)
 MAX_MAINTENANCE = 100  # waiting requests: without a worker the coordinator asks again and again
 
-LONGEST_TASK = 600.0  # seconds; a first task may have to download the model
-# Seconds after which a message that nobody acknowledged is delivered again. While a longer task
-# ran, or waited for its delay to pass, another worker would be handed the same.
-VISIBILITY = 1_800
+TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
+# After which an unacknowledged message is delivered again. It must be longer than any task and any
+# delay, or another worker would get the same message meanwhile.
+VISIBILITY_TIMEOUT_S = 1_800
 
 
 def redis_key(queue: str) -> str:
@@ -36,11 +37,11 @@ def redis_key(queue: str) -> str:
 
 
 def celery_app(redis_url: str) -> Celery:
-    """Celery as all of Repertory uses it; nothing is connected yet."""
+    """Celery as all of Repertory uses it; it does not connect yet."""
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
         task_queues=[Queue(redis_key(queue), routing_key=redis_key(queue)) for queue in QUEUES],
-        # Without an exchange there are no bindings that a flushed Redis could lose.
+        # An exchange would have bindings, which a flushed Redis loses.
         task_default_exchange="",
         task_default_queue=redis_key(MAINTENANCE),
         task_create_missing_queues=False,
@@ -48,27 +49,27 @@ def celery_app(redis_url: str) -> Celery:
         accept_content=["json"],
         task_ignore_result=True,
         task_acks_late=True,
-        task_acks_on_timeout=False,  # delivered again; how often is counted by ``Failures``
+        task_acks_on_timeout=False,  # delivered again; ``Failures`` counts the attempts
         task_reject_on_worker_lost=True,
-        task_time_limit=LONGEST_TASK,
+        task_time_limit=TASK_TIMEOUT_S,
         worker_prefetch_multiplier=1,
         worker_lost_wait=1.0,
-        worker_enable_remote_control=False,  # the status board says what workers do
+        worker_enable_remote_control=False,  # workers report to the status board
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
-        worker_cancel_long_running_tasks_on_connection_loss=False,  # done twice is no harm
+        worker_cancel_long_running_tasks_on_connection_loss=False,  # doing one twice is harmless
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,  # for ever
         broker_transport_options={
-            # In the order of ``QUEUES``, not in turns; before kombu 5.7 in that of a set.
+            # In the order of ``QUEUES``, not in turns.
             "queue_order_strategy": "priority",
-            "visibility_timeout": VISIBILITY,
+            "visibility_timeout": VISIBILITY_TIMEOUT_S,
             "unacked_key": "repertory:unacked",
             "unacked_index_key": "repertory:unacked_index",
             "unacked_mutex_key": "repertory:unacked_mutex",
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_timeout": TIMEOUT_S,
-            # How often whoever submits tries to connect; a worker's consumer tries for ever.
+            # Attempts to connect when submitting; a worker's consumer tries for ever.
             "max_retries": 1,
             "interval_start": 0.1,
         },
@@ -76,28 +77,28 @@ def celery_app(redis_url: str) -> Celery:
     return app
 
 
-class CeleryQueue:
-    """Hands jobs to the workers that listen on a Redis. Safe to call from several threads."""
+class CeleryQueue(JobQueue):
+    """Hands jobs to the workers that listen on a Redis. Thread-safe."""
 
     def __init__(self, redis_url: str) -> None:
         self._redis = RedisServer(redis_url)
         self._app = celery_app(redis_url)
 
+    @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        """Hand over a job, to be done some time, but not before so many seconds have passed."""
-        # As text: Celery would look for values of its own among the keys of an item's schema.
+        # As text: Celery would find special keys of its own in an item's schema.
         self._send(WRITE, queue_name, json.dumps(job.plain()), queue_name.value, delay=delay)
 
+    @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        """Ask for the collection that a configuration's items are to be written to."""
         self._ask(BEGIN, configuration, generation)
 
+    @override
     def keep_keywords(self, collection: str) -> None:
-        """Ask for a fresh keyword snapshot of a collection."""
         self._ask(KEEP_KEYWORDS, collection)
 
+    @override
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each queue; those that a worker has are not counted."""
         with self._redis.translated():
             return {name.value: self._redis.client.llen(redis_key(name)) for name in QueueName}
 
@@ -106,8 +107,7 @@ class CeleryQueue:
             waiting = self._redis.client.llen(redis_key(MAINTENANCE))
         if waiting >= MAX_MAINTENANCE:
             raise StoreError(
-                f"No worker takes what is asked of it, and {waiting} requests wait; start "
-                "`repertory worker`."
+                f"No worker takes requests, and {waiting} of them wait; start `repertory worker`."
             )
         self._send(task, MAINTENANCE, *args)
 
@@ -120,7 +120,7 @@ class CeleryQueue:
                     queue=redis_key(queue),
                     countdown=delay or None,
                     compression="gzip",
-                    argsrepr="…",  # else a part of the job is in the headers and in logs
+                    argsrepr="…",  # or a part of the job would be in the headers and in logs
                     retry=False,
                 )
             except OperationalError as error:  # kombu's, around the client's

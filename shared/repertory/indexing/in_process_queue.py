@@ -3,14 +3,16 @@
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Self
+
+from typing_extensions import override
 
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.indexing.attempts import attempt
-from repertory.indexing.job import Job, QueueName
+from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
 
 BATCH_SIZE = 8  # jobs that are done in one batch
@@ -19,7 +21,7 @@ RETRY_INTERVAL_S = 1.0  # seconds after a store was away
 _log = logging.getLogger(__name__)
 
 
-class InProcessQueue:
+class InProcessQueue(JobQueue):
     """A queue and its worker. A context manager: leaving it ends the thread after its job.
 
     A server enters the context, so that a thread does the jobs. A one-shot command calls ``work``
@@ -51,8 +53,8 @@ class InProcessQueue:
             self._changed.notify()
         self._thread.join()
 
+    @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        """Hand over a job."""
         with self._changed:
             if delay:
                 self._delayed.append((time.monotonic() + delay, job, queue_name))
@@ -60,18 +62,19 @@ class InProcessQueue:
                 self._queues[queue_name].append(job)
             self._changed.notify()
 
+    @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        """Ask for the collection that a configuration's items are to be written to."""
         self._ask(lambda: self._writer.begin(configuration, generation))
 
+    @override
     def keep_keywords(self, collection: str) -> None:
-        """Ask for a fresh keyword snapshot of a collection."""
         self._ask(lambda: self._writer.keep_keywords(collection))
 
+    @override
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each queue."""
         with self._changed:
-            return {name.value: len(jobs) for name, jobs in self._queues.items()}
+            delayed = Counter(name for _, _, name in self._delayed)
+            return {name.value: len(jobs) + delayed[name] for name, jobs in self._queues.items()}
 
     def _ask(self, maintenance: Callable[[], None]) -> None:
         with self._changed:

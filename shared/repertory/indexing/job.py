@@ -98,33 +98,34 @@ def jobs(
 
 
 class JobQueue(Protocol):
-    """Where jobs wait. Every method raises ``StoreError`` when it cannot be reached.
+    """Where jobs wait for a worker. Every method raises ``StoreError`` when it is unavailable.
 
-    A job may be lost, done twice, or done late and out of order.
+    A worker does saves first, then the requests of ``begin`` and ``keep_keywords``, then builds. A
+    job may be lost, done twice, or done late and out of order. Thread-safe.
     """
 
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        """Hand over a job, to be done some time, but not before so many seconds have passed."""
+        """Hand over a job, to be done at some time, at the earliest after a delay in seconds."""
         ...
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        """Ask for the collection that a configuration's items are to be written to.
+        """Request the collection that a configuration's items are written to.
 
-        Whoever does it knows the model, and points ``collections.next_alias`` at the collection
-        when it is there.
+        The worker knows the model. It finds or creates the collection, then points
+        ``collections.next_alias`` at it.
 
         Args:
             configuration: The configuration hash.
-            generation: Make this one anew, if there is none of it; None takes the newest there is.
+            generation: Create this generation unless it exists; None takes the newest.
         """
         ...
 
     def keep_keywords(self, collection: str) -> None:
-        """Ask for a fresh keyword snapshot of a collection."""
+        """Request a new keyword snapshot of a collection; a missing collection is ignored."""
         ...
 
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait in each queue."""
+        """How many jobs wait in each queue; delayed ones count, those a worker has do not."""
         ...
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import cdist
 
-from repertory.index.keywords.index import SHORTEST_BEGINNING, TYPO
+from repertory.index.keywords.lexicon import MIN_PREFIX_LENGTH, VARIANT_FACTOR
 from repertory.index.keywords.tokens import STOP_WORDS
 from repertory.project_search.query import SearchType
 from repertory.project_search.texts import File
@@ -91,15 +91,15 @@ def _typed(query: str) -> list[str]:
 def _similarities(typed: Sequence[str], vocabulary: Sequence[str], least: float) -> Scores:
     """How like each typed word each word of a vocabulary is, 0 where less than ``least``."""
     alike = _osa(typed, vocabulary, least)
-    if least <= TYPO:
+    if least <= VARIANT_FACTOR:
         for beginning, similarity in zip(typed, alike, strict=True):
-            if len(beginning) >= SHORTEST_BEGINNING:
+            if len(beginning) >= MIN_PREFIX_LENGTH:
                 begun = [
                     number
                     for number, word in enumerate(vocabulary)
                     if beginning in word and word.startswith(beginning)  # the first is quicker
                 ]
-                similarity[begun] = np.maximum(similarity[begun], np.float32(TYPO))
+                similarity[begun] = np.maximum(similarity[begun], np.float32(VARIANT_FACTOR))
     return alike
 
 

@@ -1,6 +1,6 @@
-"""What can do a job by another way, when nothing does it directly: the table, and what asks for it.
+"""The table of jobs and of the capabilities that can do them if no tool does them directly.
 
-The table is ``capabilities.toml``, which says how its words are compared.
+The table is ``capabilities.toml``, which explains how its words are compared.
 """
 
 import re
@@ -16,10 +16,10 @@ import msgspec
 from repertory.index.keywords.tokens import terms, words
 from repertory.index.keywords.typos import OneEdit
 
-PLAINLY = 0.65  # the share of a query's words that must be an intent's for it to be plainly asked
-TYPO = 0.8  # what a misspelt word counts of that
-SHORTEST_TYPO = 5  # characters; shorter words are too often one edit from another word
-TOLD = 0.9  # how surely a tool has a capability that its description alone tells of
+MIN_SHARE = 0.65  # of a query's words that must belong to an intent for inference
+TYPO_FACTOR = 0.8  # the share that a misspelt word counts of that
+MIN_TYPO_LENGTH = 5  # characters; shorter words are too often one edit from another word
+DESCRIBED = 0.9  # the certainty of a capability that only the description of a tool has
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])\s")
 
@@ -28,11 +28,11 @@ Phrases = tuple[frozenset[str], ...]
 
 
 class Capability(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What some tools can do beyond what they are made for.
+    """What some tools can do beyond their purpose.
 
     Attributes:
-        words: Words and phrases by which a tool is known to have it.
-        unless: Words of tools that do not have it all the same.
+        words: Words and phrases of tools that have it.
+        unless: Words of tools that do not have it despite these.
     """
 
     words: Words
@@ -40,12 +40,12 @@ class Capability(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sort of job.
+    """A kind of job.
 
     Attributes:
-        label: What it is called.
+        label: Its name in reasons.
         words: Words and phrases that ask for it.
-        beside: Words that belong to it, but ask for nothing alone.
+        beside: Words that belong to it, but do not ask for it alone.
         by: The capabilities that can do it, the likeliest first.
     """
 
@@ -59,7 +59,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table as it is written.
 
     Raises:
-        ValueError: An intent names a capability that is not there.
+        ValueError: An intent names an unknown capability.
     """
 
     plain: Words
@@ -69,11 +69,11 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         named = {name for intent in self.intent for name in intent.by}
         if unknown := sorted(named - self.capability.keys()):
-            raise ValueError(f"an intent names capabilities that are not there: {unknown}")
+            raise ValueError(f"an intent names unknown capabilities: {unknown}")
 
 
 class Inference(msgspec.Struct, frozen=True):
-    """A capability that can do what a query asks, by its name, and its place among the ways."""
+    """A capability that can do what a query asks, and its place among these."""
 
     capability: str
     intent: str
@@ -99,16 +99,16 @@ def read(text: str) -> Table:
 
 
 def intents(query: str) -> list[Intent]:
-    """What a query asks for, what takes up most of it first."""
+    """The intents of a query, those with the largest share of its words first."""
     return [intent for _, intent in _asked(query)]
 
 
 def inferences(query: str) -> list[Inference]:
-    """The capabilities that can do what a query plainly asks, once each, the likeliest first."""
+    """The capabilities for the clear intents of a query, once each, the likeliest first."""
     ways = [
         Inference(capability, intent.label, way)
         for share, intent in _asked(query)
-        if share >= PLAINLY
+        if share >= MIN_SHARE
         for way, capability in enumerate(intent.by)
     ]
     best: dict[str, Inference] = {}
@@ -119,13 +119,13 @@ def inferences(query: str) -> list[Inference]:
 
 @lru_cache(maxsize=10_000)
 def offered(capability: str, name: str, description: str, server: str) -> float:
-    """How surely a tool has a capability: 1 if its name says so, 0 if nothing does."""
+    """The certainty, 0…1, that a tool has a capability: 1 by its name, less by its description."""
     single, unless = _single(capability)
     named, around = words(name), words(server)
     if any(word in unless for word, _ in named + around):
         return 0.0
-    told = named + words(_SENTENCE_END.split(description, maxsplit=1)[0])
-    for text, written, sure in ((named, named, 1.0), (told, told + around, TOLD)):
+    described = named + words(_SENTENCE_END.split(description, maxsplit=1)[0])
+    for text, written, sure in ((named, named, 1.0), (described, described + around, DESCRIBED)):
         stems = {term for _, term in text}
         if any(word in single for word, _ in written) or any(
             len(phrase) > 1 and phrase <= stems for phrase in phrases(capability)
@@ -136,7 +136,7 @@ def offered(capability: str, name: str, description: str, server: str) -> float:
 
 @cache
 def phrases(capability: str) -> Phrases:
-    """The stems of the words and phrases by which a capability is known."""
+    """The stems of the words and phrases of a capability."""
     return tuple(frozenset(terms(text)) for text in table().capability[capability].words)
 
 
@@ -148,7 +148,7 @@ def asking(intent: Intent) -> Phrases:
 
 @cache
 def _single(capability: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The single words by which a capability is known, and those that exclude it, as written."""
+    """The single words of a capability, and those that exclude it, as written."""
     of = table().capability[capability]
     written = [[word for word, _ in words(text)] for text in of.words]
     excluding = [word for text in of.unless for word, _ in words(text)]
@@ -157,7 +157,7 @@ def _single(capability: str) -> tuple[frozenset[str], frozenset[str]]:
 
 @cache
 def _asking() -> tuple[tuple[Intent, Phrases, frozenset[str]], ...]:
-    """Each intent with the stems of what asks for it, and of what belongs to it."""
+    """Each intent with the stems of its words, and of those beside them."""
     return tuple(
         (
             intent,
@@ -170,7 +170,7 @@ def _asking() -> tuple[tuple[Intent, Phrases, frozenset[str]], ...]:
 
 @cache
 def _asked_with() -> Mapping[str, list[int]]:
-    """The places in ``_asking`` of the intents with a phrase that is filed under a stem of it."""
+    """The places in ``_asking`` of the intents by one stem of each of their phrases."""
     filed: defaultdict[str, list[int]] = defaultdict(list)
     for number, (_, phrases, _) in enumerate(_asking()):
         for stem in {min(phrase) for phrase in phrases}:
@@ -180,9 +180,9 @@ def _asked_with() -> Mapping[str, list[int]]:
 
 @lru_cache(maxsize=256)
 def _asked(query: str) -> list[tuple[float, Intent]]:
-    """What a query asks for, each with the share of the query that its words are, largest first.
+    """The intents of a query with their shares of its words, the largest first.
 
-    Words of any request, numbers and single letters are no part of what is asked.
+    Words of any request, numbers and single letters do not count.
     """
     typed = _spelled(query)
     meant = {term for term in typed.keys() - _plain() if len(term) > 1 and not term.isdigit()}
@@ -198,7 +198,7 @@ def _asked(query: str) -> list[tuple[float, Intent]]:
 
 
 def _spelled(query: str) -> dict[str, float]:
-    """The stems of a query, misspelt words of the table put right, with what each counts."""
+    """The stems of a query, with words of the table corrected, and the factor of each."""
     stem_of, near = _spelling()
     known = _known()
     stems: dict[str, float] = {}
@@ -207,7 +207,7 @@ def _spelled(query: str) -> dict[str, float]:
         others = next(filter(None, map(near.near, spellings)), ())
         right = {stem_of[other] for other in others}
         if len(right) == 1:
-            stems.setdefault(right.pop(), TYPO)
+            stems.setdefault(right.pop(), TYPO_FACTOR)
         else:
             stems[term] = 1.0
     return stems
@@ -215,15 +215,15 @@ def _spelled(query: str) -> dict[str, float]:
 
 @cache
 def _spelling() -> tuple[dict[str, str], OneEdit]:
-    """The words that ask for something, with their stems, and what finds them misspelt."""
+    """The words that ask for an intent with their stems, and the index that corrects them."""
     asking = [text for intent in table().intent for text in intent.words]
     stem_of = dict(pair for text in asking for pair in words(text))
-    return stem_of, OneEdit(stem_of, SHORTEST_TYPO)
+    return stem_of, OneEdit(stem_of, MIN_TYPO_LENGTH)
 
 
 @cache
 def _known() -> frozenset[str]:
-    """All stems of intents and requests, which are no other word misspelt."""
+    """All stems of intents and requests, which are never corrected."""
     return _plain().union(*(beside.union(*phrases) for _, phrases, beside in _asking()))
 
 

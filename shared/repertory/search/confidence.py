@@ -1,8 +1,8 @@
 """From evidence to one number: the score that orders hits, and the confidence shown for it.
 
-A score compares an item with the query. A confidence is how often a first hit with such signals is
-the right one, as people labelled it; of the others, it falls with their scores. So it rises with
-the score, and the confidences of an answer fall down its list.
+A score compares an item with the query. The confidence of the first hit is the probability that it
+is right, calibrated on queries that people labelled; the confidence of the others falls with their
+scores. So confidence rises with the score and never rises down the list.
 """
 
 import math
@@ -19,53 +19,94 @@ from repertory.search.candidates import Candidates
 
 Values = NDArray[np.float32]
 
-NAME_FROM = 0.5  # names less alike than this are not alike
-# Long queries match no item perfectly. Dividing by a part of the best match that there is keeps
-# their words from counting for nothing beside the semantic arm.
-BEST = 0.85
-
-# Words are the same whatever the model, so this curve belongs to none; fitted like the others.
+# The keyword arm is the same for every model, and so is its curve; it was fitted like the others.
 KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
-# A hit is as sure as the first would be, less for the distance of its score from the first's: near
-# ones are alternatives, far ones are not lifted by a first hit that is certain.
-SURE_ENOUGH = 5.0  # log odds of a first hit beyond which it does not lift the others
-FALL = 30.0  # log odds that a hit loses with the square of the distance
 
-# What speaks for the best: its calibrated cosine, half its share of a perfect keyword match, how
-# like its name is. Right first hits of the labelled sets have more than this; a long query that
-# belongs to another catalogue has less, and however far ahead its best is, it is not the answer.
-LEAST = 0.3
-LACKING = 15.0  # log odds that a first hit loses with what is lacking
 
-CROWD = slice(3, 10)  # the places that the best is compared with: up to three may fit as well
-EMPTY = 0.1  # the score of a place that a small catalogue leaves empty
+class Params(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of scores and confidences.
 
-MOST = 0.97  # what no evidence exceeds but a name that was typed
-SURE = 0.98  # the least confidence of one typed exactly
-MISSPELT = 0.975  # … with one edit; one begun by few exceeds ``MOST`` alone
-CLOSE = 0.85  # … begun as many are, and nearly whole
-BEGUN = 0.4  # … only just begun; or what was typed is a word of names, and so perhaps that word
-AHEAD = 2  # how many of the others come before the names, if they are few, that such a word begins
-TIE = 0.0002  # what the other evidence adds at most
-SHARED = 0.5  # … of what has the words of names that a query consists of, as far as can be told
-SHARED_FROM = 0.6  # the share of a perfect match of those words
+    Scores:
+        min_similarity: Names that are less similar to the query do not count.
+        best_exponent: Long queries match no item perfectly. Keyword scores are divided by this
+            power of the best one, so that words still count beside the semantic arm.
+        min_best: The least value that counts as the best keyword score.
+
+    The first hit:
+        crowd_from, crowd_to: Its margin is over the mean of the scores from this place up to, but
+            without, that one: up to three items may be equally good.
+        crowd_floor: The least score of a place of the crowd, also of a missing one.
+        max_log_odds: Beyond these log odds it does not lift the other hits.
+        min_evidence: Evidence is the calibrated cosine, a share of the keyword score, and the
+            similarity of the name. Right first hits of the labelled sets have more than this. A
+            long query that belongs to another catalogue has less, whatever the margin.
+        keyword_evidence: That share.
+        missing_evidence: The log odds lost per unit of missing evidence.
+
+    Other hits:
+        fall: The log odds lost with the square of the distance to the first score. Near hits are
+            alternatives; a certain first hit does not lift far ones.
+        max_unnamed: The confidence that no evidence but a typed name exceeds.
+
+    Items with the words of names of which a query consists, as far as is known:
+        shared_from: They count from this share of a perfect match of those words.
+        shared: Their least confidence,
+        shared_by_match: plus this much of that share,
+        shared_by_confidence: plus this much of their other confidence.
+
+    Items whose names were typed, the least confidence of a name:
+        exact: Typed exactly.
+        one_edit: One edit away.
+        long_prefix: Nearly typed whole, if many names begin so; if few do, ``max_unnamed``.
+        short_prefix: Hardly begun; also if the query is a word of names, and so perhaps that word.
+        prefix_place: The place, if few names begin with such a word, that these come after.
+        tie: The most that other evidence adds to these.
+    """
+
+    min_similarity: float = 0.5
+    best_exponent: float = 0.85
+    min_best: float = 0.01
+    crowd_from: int = 3
+    crowd_to: int = 10
+    crowd_floor: float = 0.1
+    max_log_odds: float = 5.0
+    min_evidence: float = 0.3
+    keyword_evidence: float = 0.5
+    missing_evidence: float = 15.0
+    fall: float = 30.0
+    max_unnamed: float = 0.97
+    shared_from: float = 0.6
+    shared: float = 0.5
+    shared_by_match: float = 0.04
+    shared_by_confidence: float = 0.1
+    exact: float = 0.98
+    one_edit: float = 0.975
+    long_prefix: float = 0.85
+    short_prefix: float = 0.4
+    prefix_place: int = 2
+    tie: float = 0.0002
+
+
+PARAMS = Params()
 
 
 def likeness(similarity: Values) -> Values:
-    """How much names of a similarity to the query are like it, 0…1; 0 below ``NAME_FROM``."""
-    like: Values = np.maximum((similarity - NAME_FROM) / (1.0 - NAME_FROM), 0.0)
+    """How much a name's similarity to the query counts, 0…1; 0 below ``min_similarity``."""
+    like: Values = np.maximum(
+        (similarity - PARAMS.min_similarity) / (1.0 - PARAMS.min_similarity), 0.0
+    )
     return like
 
 
 class Signals(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an answer tells whether its first hit is right.
+    """The signals that tell whether the first hit of an answer is right.
 
     Attributes:
-        margin: How far the score of the best is above the mean of the fourth to the tenth, items of
-            one name counted once. Where the right item is missing, many fit a little.
-        length: The logarithm of how many words the query has: long ones match nothing closely.
+        margin: The score of the best less the mean score of the fourth to the tenth, items of one
+            name counted once. If the right item is missing, many items fit a little.
+        length: The logarithm of the number of words of the query: long ones match nothing closely.
         shared: The share of the query that the best has, 0…1: of its terms, or of its letters if it
-            is like the name.
+            is similar to the name.
     """
 
     margin: float
@@ -74,36 +115,40 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scores(found: Candidates) -> Values:
-    """The score of each candidate, which orders them: about 0…1, more for a name that was typed."""
+    """The score that orders the candidates: about 0…1, more for a name that was typed."""
     semantic, keyword = found.semantic, found.keyword
     boost = found.query.weights.name_weight * likeness(found.similarity)
     if found.mode is Mode.KEYWORD:
         return keyword + boost
     if found.mode is Mode.SEMANTIC:
         return semantic + boost
-    best = max(float(keyword.max(initial=0.0)), 0.01)
+    best = max(float(keyword.max(initial=0.0)), PARAMS.min_best)
     alpha = found.query.weights.alpha
-    score: Values = alpha * semantic + (1 - alpha) * keyword / best**BEST + boost
+    score: Values = alpha * semantic + (1 - alpha) * keyword / best**PARAMS.best_exponent + boost
     return score
 
 
 def signals(found: Candidates, score: Values) -> Signals:
-    """The signals of an answer with at least one candidate, whose scores are given."""
+    """The signals of an answer with at least one candidate.
+
+    Args:
+        found: The candidates.
+        score: The score of each.
+    """
     best = int(score.argmax())
     by_name: dict[str, float] = {}
-    # The best of each name is written last.
+    # In ascending order, so that the best of each name is written last.
     for value, row in sorted(zip(score.tolist(), found.rows.tolist(), strict=True)):
         by_name[found.index.entries[row].compact] = value
-    crowd = sorted(by_name.values(), reverse=True)[CROWD]
-    crowd += [EMPTY] * (CROWD.stop - CROWD.start - len(crowd))
-    has = [
-        any(found.index.holds(number, int(found.rows[best])) for number in term.rows)
-        for term in found.terms
-    ]
+    crowd = sorted(by_name.values(), reverse=True)[PARAMS.crowd_from : PARAMS.crowd_to]
+    crowd += [PARAMS.crowd_floor] * (PARAMS.crowd_to - PARAMS.crowd_from - len(crowd))
     return Signals(
-        margin=float(score[best]) - sum(max(one, EMPTY) for one in crowd) / len(crowd),
+        margin=float(score[best]) - sum(max(one, PARAMS.crowd_floor) for one in crowd) / len(crowd),
         length=math.log(word_count(found.query.text)),
-        shared=max(sum(has) / max(len(has), 1), float(likeness(found.similarity)[best])),
+        shared=max(
+            found.matches.coverage(int(found.rows[best])),
+            float(likeness(found.similarity)[best]),
+        ),
     )
 
 
@@ -116,7 +161,7 @@ def curve_of(found: Candidates) -> Curve:
 
 
 def confidences(found: Candidates, score: Values, curve: Curve | None = None) -> Values:
-    """The confidence of each candidate, 0…1, by the scores and the model's curve, or another."""
+    """The confidence of each candidate, 0…1, by its score and a curve: the model's, or another."""
     if not len(found.rows):
         return np.zeros(0, np.float32)
     curve = curve or curve_of(found)
@@ -127,11 +172,17 @@ def confidences(found: Candidates, score: Values, curve: Curve | None = None) ->
         + curve.shared * seen.shared
         + curve.bias
     )
-    first -= LACKING * max(LEAST - _evidence(found, int(score.argmax())), 0.0)
-    odds = np.exp(min(first, SURE_ENOUGH) - FALL * (score.max() - score) ** 2)
-    confidence: Values = MOST * odds / (1.0 + odds)
+    first -= PARAMS.missing_evidence * max(
+        PARAMS.min_evidence - _evidence(found, int(score.argmax())), 0.0
+    )
+    odds = np.exp(min(first, PARAMS.max_log_odds) - PARAMS.fall * (score.max() - score) ** 2)
+    confidence: Values = PARAMS.max_unnamed * odds / (1.0 + odds)
     shared = np.where(
-        found.shared >= SHARED_FROM, SHARED + 0.04 * found.shared + 0.1 * confidence, 0.0
+        found.shared >= PARAMS.shared_from,
+        PARAMS.shared
+        + PARAMS.shared_by_match * found.shared
+        + PARAMS.shared_by_confidence * confidence,
+        0.0,
     )
     confidence = np.maximum(confidence, shared)
     if found.close.any():
@@ -140,25 +191,30 @@ def confidences(found: Candidates, score: Values, curve: Curve | None = None) ->
 
 
 def _evidence(found: Candidates, place: int) -> float:
-    """What speaks for a candidate, whatever else there is; enough where words are all there is."""
+    """The evidence for a candidate by itself; always enough if only the keyword arm answered."""
     if found.mode is Mode.KEYWORD:
-        return LEAST
+        return PARAMS.min_evidence
     like = float(likeness(found.similarity)[place])
-    return float(found.semantic[place]) + float(found.keyword[place]) / 2 + like
+    return (
+        float(found.semantic[place]) + PARAMS.keyword_evidence * float(found.keyword[place]) + like
+    )
 
 
 def _floor(found: Candidates, confidence: Values) -> Values:
-    """The least confidence that a typed name deserves; the other evidence breaks ties."""
+    """The least confidence of each item whose name was typed; other evidence breaks ties."""
     close = found.close
-    misspelt, few, begun = MISSPELT, MOST, BEGUN + (CLOSE - BEGUN) * close
+    one_edit, few = PARAMS.one_edit, PARAMS.max_unnamed
+    many = PARAMS.short_prefix + (PARAMS.long_prefix - PARAMS.short_prefix) * close
     if found.is_word:
-        misspelt, begun = BEGUN, np.full_like(close, BEGUN)
-        ahead = np.sort(confidence[close < FEW_BEGUN])[-AHEAD:]
-        few = max(BEGUN, float(ahead[0]) - 2 * TIE) if len(ahead) == AHEAD else BEGUN
+        one_edit, many = PARAMS.short_prefix, np.full_like(close, PARAMS.short_prefix)
+        ahead = np.sort(confidence[close < FEW_BEGUN])[-PARAMS.prefix_place :]
+        few = PARAMS.short_prefix
+        if len(ahead) == PARAMS.prefix_place:
+            few = max(few, float(ahead[0]) - 2 * PARAMS.tie)
     floor = np.select(
         [close >= EXACT, close >= ONE_EDIT, close >= FEW_BEGUN, close > 0.0],
-        [SURE, misspelt, few, begun],
+        [PARAMS.exact, one_edit, few, many],
         0.0,
     )
-    least: Values = np.where(close > 0.0, floor + TIE * confidence, 0.0)
+    least: Values = np.where(close > 0.0, floor + PARAMS.tie * confidence, 0.0)
     return least

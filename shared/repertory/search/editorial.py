@@ -1,7 +1,7 @@
-"""Policies applied: what people decided about items moves their confidence, and is told.
+"""Applies policies to the confidence of candidates, and notes each change for the reason.
 
-It moves the same number that orders hits. A name that was typed exactly stays sure: only what the
-configuration pins for just that query comes before it.
+Confidence is the number that orders hits. An exact name keeps its confidence: only an item that the
+configuration pins for exactly that query comes before it.
 """
 
 import math
@@ -15,27 +15,27 @@ from repertory.index.keywords.names import EXACT, FEW_BEGUN
 from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates, Values
-from repertory.search.confidence import MOST, SURE
+from repertory.search.confidence import PARAMS
 from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
-PINNED_ALONE = 0.995  # where the query is the phrase and nothing else: above any name
-PINNED = SURE - 0.0005  # above all but names that were typed exactly
+PINNED_ALONE = 0.995  # if the query is the phrase and nothing else: above any name
+PINNED = PARAMS.exact - 0.0005  # above all but exact names
 PINNED_BY_AUTHOR = 0.85
 TIE = 0.0004
 
-# In boosts. One multiplies the odds by e²: an item for which nothing else speaks stays below the
-# default threshold.
+# A boost of 1 multiplies the odds by e²: an item without other evidence stays below the default
+# threshold.
 STRENGTH = 2.0
-DEPRECATED = -0.5
-UNFIT = -1.0
+DEPRECATED = -0.5  # the boost of a deprecated item
+UNFIT = -1.0  # the boost of an item whose warning is about the query
 
-PART = 0.4  # the share of a query that must be of what an item is not for
-MOST_TOLD = 120  # characters of an author's text
+MIN_UNFIT_SHARE = 0.4  # of the query's idf that must occur in an item's warning
+MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
 class Edited(msgspec.Struct, frozen=True):
-    """Confidences under the policies, and what each policy did, by place."""
+    """Confidences after the policies, and the notes of each change by place."""
 
     confidence: Values
     notes: Mapping[int, list[str]] = {}
@@ -45,7 +45,7 @@ def edited(found: Candidates, confidence: Values) -> Edited:
     """Apply the policies of what was found.
 
     Args:
-        found: The candidates; what is pinned and what replaces another are among them.
+        found: The candidates, pinned items and successors among them.
         confidence: The confidence of each.
     """
     policies = found.index.policies
@@ -69,7 +69,7 @@ def edited(found: Candidates, confidence: Values) -> Edited:
 def _judged(
     found: Candidates, place: int, confidence: float, policy: Policy, pin: Pin | None
 ) -> tuple[float, list[str]]:
-    """The confidence of one candidate by what its policy says of itself, and the notes."""
+    """The confidence of one candidate after its own policy, and the notes."""
     notes = []
     if not _is_typed(found, place):
         if policy.boost:
@@ -78,7 +78,7 @@ def _judged(
             notes.append(f"{moved} by its policy ({policy.boost:+g})")
         if policy.when_not_to_use and _is_unfit(found, place):
             confidence = boosted(confidence, UNFIT)
-            notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MOST_TOLD)}”")
+            notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MAX_NOTE_LENGTH)}”")
     if pin:
         confidence = max(confidence, _least(found, pin) + TIE * confidence)
         notes.append(f"Pinned for “{pin.phrase}”")
@@ -86,23 +86,24 @@ def _judged(
 
 
 def _is_typed(found: Candidates, place: int) -> bool:
-    """Whether the name was typed, so that it stays as sure as that makes it."""
+    """Whether the name was typed, so that its confidence stays."""
     close = found.close[place]
     return bool(close >= EXACT or (close >= FEW_BEGUN and not found.is_word))
 
 
 def boosted(confidence: float, boost: float) -> float:
-    """A confidence with its odds moved; no boost makes it more than evidence does."""
+    """A confidence with its odds multiplied; a boost raises it to ``max_unnamed`` at most."""
     within = min(max(confidence, 1e-6), 1 - 1e-6)
     odds = within / (1 - within) * math.exp(STRENGTH * boost)
-    return min(odds / (1 + odds), max(MOST, confidence))
+    return min(odds / (1 + odds), max(PARAMS.max_unnamed, confidence))
 
 
 def _is_unfit(found: Candidates, place: int) -> bool:
-    """Whether a good part of the query is of what an item is not for, and not of what it is for."""
+    """Whether a good part of the query occurs in an item's warning, but not in its description."""
     against = found.index.policies.against(int(found.rows[place]))
-    unfit = sum(term.idf for term in found.terms if not against.isdisjoint(terms(term.typed)))
-    return unfit >= PART * sum(term.idf for term in found.terms) > 0
+    all_terms = found.matches.terms
+    unfit = sum(term.idf for term in all_terms if not against.isdisjoint(terms(term.typed)))
+    return unfit >= MIN_UNFIT_SHARE * sum(term.idf for term in all_terms) > 0
 
 
 def _least(found: Candidates, pin: Pin) -> float:
@@ -115,13 +116,13 @@ def _least(found: Candidates, pin: Pin) -> float:
 def _replace(
     found: Candidates, deprecated: Collection[int], confidence: Values, notes: dict[int, list[str]]
 ) -> None:
-    """Put what is deprecated behind its successor, which is as sure as that was.
+    """Rank deprecated items behind their successors, which take over the confidence.
 
-    Where nothing else was typed exactly, a deprecated name that was stays first.
+    A deprecated item whose name was typed exactly stays first if no other item's name was.
 
     Args:
         found: The candidates.
-        deprecated: The places of what is deprecated.
+        deprecated: The places of deprecated items.
         confidence: Changed in place.
         notes: Changed in place.
     """
@@ -132,13 +133,13 @@ def _replace(
     for place in deprecated:
         entry, before = found.entry(place), float(confidence[place])
         if stays and exact[place]:
-            before = min(before, MOST)
+            before = min(before, PARAMS.max_unnamed)
         else:
             confidence[place] = boosted(before, DEPRECATED)
         if entry.policy:
             notes[place].insert(0, f"Deprecated, use {entry.policy.deprecated_by}")
         successor = place_of.get(successors.get(int(found.rows[place]), -1))
-        # It may be nowhere, filtered out, or surer by itself.
+        # The successor may be missing, filtered out, or have more confidence already.
         if successor is not None and confidence[successor] < before:
             confidence[successor] = before
             notes[successor].append(f"Instead of {entry.name}, which is deprecated")

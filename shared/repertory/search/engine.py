@@ -1,4 +1,4 @@
-"""One search: both arms side by side, their candidates scored together, the best explained."""
+"""One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -25,18 +25,18 @@ from repertory.search.identify import row_of
 from repertory.search.inference import GOOD_ENOUGH, infer
 from repertory.search.query import Query, check
 
-ALL = 1_000_000  # a limit beyond all that is ever found
+NO_LIMIT = 1_000_000  # more than any search finds
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for a query, in its order.
+    """The candidates of a query in order.
 
     Attributes:
-        candidates: What was found; their query is the one that was searched.
+        candidates: The candidates; their query is the cleaned one.
         confidence: Of each candidate.
-        notes: What policies did to candidates, by place.
+        notes: What policies changed, by place.
         order: The places of the candidates, best first.
-        problems: Why an arm is missing, where one is.
+        problems: Why an arm is missing, if one is.
     """
 
     candidates: Candidates
@@ -62,14 +62,14 @@ class SearchEngine:
     """Searches one catalogue. Safe to call from several threads.
 
     Args:
-        keywords: The keyword index; None when it cannot be had, which leaves the semantic arm.
-        collection: The vectors; None when they cannot be had, which leaves the keyword arm.
-        reader: Runs the keyword arm beside the other.
-        embedding: Gives the engine that embeds queries, waiting for it if it is still loading;
-            raises ModelError when there is none.
-        degraded: Why an arm is missing, where one is.
-        precedence: The names of the sources, the one that is taken first at the front.
-        stale: The names of the sources whose items may be old.
+        keywords: The keyword index; None if it is unavailable, which leaves the semantic arm.
+        collection: The vectors; None if they are unavailable, which leaves the keyword arm.
+        reader: Runs the keyword arm in parallel to the other.
+        embedding: Returns the engine that embeds queries and waits while it is loading; raises
+            ModelError if none is available.
+        degraded: Why an arm is missing, if one is.
+        precedence: The names of the sources, highest precedence first.
+        stale: The names of the sources whose items may be outdated.
         version: The revision of the index.
     """
 
@@ -105,11 +105,11 @@ class SearchEngine:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the store could not be opened, which may have passed."""
+        """Whether the store could not be opened, which may be worth a retry."""
         return self.collection is None and bool(self.degraded)
 
     def search(self, query: Query, *, exclude: Sequence[str] = ()) -> Answer:
-        """Find what fits a query best.
+        """Find the items that fit a query best.
 
         Args:
             query: The search.
@@ -134,14 +134,14 @@ class SearchEngine:
         )
 
     def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why it does not.
+        """Explain why a search shows an item, or why it does not.
 
         Args:
             query: The search.
             item: The item's id, or its name where no other item has it.
 
         Raises:
-            UnknownItemError: There is no such item.
+            UnknownItemError: The item is unknown.
             UsageError: As for ``search``.
             StoreError: The items cannot be read now.
         """
@@ -153,14 +153,14 @@ class SearchEngine:
         entry = self.keywords.entries[row]
         is_allowed = bool(self.keywords.allowed(np.array([row]), query.where)[0])
         shown = self._hits(ranked, query)
-        ranking = self._hits(ranked, msgspec.structs.replace(query, threshold=0.0, limit=ALL))
+        ranking = self._hits(ranked, msgspec.structs.replace(query, threshold=0.0, limit=NO_LIMIT))
         hit = next((hit for hit in (*shown, *ranking) if hit.id == entry.id), None)
-        if hit is None:  # it is scored all the same, as if it had been found
+        if hit is None:  # it is scored as if it had been found
             where = query.where if is_allowed else Filter()
             scored = self.rank(msgspec.structs.replace(query, where=where), also=[row])
             (hit,) = self._explained(scored, [scored.candidates.rows.tolist().index(row)])
             hit = self._marked(self.keywords, hit)
-            if is_allowed:  # no arm gave it a place
+            if is_allowed:  # neither arm found it
                 evidence = msgspec.structs.replace(
                     hit.evidence, semantic_rank=None, keyword_rank=None
                 )
@@ -192,17 +192,17 @@ class SearchEngine:
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
-        # The keyword arm reads on another thread: embedding leaves Python's lock free.
+        # The keyword arm runs on another thread: embedding releases Python's lock.
         reading = self._reader.submit(
             read, query, self.keywords or KeywordIndex.empty(), len(exclude)
         )
-        vector, matches = self._nearest(query, pool(query, len(exclude)), problems)
+        vector, nearest = self._nearest(query, pool(query, len(exclude)), problems)
         index, words = self.keywords, reading.result()
         mode = Mode.KEYWORD if vector is None else Mode.HYBRID
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
-            index = _index_of(matches, self.collection)
+            index = _index_of(nearest, self.collection)
             words = read(query, index, len(exclude))
             mode = Mode.SEMANTIC
         candidates = gather(
@@ -210,7 +210,7 @@ class SearchEngine:
             index,
             words=words,
             also=also,
-            matches=matches,
+            nearest=nearest,
             cosines_of=lambda items: self._cosines(vector, items),
             calibration=self._calibration(vector),
             mode=mode,
@@ -227,7 +227,7 @@ class SearchEngine:
         )
 
     def _hits(self, ranked: Ranked, query: Query) -> list[Hit]:
-        """The best of what was found, up to a query's limit and down to its threshold."""
+        """The best candidates, up to a query's limit and down to its threshold."""
         reaching = ranked.reaching(query.threshold)
         places = [place for place in ranked.order if reaching[place]]
         hits = self._explained(ranked, places[: query.limit])
@@ -255,14 +255,14 @@ class SearchEngine:
         ]
 
     def _nearest(
-        self, query: Query, most: int, problems: list[str]
+        self, query: Query, count: int, problems: list[str]
     ) -> tuple[Vectors | None, list[Match]]:
-        """The query's vector and the points nearest to it; None, with the problem noted, else."""
+        """The query's vector and its nearest points; None, and a problem added, if that failed."""
         if self.collection is None:
             return None, []
         try:
             vector = self._embedding().embed_query(query.text)
-            return vector, self.collection.search(vector, most, query.where)
+            return vector, self.collection.search(vector, count, query.where)
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return None, []
@@ -275,7 +275,7 @@ class SearchEngine:
             return {}
         try:
             return self.collection.scores(vector, items)
-        except StoreError:  # it went away since; what was found goes on without
+        except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
 
     def _marked(self, index: KeywordIndex, hit: Hit) -> Hit:
@@ -284,21 +284,21 @@ class SearchEngine:
         return msgspec.structs.replace(hit, shadowed_by=shadowed_by) if shadowed_by else hit
 
     def _items(self, items: list[str]) -> Mapping[str, Item]:
-        """The whole of some items, where the store can be read."""
+        """Some whole items; none if the store is unavailable."""
         if self.collection is None or not items:
             return {}
         try:
             records = self.collection.records([item_key(item) for item in items])
-        except StoreError:  # a search that came this far answers without them
+        except StoreError:  # the search answers without them
             return {}
         return {item: msgspec.convert(record, Item) for item, record in records.items()}
 
     def _order(
         self, candidates: Candidates, confidence: NDArray[np.float32], score: NDArray[np.float32]
     ) -> list[int]:
-        """The places of the candidates, best first; of equals, the source taken first leads.
+        """The places of the candidates, best first; of equals, the source of higher precedence.
 
-        Far below a sure first hit all confidences are 0; there the scores tell.
+        Far below a certain first hit all confidences are 0; there the scores decide.
         """
         entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
         last = len(self._precedence)
@@ -308,16 +308,16 @@ class SearchEngine:
         return order
 
 
-def _index_of(matches: Sequence[Match], collection: Collection) -> KeywordIndex:
-    """A keyword index of just what the vectors found, for when there is no other."""
-    records = collection.records(list(dict.fromkeys(match.key for match in matches)))
+def _index_of(nearest: Sequence[Match], collection: Collection) -> KeywordIndex:
+    """A keyword index of only the items that the vectors found."""
+    records = collection.records(list(dict.fromkeys(match.key for match in nearest)))
     return KeywordIndex.empty().updated(
         (), (msgspec.convert(record, Item) for record in records.values())
     )
 
 
 def _as_text(query: Query) -> Query:
-    """The query without what is no text, as a shell may hand over, and nobody can write."""
+    """The query without lone surrogates, which a shell may pass."""
 
     def whole(text: str) -> str:
         return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Why a search shows an item, or why it does not."""
+"""Explains why a search shows an item, or why it does not."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -6,19 +6,16 @@ from collections.abc import Iterator, Sequence
 from rapidfuzz import fuzz, process
 
 from repertory.catalogue.item import Item
-from repertory.index.keywords.document import WRITTEN, Entry
-from repertory.index.keywords.tokens import words
+from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode
 from repertory.search.candidates import Candidates, pool
 from repertory.search.explanation import Better, Explanation, Word
-from repertory.search.hits import matching
 from repertory.search.query import Query
-from repertory.search.reasons import elsewhere, texts
 
-MOST_BETTER = 5  # items that are named as better
-MOST_NEAR = 20  # missing words for which a like one is looked for
-NEAR = 70  # the likeness, 0…100, from which a word is near a missing one
+MAX_BETTER = 5  # items that are listed as better
+MAX_NEAR = 20  # missing words for which a similar one is searched
+NEAR = 70  # the similarity, 0…100, from which a word is near a missing one
 
 
 def explanation(
@@ -35,17 +32,17 @@ def explanation(
 
     Args:
         hit: The item, scored.
-        found: What the search found.
-        item: The whole of it; None when it cannot be had.
-        shown: What the search shows.
-        ranking: All that was found, best first.
-        is_allowed: Whether the filters let the item through.
+        found: The candidates of the search.
+        item: The whole item; None if it is unavailable.
+        shown: The hits that the search shows.
+        ranking: All hits, best first.
+        is_allowed: Whether the filters allow the item.
         degraded: Why not both arms answered.
     """
     is_shown = any(other.id == hit.id for other in shown)
     order = shown if is_shown else ranking
     place = next((place for place, other in enumerate(order) if other.id == hit.id), None)
-    if place is None:  # what is surer would stand before it
+    if place is None:  # hits with more confidence would come before it
         better = [other for other in ranking if other.confidence > hit.confidence]
     else:
         better = list(order[:place])
@@ -72,7 +69,7 @@ def explanation(
         hit=hit,
         words=tuple(_words(found, found.index.row_of[hit.id], item)),
         better=tuple(
-            Better(id=other.id, confidence=other.confidence) for other in better[:MOST_BETTER]
+            Better(id=other.id, confidence=other.confidence) for other in better[:MAX_BETTER]
         ),
         mode=found.mode,
         degraded=degraded,
@@ -106,7 +103,7 @@ def _not_found(hit: Hit, found: Candidates) -> str:
 
 
 def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
-    """What keeps a hit that was found from being shown, and what would show it."""
+    """Why a hit that was found is not shown, and which options would show it."""
     needed = []
     is_beyond = len(better) >= query.limit
     if hit.confidence < query.threshold or not is_beyond:
@@ -125,36 +122,23 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
 
 
 def _rounded_down(confidence: float) -> float:
-    """Two digits of a confidence that was rounded to four, never more than it was."""
+    """A confidence of four digits rounded down to two."""
     return max(math.floor(100 * confidence - 0.005), 0) / 100
 
 
 def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
-    """What an item has of each word of the query."""
-    entry = found.index.entries[row]
-    standing = _standing(entry, item)
-    spellings = {written for there in standing.values() for written in there.values()}
-    all_of_it = sum(term.idf for term in found.terms) or 1.0
+    """Each word of the query, and how the item has it."""
+    places = Places(found.index.entries[row], item, with_body=True)
+    spellings = places.words()
+    total = sum(term.idf for term in found.matches.terms) or 1.0
     missing = 0
-    for term in found.terms:
-        share = round(term.idf / all_of_it, 4)
-        if key := matching(found.index, term, row):
-            there = standing.get(key, {elsewhere(entry, item): key.removeprefix(WRITTEN)})
-            written = term.typed if term.factor == 1.0 else next(iter(there.values()))
-            where = tuple(filter(None, there))
-            yield Word(typed=term.typed, matched=written, fields=where, share=share)
+    for term in found.matches.terms:
+        share = round(term.idf / total, 4)
+        if match := found.matches.in_item_term(term, row, places):
+            fields, spelling = match.fields, match.spelling
+            yield Word(typed=term.typed, matched=spelling, fields=fields, share=share)
             continue
         near = None
-        if (missing := missing + 1) <= MOST_NEAR:
+        if (missing := missing + 1) <= MAX_NEAR:
             near = process.extractOne(term.typed, spellings, scorer=fuzz.ratio, score_cutoff=NEAR)
         yield Word(typed=term.typed, near=near[0] if near else "", share=share)
-
-
-def _standing(entry: Entry, item: Item | None) -> dict[str, dict[str, str]]:
-    """In which fields each term of an item stands, and how it is written there."""
-    standing: dict[str, dict[str, str]] = {}
-    for field, text in texts(entry, item):
-        for written, term in words(text):
-            for key in (term, WRITTEN + written):
-                standing.setdefault(key, {}).setdefault(field, written)
-    return standing

@@ -1,4 +1,4 @@
-"""Candidates to hits: what is shown of each, with its reason and its evidence."""
+"""Candidates to hits: the shown fields of each, with its reason and its evidence."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,20 +6,15 @@ import numpy as np
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import views
-from repertory.index.keywords.document import WRITTEN, Entry
-from repertory.index.keywords.index import KeywordIndex, Term
-from repertory.search.answer import Evidence, Hit, Mode
+from repertory.index.keywords.document import BODY, Entry
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.matches import ItemMatch
+from repertory.index.keywords.places import Places
+from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import Candidates, Values, pool
-from repertory.search.reasons import (
-    Places,
-    best_section,
-    elsewhere,
-    matched_terms,
-    places,
-    reason,
-)
+from repertory.search.reasons import best_section, reason
 
-BODY = 0.4  # the share of what matched that must be in the body alone for a section to be named
+BODY_SHARE = 0.4  # of the matched idf that must be in the body alone for a section to be named
 
 
 def explained(
@@ -35,20 +30,20 @@ def explained(
         found: The candidates.
         place: The place of the one to explain.
         confidence: Its confidence.
-        item: The whole item, to look its sections up in; None when it cannot be had.
-        notes: What policies did to it.
+        item: The whole item, to look its sections up in; None if it is unavailable.
+        notes: What policies changed.
     """
-    query, index, row = found.query.text, found.index, int(found.rows[place])
-    entry = found.entry(place)
+    query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
-    matched = [(term, key) for term in found.terms if (key := matching(index, term, row))]
-    there = places(entry, item)
+    places = Places(entry, item)
+    matched = found.matches.in_item(row, places)
     section = ""
     if item and not close:
         if (number := found.sections.get(row)) is not None:
             section = _heading(item, number)
-        elif _is_of_the_body(matched, there):
-            section = best_section(item.body, [term for term, _ in matched], index.vocabulary)
+        elif _is_of_the_body(matched):
+            terms = [match.term for match in matched]
+            section = best_section(item.body, terms, found.matches)
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
         semantic=float(found.semantic[place]) if semantic else None,
@@ -58,28 +53,24 @@ def explained(
         keyword_rank=_rank(found, found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
         section=section,
-        terms=tuple(matched_terms(matched, there, elsewhere(entry, item))),
+        terms=tuple(map(_term, matched)),
         policy=tuple(notes),
     )
-    why = reason(query, entry, evidence, there, close)
+    why = reason(query, entry, evidence, places, close)
     if notes:
         why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
     return hit(entry, confidence, why, evidence)
 
 
-def _is_of_the_body(matched: Sequence[tuple[Term, str]], there: Places) -> bool:
-    """Whether a good part of what matched is in the body alone."""
-    within = sum(term.idf for term, key in matched if key not in there)
-    return within >= BODY * sum(term.idf for term, _ in matched) > 0
+def _term(match: ItemMatch) -> Term:
+    field = next(iter(match.fields), "")
+    return Term(typed=match.term.typed, matched=match.spelling, field=field)
 
 
-def matching(index: KeywordIndex, term: Term, row: int) -> str:
-    """The indexed term, of those that a query's term stands for, that is in a row; else empty.
-
-    A word as it is written comes before a stem, which nobody wrote.
-    """
-    held = (index.vocabulary[number] for number in term.rows if index.holds(number, row))
-    return max(held, key=lambda key: key.startswith(WRITTEN), default="")
+def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
+    """Whether a good part of the matched terms is in the body alone."""
+    within = sum(match.term.idf for match in matched if match.fields[:1] == (BODY.name,))
+    return within >= BODY_SHARE * sum(match.term.idf for match in matched) > 0
 
 
 def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:
@@ -101,9 +92,9 @@ def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:
 
 
 def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) -> str:
-    """The id of the skill of the same name that is taken before this one; empty if it is the one.
+    """The id of the skill of the same name that takes precedence; empty if it is this one.
 
-    The source that comes first in the catalogue is taken first; within one, the id that does.
+    The source that comes first in the catalogue takes precedence; within a source, the first id.
     """
     if entry.kind is not Kind.SKILL:
         return ""
@@ -127,6 +118,6 @@ def _heading(item: Item, number: int) -> str:
 
 
 def _rank(found: Candidates, values: Values, place: int) -> int | None:
-    """The place of a value among an arm's, from 1; None beyond what that arm gives."""
+    """The rank of a value within an arm, from 1; None beyond the candidates of that arm."""
     rank = int(np.count_nonzero(values > values[place])) + 1
     return rank if values[place] > 0 and rank <= pool(found.query) else None

@@ -1,25 +1,25 @@
-"""The item that somebody means who writes an id or a name."""
+"""Resolves an item by its id or unique name."""
 
 import re
 
 from repertory.errors import UnknownItemError
 from repertory.index.keywords.index import KeywordIndex
 
-MOST_SUGGESTED = 3
+MAX_SUGGESTED = 3
 
 
 def row_of(index: KeywordIndex, item: str) -> int:
-    """The row of an item, by its id, or by its name where no other item has that.
+    """The row of an item, by its id, or by its name if no other item has it.
 
     Raises:
-        UnknownItemError: There is no such item, or there are several.
+        UnknownItemError: No item fits, or several do.
     """
     if (row := index.row_of.get(item)) is not None:
         return row
     rows = index.names.exact(item)
     rows = [row for row in rows if index.entries[row].name == item] or rows
     if len(rows) > 1:
-        ids = " or ".join(index.entries[row].id for row in rows[:MOST_SUGGESTED])
+        ids = " or ".join(index.entries[row].id for row in rows[:MAX_SUGGESTED])
         raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
     if not rows:
         raise unknown(index, item)
@@ -27,16 +27,16 @@ def row_of(index: KeywordIndex, item: str) -> int:
 
 
 def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
-    """What is raised where there is no item of an id, with those that may be meant."""
+    """The error for an unknown id, with suggestions."""
     close = " or ".join(close_to(index, item_id))
     hint = f"; did you mean {close}?" if close else "."
     return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
 
 
 def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
-    """The ids of the items whose names are most like that of an id which nobody has."""
+    """The ids of the items whose names are most similar to an unknown id."""
     index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
     rows = index.names.close(item_id) or index.names.close(name)
-    best = sorted(rows, key=lambda row: -rows[row])[:MOST_SUGGESTED]
+    best = sorted(rows, key=lambda row: -rows[row])[:MAX_SUGGESTED]
     return [index.entries[row].id for row in best]

@@ -1,4 +1,4 @@
-"""What is indexed, in a list and one by one, out of a search engine."""
+"""The indexed items of a search engine: as a list, and one by one."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from repertory.search.identify import unknown
 
 
 def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
-    """What is indexed, by id, as far as a filter lets it through.
+    """The indexed entries that a filter allows, by id.
 
     Raises:
         StoreError: The items cannot be read now.
@@ -45,7 +45,7 @@ def item(engine: SearchEngine, item_id: str) -> Item:
     """One indexed item, whole.
 
     Raises:
-        UnknownItemError: There is none of that id.
+        UnknownItemError: No item has that id.
         StoreError: The store cannot be read now.
     """
     if found := items(engine, [item_id]):

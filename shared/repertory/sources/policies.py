@@ -7,7 +7,7 @@ from fnmatch import translate
 from typing import Any
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.policy import FIELDS, Rule, decided, defect
+from repertory.catalogue.policy import FIELDS, Rule, apply_rules, defect
 from repertory.errors import ConfigurationError
 from repertory.text import one_line
 
@@ -94,5 +94,6 @@ def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
             about |= {at for at, pattern in patterns if any(map(pattern.match, keys))}
         if about:
             used |= about
-            items[item.id] = item.under(decided(item.policy, [given[at] for at in sorted(about)]))
+            rules = [given[at] for at in sorted(about)]
+            items[item.id] = item.under(apply_rules(item.policy, rules))
     return [rule for at, rule in enumerate(given) if at not in used]

@@ -1,4 +1,4 @@
-"""One item as the keyword index sees it: what is shown of it, and what its terms weigh."""
+"""One item as the keyword index sees it: the entry that is shown, and the weights of its terms."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -12,15 +12,15 @@ from repertory.catalogue.policy import Policy
 from repertory.index.keywords.tokens import words
 
 SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
-DEEPEST_SCHEMA = 4  # levels of nested parameters that are read
+MAX_SCHEMA_DEPTH = 4  # levels of nested parameters that are read
 SATURATION = 1.2  # BM25's k1
-# Starts the key of a word as it is written. A misspelt word has another stem than the right one
-# ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
+# The prefix of a word that is indexed as written. A misspelt word has another stem than the right
+# one ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
 WRITTEN = "="
 
 
 class Field(msgspec.Struct, frozen=True):
-    """How much a term in one field counts. Two fields may go by one name.
+    """How much a term in one field counts. Two fields may have one name.
 
     A field's length is measured against a fixed reference, not the catalogue's average, so that
     the weight of a term depends on its own item alone: an index kept up to date item by item is
@@ -43,7 +43,7 @@ BODY = Field("body", 0.25, 400, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """What is shown of an item, what it can be filtered by, and the hash that tells its version."""
+    """The fields of an item that are shown or filtered by, and the hash of its version."""
 
     id: str
     hash: str
@@ -64,7 +64,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All that it goes by, its own name first."""
+        """Its own name, then its aliases."""
         return self.name, *self.aliases
 
 
@@ -128,7 +128,7 @@ def _parameters(schema: Mapping[str, Any] | None) -> tuple[list[str], list[str]]
     """The names and the descriptions of a tool's parameters, nested ones included."""
     names: list[str] = []
     texts: list[str] = []
-    for name, description in _walk(schema or {}, DEEPEST_SCHEMA):
+    for name, description in _walk(schema or {}, MAX_SCHEMA_DEPTH):
         names.append(name)
         texts.append(description)
     return names, texts

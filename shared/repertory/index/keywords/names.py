@@ -10,16 +10,16 @@ from repertory.catalogue.names import compact_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.typos import OneEdit
 
-SHORTEST_PREFIX = 3  # characters; two say as much in scripts with more of them than ASCII has
-SHORTEST_MISSPELT = 2  # a name of three characters may have lost one
-MOST_COMPLETIONS = 20
-MOST_ID_WORDS = 6  # in what is looked up among ids: that reads them all first, 30 ms for 10,000
-FEW = 5  # names; what begins no more of them is taken for the beginning of a name
+MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
+MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
+MAX_COMPLETIONS = 20
+MAX_ID_WORDS = 6  # of a query that is looked up among ids, whose table takes 30 ms for 10,000
+FEW = 5  # names; what begins at most as many is taken for the beginning of a name
 
-# How like a name what was typed is. All are exact as 32-bit numbers.
+# How similar the typed text is to a name. All are exact as 32-bit numbers.
 EXACT = 1.0
 ONE_EDIT = 0.875
-FEW_BEGUN = 0.75  # and more, below ``ONE_EDIT``, as more of it was typed; less if many were begun
+FEW_BEGUN = 0.75  # up to ``ONE_EDIT`` as more of it was typed; below it if many names begin so
 
 Rows = dict[str, list[int]]
 
@@ -29,6 +29,10 @@ class NameIndex:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
+
+    def prepare(self) -> None:
+        """Build the lookup tables now, so that no search waits for them."""
+        _ = self._names, self._ids, self._aliases, self._sorted, self._one_edit
 
     @cached_property
     def _names(self) -> Rows:
@@ -54,32 +58,32 @@ class NameIndex:
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit(self._sorted, SHORTEST_MISSPELT)
+        return OneEdit(self._sorted, MIN_MISSPELT_LENGTH)
 
     def exact(self, typed: str) -> list[int]:
         """The rows whose name or id is the typed one, whatever its case and separators.
 
-        Where there is none, those that have it for an alias.
+        If no item has it, the rows of which it is an alias.
         """
         key = compact_name(typed)
         own = [*self._names.get(key, ())]
-        if len(typed.split()) <= MOST_ID_WORDS:
+        if len(typed.split()) <= MAX_ID_WORDS:
             own += self._ids.get(key, ())
         return own or self._aliases.get(key, [])
 
     def close(self, typed: str) -> dict[int, float]:
-        """The rows of names like the typed one, each with how like it is, 0…1.
+        """The rows of names similar to the typed one, each with its similarity, 0…1.
 
-        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away. A name that was only begun
-        counts by the share of it that was typed: from ``FEW_BEGUN`` up where at most ``FEW`` names
-        begin so, else below it.
+        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away. A name of which only the
+        beginning was typed counts by the share that was typed: from ``FEW_BEGUN`` up if at most
+        ``FEW`` names begin so, otherwise below it.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
         begun = self._beginning_with(key)
         # Three letters begin too many other words to be sure of any name.
-        is_few = len(begun) <= FEW and len(key) > _shortest(key)
-        for name in nsmallest(MOST_COMPLETIONS, begun, key=len):
+        is_few = len(begun) <= FEW and len(key) > _min_prefix_length(key)
+        for name in nsmallest(MAX_COMPLETIONS, begun, key=len):
             share = len(key) / len(name)
             like = FEW_BEGUN + (ONE_EDIT - FEW_BEGUN) * share if is_few else FEW_BEGUN * share
             for row in self._known_as(name):
@@ -87,11 +91,11 @@ class NameIndex:
         for name in self._one_edit.near(key):
             found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
         exact = self.exact(typed)
-        # An alias that is another's own name stands back behind that one.
+        # If an alias equals another item's name, that item ranks first.
         found |= dict.fromkeys(self._aliases.get(key, ()), ONE_EDIT)
         found |= dict.fromkeys(exact, EXACT)
         identical = [row for row in exact if typed.strip() in self._spellings(row)]
-        if identical:  # a name or id as it is written says more than one of the same letters
+        if identical:  # the exact spelling beats other spellings of the same letters
             found |= dict.fromkeys(exact, ONE_EDIT)
             found |= dict.fromkeys(identical, EXACT)
         return found
@@ -104,8 +108,8 @@ class NameIndex:
         return entry.id, *entry.names
 
     def _beginning_with(self, key: str) -> list[str]:
-        """The names that the key begins and is not, sorted."""
-        if len(key) < _shortest(key):
+        """The names that start with the key and are longer, sorted."""
+        if len(key) < _min_prefix_length(key):
             return []
         first = bisect_left(self._sorted, key)
         last = bisect_left(self._sorted, key + "\U0010ffff", lo=first)
@@ -113,13 +117,13 @@ class NameIndex:
         return begun[1:] if begun[:1] == [key] else begun
 
 
-def _shortest(key: str) -> int:
-    """The fewest characters of a beginning."""
-    return SHORTEST_PREFIX - (not key.isascii())
+def _min_prefix_length(key: str) -> int:
+    """The length from which a key is looked up as the beginning of a name."""
+    return MIN_PREFIX_LENGTH - (not key.isascii())
 
 
 def _rows_of(keys: Iterable[tuple[str, int]]) -> Rows:
-    """The rows of each key that has any letters."""
+    """The rows of each key that is not empty."""
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for key, row in keys:
         if key:

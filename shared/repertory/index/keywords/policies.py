@@ -1,4 +1,4 @@
-"""The policies of an index's items: which it holds, what they pin, what takes whose place."""
+"""The policies of an index's items: their pins, and the successors of deprecated items."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -11,7 +11,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.tokens import terms
 
-MOST_STEPS = 10  # from something deprecated to what takes its place in the end
+MAX_STEPS = 10  # from a deprecated item to its last successor
 
 
 class Pin(msgspec.Struct, frozen=True):
@@ -20,8 +20,8 @@ class Pin(msgspec.Struct, frozen=True):
     Attributes:
         row: The item's.
         phrase: As it is written.
-        terms: What a query must hold.
-        is_vouched: Whether the configuration says so, and not only the item's author.
+        terms: What a query must contain.
+        is_vouched: Whether the pin comes from the configuration, not only from the item's author.
     """
 
     row: int
@@ -30,21 +30,25 @@ class Pin(msgspec.Struct, frozen=True):
     is_vouched: bool
 
     def asked(self, typed: Collection[str]) -> bool:
-        """Whether a query holds it; an author's pin must be half of the query, too."""
+        """Whether a query contains it; an author's pin must also be half of the query."""
         return self.terms <= set(typed) and (self.is_vouched or 2 * len(self.terms) >= len(typed))
 
 
 class PolicyIndex:
-    """Looks policies up. What it costs grows with the items that have one, not with all."""
+    """Looks policies up. The cost grows with the items that have one, not with all items."""
 
     def __init__(self, entries: Sequence[Entry], names: NameIndex) -> None:
         self._entries = entries
         self._names = names
         self._against: dict[int, frozenset[str]] = {}
 
+    def prepare(self) -> None:
+        """Build the lookup tables now, so that no search waits for them."""
+        _ = self.of, self._pins, self.successors
+
     @cached_property
     def of(self) -> dict[int, Policy]:
-        """The policies that there are, by row."""
+        """The policies of the items that have one, by row."""
         return {row: entry.policy for row, entry in enumerate(self._entries) if entry.policy}
 
     @cached_property
@@ -58,7 +62,7 @@ class PolicyIndex:
         return dict(pins)
 
     def pinned(self, query: str) -> dict[int, Pin]:
-        """The pins that a query holds, by row; of an item's, the one with the most terms."""
+        """The pins that a query contains, by row; the one with the most terms of each item."""
         if not self._pins:
             return {}
         typed = set(terms(query))
@@ -67,13 +71,13 @@ class PolicyIndex:
 
     @cached_property
     def successors(self) -> dict[int, int]:
-        """The rows of what is deprecated, each with that of what takes its place in the end."""
+        """The row of each deprecated item, with the row of its last successor."""
         found = {row: self._last(row) for row, policy in self.of.items() if policy.deprecated_by}
         return {row: last for row, last in found.items() if last is not None}
 
     def _last(self, row: int) -> int | None:
-        """What takes an item's place and is not deprecated itself; None where there is none."""
-        for _ in range(MOST_STEPS):
+        """The first successor that is not deprecated itself, or None."""
+        for _ in range(MAX_STEPS):
             policy = self.of.get(row)
             if policy is None or not policy.deprecated_by:
                 return row
@@ -84,7 +88,7 @@ class PolicyIndex:
         return None  # a circle
 
     def _named(self, name: str, by: Entry) -> int | None:
-        """The row that an item means by a name: an id, else what is most like the item itself."""
+        """The row that an item refers to: by id, else by name, its own kind and source first."""
 
         def unlike(row: int) -> tuple[bool, bool, bool, int]:
             entry = self._entries[row]
@@ -94,7 +98,7 @@ class PolicyIndex:
         return min(others, key=unlike, default=None)
 
     def promoted(self, query: str, found: Collection[int]) -> set[int]:
-        """The rows that belong beside those that were found: pinned ones and successors."""
+        """The rows to add to those that were found: pinned items and successors."""
         if not self.of:
             return set()
         pinned = {*self.pinned(query)}
@@ -102,7 +106,7 @@ class PolicyIndex:
         return pinned | {self.successors[row] for row in rows if row in self.successors}
 
     def against(self, row: int) -> frozenset[str]:
-        """The terms of what an item is not for, without those of what it is for."""
+        """The terms of an item's warning when not to use it, without those of its description."""
         if row not in self._against:
             entry = self._entries[row]
             unfit = terms(entry.policy.when_not_to_use) if entry.policy else ()

@@ -1,7 +1,7 @@
 """The keyword index as bytes; ``coordination.snapshots`` keeps them.
 
-A snapshot holds nothing that cannot be rebuilt from the vector store: one that is missing, of
-another version or damaged is rebuilt, never repaired.
+A snapshot can be rebuilt from the vector store. One that is missing, damaged or of another version
+is rebuilt, never repaired.
 """
 
 from typing import NamedTuple
@@ -14,10 +14,11 @@ import zstandard
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.postings import Postings
 
 # Raised when the index is built or packed differently.
 VERSION = 3
-LARGEST = 4 << 30  # bytes, unpacked
+MAX_SIZE = 4 << 30  # bytes, unpacked
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -32,9 +33,9 @@ class _Packed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot(NamedTuple):
-    """A keyword index, the revision of the collection that it equals, and where its deltas go on.
+    """A keyword index, the revision of its collection, and the position of the next delta.
 
-    The position is empty where no deltas are followed.
+    The position is empty if no deltas are followed.
     """
 
     keywords: KeywordIndex
@@ -50,10 +51,10 @@ def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
             revision,
             position,
             list(index.entries),
-            list(index.vocabulary),
-            index.offsets.tobytes(),
-            index.rows.tobytes(),
-            index.weights.tobytes(),
+            list(index.postings.vocabulary),
+            index.postings.offsets.tobytes(),
+            index.postings.rows.tobytes(),
+            index.postings.weights.tobytes(),
         )
     )
     compressed = zstandard.compress(packed, level=1)
@@ -61,15 +62,15 @@ def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
 
 
 def unpack(data: bytes) -> Snapshot:
-    """The snapshot that was packed.
+    """The snapshot that ``pack`` made.
 
     Raises:
-        StoreCorruptError: The bytes are cut short, damaged, or of another version.
+        StoreCorruptError: The bytes are truncated, damaged, or of another version.
     """
     if crc32(data[4:]).to_bytes(4, "big") != data[:4]:
         raise StoreCorruptError("The keyword snapshot is damaged; it will be built again.")
     try:
-        raw = zstandard.decompress(data[4:], max_output_size=LARGEST)
+        raw = zstandard.decompress(data[4:], max_output_size=MAX_SIZE)
         packed = msgspec.msgpack.decode(raw, type=_Packed)
     except (zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise StoreCorruptError(
@@ -79,11 +80,10 @@ def unpack(data: bytes) -> Snapshot:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         )
-    index = KeywordIndex(
-        packed.entries,
+    postings = Postings(
         packed.vocabulary,
         np.frombuffer(packed.offsets, np.int64),
         np.frombuffer(packed.rows, np.int32),
         np.frombuffer(packed.weights, np.float16),
     )
-    return Snapshot(index, packed.revision, packed.position)
+    return Snapshot(KeywordIndex(packed.entries, postings), packed.revision, packed.position)

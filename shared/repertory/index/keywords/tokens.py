@@ -7,8 +7,8 @@ import Stemmer
 
 from repertory.catalogue.names import MARKS, folded, split_name
 
-# Words too common to tell one item from another. Kept out of the index and of queries, so that a
-# small catalogue, which has no reliable statistics, does not take them for rare.
+# Words too common to tell one item from another. They are left out of the index and of queries: a
+# small catalogue has no reliable statistics and would take them for rare.
 ENGLISH = frozenset(
     """a about above after all also am an and any are as at be been but by can could did do does for
     from get had has have how i if in into is it its let like me my need of on or our please she
@@ -16,7 +16,7 @@ ENGLISH = frozenset(
     using was we were what when where which while who will with would you your want
     wants""".split()  # noqa: SIM905 -- a list of ninety literals would be harder to read
 )
-# Those of other languages, without accents, that English does not have, or seldom needs.
+# The same for other languages, without accents, and without words that English uses too.
 OTHER_LANGUAGES = frozenset(
     """auf bei das dem der ein eine einem einen einer fur ich im ist nach nicht und von wie wir
     zum zur avec aux cette dans de des du en et je la le les mes mon pour que qui sur un une
@@ -24,7 +24,7 @@ OTHER_LANGUAGES = frozenset(
     bir icin ile nasil""".split()  # noqa: SIM905 -- as above
 )
 STOP_WORDS = ENGLISH | OTHER_LANGUAGES
-LONGEST_TERM = 40  # characters; longer runs are hashes and encoded data, not words
+MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
 _WORD = re.compile(rf"[\w{MARKS}]+")
 # Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
@@ -47,12 +47,12 @@ def words(text: str) -> list[tuple[str, str]]:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether a text is of a script that is written without spaces, and of nothing else."""
+    """Whether a text consists only of characters of scripts without spaces."""
     return _UNSPACED.fullmatch(text) is not None
 
 
 def word_count(text: str) -> int:
-    """How many words a text has, stop words too; two characters of an unspaced script make one."""
+    """The number of words, stop words too; two characters of an unspaced script make one."""
     unspaced = 0 if text.isascii() else sum(map(len, _UNSPACED.findall(text)))
     spaced = _UNSPACED.sub(" ", text) if unspaced else text
     return max(len(spaced.split()) + unspaced // 2, 1)
@@ -72,13 +72,13 @@ def _words_of(run: str) -> tuple[tuple[str, str], ...]:
 
 
 def _word(word: str) -> list[tuple[str, str]]:
-    """A word with its stem, in a list; nothing for what is not indexed."""
-    if not word or word in STOP_WORDS or len(word) > LONGEST_TERM:
+    """A word with its stem, in a list; empty for a word that is not indexed."""
+    if not word or word in STOP_WORDS or len(word) > MAX_TERM_LENGTH:
         return []
     return [(word, _stem.stemWord(word))]
 
 
 def _pairs(chars: str) -> list[tuple[str, str]]:
-    """The overlapping pairs of characters of an unspaced script; one that stands alone, itself."""
+    """The overlapping pairs of characters of an unspaced script; a single character is itself."""
     pairs = [chars[i : i + 2] for i in range(len(chars) - 1)] or [chars]
     return [(pair, pair) for pair in pairs]

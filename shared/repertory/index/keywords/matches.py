@@ -1,0 +1,158 @@
+"""What the terms of one query match in the keyword index."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.catalogue.names import folded, split_name
+from repertory.index.keywords.document import WRITTEN, Entry
+from repertory.index.keywords.filters import FilterIndex
+from repertory.index.keywords.lexicon import Term
+from repertory.index.keywords.places import Places
+from repertory.index.keywords.postings import Postings, Rows, Scores
+from repertory.index.vectors import Filter
+
+PERFECT = 0.85  # the weight of a term that occurs in a name and again in its description
+MAX_NAMES = 20  # names read for a word: those of the items in which it weighs most
+# Postings read to find candidates. Rarer terms are read first; the common terms left over only
+# score what the rare ones found. This bounds the time of a query whatever the catalogue's size.
+BUDGET = 50_000
+
+
+class ItemMatch(msgspec.Struct, frozen=True):
+    """A term of the query as one item has it.
+
+    Attributes:
+        term: The term.
+        spelling: The matched word: as typed, or as the item spells it if it was corrected.
+        fields: The names of the fields that have it, the most important first; empty if unknown.
+    """
+
+    term: Term
+    spelling: str
+    fields: tuple[str, ...]
+
+
+class Matches:
+    """The terms of a query and what they match in one index.
+
+    Args:
+        terms: The terms.
+        entries: The entries of the index, by row.
+        postings: Those of the index.
+        filters: Those of the index.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        entries: Sequence[Entry],
+        postings: Postings,
+        filters: FilterIndex,
+    ) -> None:
+        self.terms = terms
+        self._entries = entries
+        self._postings = postings
+        self._filters = filters
+
+    def only(self, terms: Sequence[Term]) -> "Matches":
+        """The matches of some of the terms."""
+        return Matches(terms, self._entries, self._postings, self._filters)
+
+    def best(self, limit: int, where: Filter | None = None) -> Rows:
+        """The rows that match best, best first, of those that a filter allows."""
+        total = self._partial_scores()
+        found = np.flatnonzero(total > 0)
+        if where:
+            found = found[self._filters.allowed(found, where)]
+        values = total[found]
+        if len(found) > 4 * limit:
+            found = found[values >= np.partition(values, -4 * limit)[-4 * limit]]
+        scores = self.scores(found)
+        return found[np.argsort(-scores, kind="stable")[:limit]].astype(np.int32)
+
+    def _partial_scores(self) -> NDArray[np.float64]:
+        """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes."""
+        rows: list[Rows] = []
+        weights: list[Scores] = []
+        read = 0
+        for term in sorted(self.terms, key=lambda term: -term.idf):
+            for term_id in term.term_ids:
+                frequency = self._postings.frequency(term_id)
+                if read and read + frequency > BUDGET:
+                    continue
+                read += frequency
+                holding, weight = self._postings.of(term_id)
+                rows.append(holding)
+                weights.append(weight * np.float32(term.idf * term.factor))
+        if not rows:
+            return np.zeros(len(self._entries))
+        total = np.bincount(np.concatenate(rows), np.concatenate(weights), len(self._entries))
+        return total.astype(np.float64, copy=False)
+
+    def scores(self, rows: NDArray[np.integer]) -> Scores:
+        """How well rows match, 0…1, beside the rows.
+
+        1 is a perfect match: every term in the name and again in the description. A term that no
+        item contains lowers the score of every row.
+        """
+        total = np.zeros(len(rows), np.float32)
+        best = sum(term.idf for term in self.terms) * PERFECT
+        if not best:
+            return total
+        for term in self.terms:
+            weights = np.zeros(len(rows), np.float32)
+            for term_id in term.term_ids:
+                np.maximum(weights, self._postings.weights_in(term_id, rows), out=weights)
+            total += term.idf * term.factor * weights
+        share: Scores = np.minimum(total / np.float32(best), np.float32(1.0))
+        return share
+
+    def coverage(self, row: int) -> float:
+        """The share of the terms, 0…1, that a row contains."""
+        has = [any(self._postings.holds(one, row) for one in term.term_ids) for term in self.terms]
+        return sum(has) / max(len(has), 1)
+
+    def in_item(self, row: int, places: Places) -> list[ItemMatch]:
+        """The terms that an item contains.
+
+        Args:
+            row: The item's.
+            places: Where its terms occur.
+        """
+        found = (self.in_item_term(term, row, places) for term in self.terms)
+        return [match for match in found if match]
+
+    def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
+        """One term as an item has it, or None if the item does not contain it."""
+        vocabulary, holds = self._postings.vocabulary, self._postings.holds
+        held = (vocabulary[one] for one in term.term_ids if holds(one, row))
+        # A word as it is written comes before a stem, which no text contains as such.
+        key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
+        if not key:
+            return None
+        there = places.of(key)
+        spelling = term.typed if term.is_exact else next(iter(there.values()))
+        return ItemMatch(term, spelling, tuple(filter(None, there)))
+
+    def beginnings(self, term: Term) -> tuple[str, ...]:
+        """What the words that a term stands for start with.
+
+        That is their stem, but for a final y, which is stemmed to i.
+        """
+        indexed = (self._postings.vocabulary[term_id] for term_id in term.term_ids)
+        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in indexed)
+
+    def is_in_a_name(self, term: Term) -> bool:
+        """Whether a term, exactly as typed, is a word of the name or server of some item."""
+        if not term.is_exact:
+            return False
+        (term_id,) = term.term_ids
+        rows, weights = self._postings.of(term_id)
+        if len(rows) > MAX_NAMES:
+            rows = rows[np.argpartition(-weights, MAX_NAMES)[:MAX_NAMES]]
+        found = (self._entries[row] for row in rows)
+        names = (split_name(f"{entry.name} {entry.server}") for entry in found)
+        return any(term.typed in folded(name).split() for name in names)

@@ -1,0 +1,64 @@
+"""Where the terms of one item occur, and how the item spells them.
+
+The index keeps only a term's total weight in an item. These details are read from the item itself,
+for the few items that are shown.
+"""
+
+from collections.abc import Collection
+
+from repertory.catalogue.item import Item, Kind
+from repertory.index.keywords.document import BODY, SHOWN_DESCRIPTION, WRITTEN, Entry, fields
+from repertory.index.keywords.tokens import words
+
+
+class Places:
+    """The fields and spellings of an item's terms.
+
+    Args:
+        entry: What the keyword index knows of the item.
+        item: The whole item, which has more fields; None if it is unavailable.
+        with_body: Whether to read the body too; otherwise a term that occurs only there counts as
+            unread.
+    """
+
+    def __init__(self, entry: Entry, item: Item | None, *, with_body: bool = False) -> None:
+        self._spellings: dict[str, dict[str, str]] = {}
+        for field, text in _texts(entry, item):
+            for written, term in words(text) if with_body or field != BODY.name else ():
+                for key in (term, WRITTEN + written):
+                    self._spellings.setdefault(key, {}).setdefault(field, written)
+        self._unread = _unread_field(entry, item)
+
+    def of(self, key: str) -> dict[str, str]:
+        """An indexed term's spelling by field, in the order name, description, server, ….
+
+        A term that was read nowhere is in the one field that was not read; that field is empty if
+        there are several.
+        """
+        return self._spellings.get(key) or {self._unread: key.removeprefix(WRITTEN)}
+
+    def has_all(self, stems: Collection[str]) -> bool:
+        """Whether all of some stems occur in what was read."""
+        return all(stem in self._spellings for stem in stems)
+
+    def words(self) -> set[str]:
+        """All words that were read, as the item spells them."""
+        return {written for fields in self._spellings.values() for written in fields.values()}
+
+
+def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:
+    """The texts of an item, each with the name of its field, the most important first."""
+    if item:
+        return [(field.name, text) for field, text in fields(item)]
+    return [
+        ("name", " ".join(entry.names)),
+        ("description", f"{entry.description} {' '.join(entry.tags)}"),
+        ("server", entry.server),
+    ]
+
+
+def _unread_field(entry: Entry, item: Item | None) -> str:
+    """The field of a term that occurs in none that were read; empty if it may be any."""
+    if item is None and len(entry.description) >= SHOWN_DESCRIPTION:
+        return ""  # the entry's description is cut
+    return "parameters" if entry.kind is Kind.TOOL else "body"
