@@ -6,7 +6,7 @@ export REPERTORY_CONFIG=examples/repertory.toml REPERTORY_DATA_DIR=.demo/data
 
 search() {
     printf '\n# %s\n$ repertory search "%s"\n' "$1" "$2"
-    # Exit code 1 says that nothing was found, which is an answer too.
+    # Exit code 1 means that nothing was found, which is a valid answer.
     repertory search "$2" || [ $? -eq 1 ]
 }
 

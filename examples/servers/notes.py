@@ -1,6 +1,6 @@
-"""A small MCP server over stdio that keeps a team's notes in memory.
+"""A small MCP server over stdio that stores a team's notes in memory.
 
-A configuration's servers start in the folder it is in, so ``.mcp.json`` names this file relative
+Servers start in the folder of their configuration, so ``.mcp.json`` names this file relative
 to itself.
 """
 

@@ -9,7 +9,7 @@ from fastapi import Query as Parameter
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
 from repertory.typescript.module import module
-from repertory.typescript.selection import selected
+from repertory.typescript.selection import select_tools
 from repertory_query import schemas
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -55,5 +55,5 @@ def router(service: Service, pool: Pool) -> APIRouter:
 
 
 def _module(service: Service, wanted: Collection[str], gateway: str) -> str:
-    tools = selected(service.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
+    tools = select_tools(service.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
     return module(list(service.items(tools).values()), gateway).text

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi import Query as Parameter
 
 from repertory.catalogue.item import Kind
-from repertory.formats.table import Format, Host, Rendered, rendered
+from repertory.formats.table import Format, Host, Rendered, render
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
@@ -96,12 +96,12 @@ class Searches:
         seconds = time.perf_counter() - began
         self._service.recent.note(query.text, told.total_results, told.mode, seconds)
 
-    async def rendered(self, query: Query, form: Format, host: Host) -> Response:
+    async def render(self, query: Query, form: Format, host: Host) -> Response:
         """The answer to a query in a format, made anew; it raises what ``answer`` does."""
 
         def search() -> tuple[Rendered, Answer]:
             answer = self._service.search(query)
-            return rendered(form, answer, self._service.items, host), answer
+            return render(form, answer, self._service.items, host), answer
 
         found, answer = await self._pool.run(search)
         self._metrics.search(answer.mode.value)
@@ -148,7 +148,7 @@ def router(searches: Searches, defaults: Values) -> APIRouter:
             declared=frozenset(declared) if declared else None,
             call_id=call_id,
         )
-        return await searches.rendered(query, form, host)
+        return await searches.render(query, form, host)
 
     @routes.post("/search", response_model=schemas.Answers, summary="Search for many at once")
     async def search_many(body: schemas.Queries) -> Response:

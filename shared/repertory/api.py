@@ -215,9 +215,9 @@ class Session:
             names: Servers whose tools are wanted, and ids of single tools; none takes all.
         """
         from repertory.typescript.module import module  # noqa: PLC0415 - one contract's
-        from repertory.typescript.selection import selected  # noqa: PLC0415 - likewise
+        from repertory.typescript.selection import select_tools  # noqa: PLC0415 - likewise
 
-        ids = selected(self.items(kinds=["tool"]), names)
+        ids = select_tools(self.items(kinds=["tool"]), names)
         return module(list(self._backend.items(ids).values()), self._backend.gateway).text
 
     def search_skills(self, query: str) -> str:

@@ -1,21 +1,21 @@
 """Every error that Repertory raises on purpose.
 
 RepertoryError
-├── UsageError            the caller asked for something that cannot be
+├── UsageError            the caller's request is invalid
 │   ├── ConfigurationError    a setting, a configuration file or an MCP configuration
 │   ├── UnknownItemError      no item of that id
-│   ├── CallsOffError         calling tools is not switched on, or not allowed to this caller
+│   ├── CallsOffError         calling tools is switched off, or not allowed for this caller
 │   └── ArgumentsError        arguments do not fit a tool's schema
 ├── CallError             the server of a tool failed a call
 │   └── CallTimeoutError      it did not answer in time
 ├── SourceError           a source could not be read at all; its items are kept
 ├── JobError              a job cannot be read
-├── ModelError            a model cannot be had, loaded or used
+├── ModelError            a model cannot be found, loaded or used
 │   └── WeightsUnavailableError   neither path, cache, hub nor package has the weights
 └── StoreError            the data directory or the vector store cannot be used
     ├── NothingIndexedError   there is no index yet
     ├── StoreBusyError        another process holds it
-    └── StoreCorruptError     what is stored cannot be read back
+    └── StoreCorruptError     stored data cannot be read
 
 Each message is one sentence that names what is wrong (file, line, item or setting) and what to do
 about it. Third-party errors are translated once, where they are met, with ``from``.
@@ -23,11 +23,11 @@ about it. Third-party errors are translated once, where they are met, with ``fro
 
 
 class RepertoryError(Exception):
-    """Something went wrong that the message explains to a user."""
+    """An error whose message explains it to a user."""
 
 
 class UsageError(RepertoryError):
-    """The caller asked for something that cannot be."""
+    """The caller's request is invalid."""
 
 
 class ConfigurationError(UsageError):
@@ -35,11 +35,11 @@ class ConfigurationError(UsageError):
 
 
 class UnknownItemError(UsageError):
-    """There is no item of that id."""
+    """No item has that id."""
 
 
 class CallsOffError(UsageError):
-    """Calling tools is not switched on here, or not allowed to whoever asked."""
+    """Calling tools is switched off here, or not allowed for this caller."""
 
 
 class ArgumentsError(UsageError):
@@ -47,7 +47,7 @@ class ArgumentsError(UsageError):
 
 
 class CallError(RepertoryError):
-    """The server of a tool could not be reached, or failed, or answered what is no result."""
+    """The tool's server was unreachable, failed, or returned an invalid result."""
 
 
 class CallTimeoutError(CallError):
@@ -55,19 +55,19 @@ class CallTimeoutError(CallError):
 
 
 class SourceError(RepertoryError):
-    """A source could not be read at all; what it offered before is kept."""
+    """A source could not be read at all; its items are kept."""
 
 
 class JobError(RepertoryError):
-    """A job cannot be read; it is put aside, never dropped."""
+    """A job cannot be read; it is set aside, never dropped."""
 
 
 class ModelError(RepertoryError):
-    """An embedding model cannot be had, loaded or used."""
+    """An embedding model cannot be found, loaded or used."""
 
 
 class WeightsUnavailableError(ModelError):
-    """The weights of a model are not to be had from any place they may come from."""
+    """No configured place has the weights of a model."""
 
 
 class StoreError(RepertoryError):
@@ -75,7 +75,7 @@ class StoreError(RepertoryError):
 
 
 class NothingIndexedError(StoreError):
-    """There is no index yet: it has to be built first, or is being built."""
+    """The index does not exist yet: it must be built first, or is being built."""
 
 
 class StoreBusyError(StoreError):
@@ -83,4 +83,4 @@ class StoreBusyError(StoreError):
 
 
 class StoreCorruptError(StoreError):
-    """What is stored cannot be read back; the message says where it was put aside."""
+    """Stored data cannot be read; the message says where it was moved."""

@@ -1,8 +1,7 @@
 """The keys that a server accepts: named, with a scope, stored as digests in one file.
 
-A token is 256 random bits, so a plain SHA-256 of it is enough: a slow hash guards what can be
-guessed, and that cannot be. Several keys are valid at once, which is how one is replaced: make the
-new one, hand it out, revoke the old one.
+A token is 256 random bits, so plain SHA-256 is enough: slow hashes protect secrets that can be
+guessed. To replace a key, create the new one, distribute it, and revoke the old one.
 """
 
 import hashlib
@@ -24,29 +23,29 @@ from filelock import FileLock, Timeout
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.settings import Settings
 
-PREFIX = "rpt_"  # so that a token that leaked is known for what it is
-MOST_KEYS = 1_000
-PATIENCE = 5.0  # seconds to wait for another process that changes the file
+PREFIX = "rpt_"  # makes a leaked token recognisable
+MAX_KEYS = 1_000
+LOCK_TIMEOUT_S = 5.0  # while another process changes the file
 
 _log = logging.getLogger(__name__)
 
 
 class Scope(StrEnum):
-    """What a key allows."""
+    """The permissions of a key; each includes those before it."""
 
     READ = "read"
-    CALL = "call"  # also to call tools, and functions that change something
-    ADMIN = "admin"  # also to rebuild, to retry, and to see what others searched for
+    CALL = "call"  # call tools, and functions that change data
+    ADMIN = "admin"  # rebuild, retry, and see the searches of others
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):
-    """One key, as it is stored.
+    """One stored key.
 
     Attributes:
-        name: Whose it is, or what for; unique.
-        scope: What it allows.
+        name: Its owner or purpose; unique.
+        scope: Its permissions.
         digest: SHA-256 of its token, in hex.
-        made: When, in seconds since the epoch.
+        made: When it was created, in seconds since the epoch.
     """
 
     name: str
@@ -56,17 +55,17 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scopes(self) -> frozenset[Scope]:
-        """All that it allows."""
+        """The key's scope and all scopes it includes."""
         order = list(Scope)
         return frozenset(order[: order.index(self.scope) + 1])
 
 
 class Keys:
-    """The keys of one file, which is read again whenever it has changed. Safe to share by threads.
+    """The keys of one file, which is read again whenever it changes. Thread-safe.
 
-    Once there is a file, a key is asked for, even if all are revoked. While a file that was there
-    is gone or cannot be read, the keys that were in force stay so: a mistake locks nobody out, and
-    opens nothing.
+    Once the file exists, callers need a key, even if all keys are revoked. If the file disappears
+    or becomes unreadable, the active keys stay valid: a mistake locks no caller out and opens
+    nothing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -81,9 +80,9 @@ class Keys:
         return self._current() is not None
 
     def find(self, token: str) -> Key | None:
-        """The key of a token; None if none is.
+        """Find the key of a token; None if it is unknown.
 
-        All keys are compared, each in constant time, so that the time tells nothing.
+        All keys are compared, each in constant time, so the duration reveals nothing.
         """
         digest, found = _digest(token), None
         for key in self._current() or ():
@@ -92,7 +91,7 @@ class Keys:
         return found
 
     def list(self) -> list[Key]:
-        """All keys, the oldest first.
+        """List all keys, the oldest first.
 
         Raises:
             ConfigurationError: The file cannot be read.
@@ -115,10 +114,10 @@ class Keys:
         return keys
 
     def create(self, name: str, scope: Scope) -> str:
-        """Make a key, and return its token, which is stored nowhere.
+        """Create a key and return its token, which is not stored.
 
         Raises:
-            UsageError: The name is taken, or cannot be one.
+            UsageError: The name is invalid or taken.
             ConfigurationError: The file cannot be read.
             StoreError: It cannot be written.
         """
@@ -133,16 +132,16 @@ class Keys:
             keys = self.list()
             if any(other.name == name for other in keys):
                 raise UsageError(f"There is a key {name!r} already; revoke it, or name another.")
-            if len(keys) >= MOST_KEYS:
-                raise UsageError(f"There are {MOST_KEYS:,} keys already; revoke some.")
+            if len(keys) >= MAX_KEYS:
+                raise UsageError(f"There are {MAX_KEYS:,} keys already; revoke some.")
             self._write([*keys, key])
         return token
 
     def revoke(self, name: str) -> None:
-        """Make a key invalid.
+        """Revoke a key.
 
         Raises:
-            UsageError: There is none of that name.
+            UsageError: No key has that name.
             ConfigurationError: The file cannot be read.
             StoreError: It cannot be written.
         """
@@ -154,7 +153,7 @@ class Keys:
             self._write(kept)
 
     def _current(self) -> tuple[Key, ...] | None:
-        """The keys in force; None if there never was a file."""
+        """The active keys; None if the file never existed."""
         seen: tuple[int, ...] = ()
         with self._lock:
             try:
@@ -162,7 +161,7 @@ class Keys:
                 seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             except FileNotFoundError:
                 return self._keys
-            except OSError:  # told below, by reading it
+            except OSError:  # reading it below reports the error
                 pass
             if seen != self._seen:
                 self._seen = seen
@@ -175,10 +174,10 @@ class Keys:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """The right to change the file, which one process has at a time."""
+        """Hold the lock of the file, which one process can hold at a time."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock", timeout=PATIENCE):
+            with FileLock(f"{self._path}.lock", timeout=LOCK_TIMEOUT_S):
                 yield
         except Timeout as error:
             raise StoreError(
@@ -190,7 +189,7 @@ class Keys:
             ) from error
 
     def _write(self, keys: Iterable[Key]) -> None:
-        """Replace the file at once, by one that only its owner may read."""
+        """Replace the file atomically; only its owner may read it."""
         data = msgspec.json.format(msgspec.json.encode(list(keys)))
         handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
         half = Path(name)
@@ -204,7 +203,7 @@ class Keys:
 
 
 def keys_of(settings: Settings) -> Keys:
-    """The keys that a server accepts under these settings."""
+    """The keys of the file that the settings name."""
     given = settings.values.keys
     return Keys(Path(given).expanduser() if given else settings.data_dir / "keys.json")
 

@@ -1,4 +1,4 @@
-"""The log of a service, on stderr, each line a static event and its fields; JSON for programs."""
+"""The log of a service on stderr: each line is a static event and its fields, JSON for programs."""
 
 import json
 import logging
@@ -8,24 +8,24 @@ from datetime import UTC, datetime
 
 from repertory.text import clean, one_line
 
-# Who asked for what is being done; set by whoever serves callers, for those who log it.
+# The caller of the current request; set by servers, read when logging.
 CALLER: ContextVar[str] = ContextVar("caller", default="")
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 
 def begin(usual: int = logging.INFO) -> None:
-    """Log to stderr: what Repertory tells, and the warnings of everything else.
+    """Log to stderr: Repertory's messages, and warnings of all other packages.
 
     Args:
-        usual: The least level of what Repertory tells, where none was asked for.
+        usual: The default level of Repertory's messages.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(Lines() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     for package in ("repertory", "repertory_query", "repertory_watch", "repertory_worker"):
         logger = logging.getLogger(package)
-        logger.setLevel(logger.level or usual)  # more may have been asked for
+        logger.setLevel(logger.level or usual)  # a level that is already set stays
     logging.captureWarnings(True)
 
 
@@ -33,7 +33,7 @@ class JsonLines(logging.Formatter):
     """``{"at": …, "level": …, "process": …, "logger": …, "event": …, FIELD: …}``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, whatever the fields hold."""
+        """Format a record as one line, whatever its fields contain."""
         line = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -48,10 +48,10 @@ class JsonLines(logging.Formatter):
 
 
 class Lines(logging.Formatter):
-    """``level logger event field=value …``, with nothing in it that can steer a terminal."""
+    """``level logger event field=value …``, without terminal control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line, and where an error happened below it."""
+        """Format a record as one line, followed by its traceback."""
         fields = [f"{k}={v!r}" for k, v in vars(record).items() if k not in _OWN]
         head = f"{record.levelname.lower()} {record.name} {record.getMessage()}"
         line = one_line(" ".join([head, *fields]))

@@ -1,29 +1,29 @@
-"""Text as it may be shown and stored: without control characters, on one line, cut to a length."""
+"""Text made safe to show and store: without control characters, on one line, cut to a length."""
 
 import re
 
-# Control characters but tab and newline, which may steer a terminal, and lone surrogates, which
-# do not encode.
+# Control characters except tab and newline, which can control a terminal, and lone surrogates,
+# which cannot be encoded.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """The text without control characters and lone surrogates; tabs and newlines stay."""
+    """Remove control characters and lone surrogates; tabs and newlines stay."""
     return text if is_clean(text) else _UNFIT.sub("", text)
 
 
 def is_clean(text: str) -> bool:
-    """Whether ``clean`` would leave the text as it is."""
+    """Whether ``clean`` would not change the text."""
     return text.isprintable() or _UNFIT.search(text) is None
 
 
 def one_line(text: str) -> str:
-    """The cleaned text with every run of white space as one space."""
+    """Clean the text and replace every run of white space with one space."""
     return " ".join(clean(text).split())
 
 
 def cut(text: str, length: int) -> str:
-    """At most so many characters of the text, cut between words and marked with an ellipsis."""
+    """Cut the text to a length, between words if possible, and mark the cut with an ellipsis."""
     if len(text) <= length:
         return text
     kept = text[: length - 1]

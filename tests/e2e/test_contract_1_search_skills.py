@@ -15,7 +15,7 @@ from tests.support.command_line import add_skill
 from tests.support.query_service import MODEL
 from tests.support.server_process import until
 from tests.support.skill_files import ADD, ADD_FILE, AREA, AREA_FILE, VOLUME, VOLUME_FILE, write
-from tests.support.skill_sessions import Asked, asked
+from tests.support.skill_sessions import Library, open_library
 
 QUERY = "calculate rectangle area"
 UNRELATED = "Tell me about ancient history"
@@ -24,16 +24,16 @@ UNRELATED = "Tell me about ancient history"
 @pytest.fixture(scope="module", params=["embedded", "server"])
 def library(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Asked]:
-    """A sandbox whose three files were given to ``Vector.VectorUpdate``."""
-    with asked(tmp_path_factory.mktemp("library"), request.param) as library:
+) -> Iterator[Library]:
+    """A sandbox with three files indexed by ``Vector.VectorUpdate``."""
+    with open_library(tmp_path_factory.mktemp("library"), request.param) as library:
         for file in (AREA_FILE, ADD_FILE, VOLUME_FILE):
             assert library.session.vector_update(file) == "OK"
         yield library
 
 
-def found(library: Asked, query: str) -> list[dict[str, Any]]:
-    """What a search returns, read."""
+def found(library: Library, query: str) -> list[dict[str, Any]]:
+    """The decoded result of a search."""
     matches: list[dict[str, Any]] = json.loads(library.session.search_skills(query))
     return matches
 
@@ -47,7 +47,7 @@ def test_one_required_argument() -> None:
     assert parameters["additionalProperties"] is False
 
 
-def test_a_json_string_of_paths_and_scores(library: Asked) -> None:
+def test_a_json_string_of_paths_and_scores(library: Library) -> None:
     """Returns a JSON **string**: a list of `{"path", "score"}`, `path` relative to the sandbox."""
     answer = library.session.search_skills("How do I add two numbers?")
 
@@ -57,7 +57,7 @@ def test_a_json_string_of_paths_and_scores(library: Asked) -> None:
     assert answer == json.dumps([match], separators=(",", ":"))
 
 
-def test_the_score_is_the_plain_cosine(library: Asked, tmp_path: Path) -> None:
+def test_the_score_is_the_plain_cosine(library: Library, tmp_path: Path) -> None:
     """`score` the plain cosine similarity (not the hybrid confidence)."""
     engine = load_engine(MODEL, "cpu", tmp_path)
     cosines = engine.embed_texts([AREA, VOLUME, ADD]) @ engine.embed_query(QUERY)
@@ -67,7 +67,7 @@ def test_the_score_is_the_plain_cosine(library: Asked, tmp_path: Path) -> None:
     assert scores[VOLUME_FILE] == pytest.approx(float(cosines[1]), abs=2e-4)
 
 
-def test_sorted_and_only_what_is_near(library: Asked) -> None:
+def test_sorted_and_only_similar_files(library: Library) -> None:
     """Sorted by score descending, only scores ≥ 0.5."""
     matches = found(library, QUERY)
 
@@ -75,8 +75,8 @@ def test_sorted_and_only_what_is_near(library: Asked) -> None:
     assert 1 >= matches[0]["score"] >= matches[1]["score"] >= 0.5
 
 
-def test_equals_come_by_their_paths(library: Asked) -> None:
-    """Of files with one score, the order is that of their paths."""
+def test_ties_are_ordered_by_path(library: Library) -> None:
+    """Files with the same score are ordered by path."""
     copies = [write(library.folder, f"copies/{name}.ns.txt", ADD) for name in "cab"]
     for copy in copies:
         assert library.session.vector_update(copy) == "OK"
@@ -85,13 +85,13 @@ def test_equals_come_by_their_paths(library: Asked) -> None:
     assert paths == [*sorted(copies), ADD_FILE]
 
 
-def test_nothing_near_enough(library: Asked) -> None:
+def test_nothing_similar_enough(library: Library) -> None:
     """`"[]"` when none reach it."""
     assert library.session.search_skills(UNRELATED) == "[]"
 
 
 def test_nothing_written(tmp_path: Path) -> None:
-    """`"[]"` also where nothing was indexed at all, nor a data directory made."""
+    """`"[]"` also if nothing was ever indexed and the data directory is missing."""
     with repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL) as session:
         assert session.search_skills(QUERY) == "[]"
 
@@ -108,20 +108,20 @@ def test_failure_to_embed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", [None, 7, ["add"], {"query": "add"}, b"add"])
-def test_anything_but_one_string(library: Asked, argument: object) -> None:
+def test_anything_but_one_string(library: Library, argument: object) -> None:
     """Anything but exactly one string argument is a validation error."""
     with pytest.raises(UsageError, match=r"Vector\.SearchSkills"):
         library.session.search_skills(argument)  # type: ignore[arg-type]  # that is the point
 
 
-def test_queries_that_say_nothing_or_too_much(library: Asked) -> None:
-    """A blank query is near nothing; one over 4,000 characters is an error."""
+def test_blank_and_too_long_queries(library: Library) -> None:
+    """A blank query finds nothing; one over 4,000 characters is an error."""
     assert library.session.search_skills("") == library.session.search_skills(" \n\t") == "[]"
     with pytest.raises(UsageError, match="The query has 4,001 characters"):
         library.session.search_skills("x" * 4_001)
 
 
-def test_the_index_alone_is_read(library: Asked) -> None:
+def test_only_the_index_is_read(library: Library) -> None:
     """The search reads the index only, never a file."""
     place = write(library.folder, "gone.ns.txt", ADD.replace("two numbers", "apples and pears"))
     assert library.session.vector_update(place) == "OK"
@@ -130,8 +130,8 @@ def test_the_index_alone_is_read(library: Asked) -> None:
     assert found(library, "sum of apples and pears")[0]["path"] == place
 
 
-def test_the_skills_of_the_catalogue(library: Asked) -> None:
-    """The catalogue's skills in the sandbox are found as well; what was written stands first."""
+def test_the_skills_of_the_catalogue(library: Library) -> None:
+    """The catalogue's skills in the sandbox are found too; written vectors take precedence."""
     file = add_skill(
         library.folder, "tea", "---\nname: tea\ndescription: Brew green tea.\n---\nBoil it.\n"
     )

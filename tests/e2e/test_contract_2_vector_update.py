@@ -23,7 +23,7 @@ from tests.support.skill_files import (
     make_library,
     write,
 )
-from tests.support.skill_sessions import Asked, asked
+from tests.support.skill_sessions import Library, open_library
 
 # What another process does: with a server it asks that, without one it opens the same directory.
 OTHER = """
@@ -42,28 +42,28 @@ with repertory.connect(url) if url else repertory.open(
 @pytest.fixture(scope="module", params=["embedded", "server"])
 def library(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Asked]:
+) -> Iterator[Library]:
     """A sandbox with three skill files."""
-    with asked(tmp_path_factory.mktemp("library"), request.param) as library:
+    with open_library(tmp_path_factory.mktemp("library"), request.param) as library:
         yield library
 
 
-def other(library: Asked, function: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start another process that calls a function with one argument after the other."""
+def other(library: Library, function: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start another process that calls a function with each argument in turn."""
     data = str(library.folder.parent / "data")
     command = [sys.executable, "-c", OTHER, str(library.folder), data, MODEL, library.url]
     return subprocess.Popen([*command, function, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 def printed(process: subprocess.Popen[str]) -> list[str]:
-    """What a process printed, once it has ended."""
+    """Wait for a process and return its output."""
     written, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     return written.splitlines()
 
 
 def paths(answer: str) -> list[str]:
-    """The paths in what a search returned."""
+    """The paths in a search's result."""
     return [match["path"] for match in json.loads(answer)]
 
 
@@ -78,7 +78,7 @@ def test_one_required_argument() -> None:
     assert function.writes
 
 
-def test_ok_and_found(library: Asked) -> None:
+def test_ok_and_found(library: Library) -> None:
     """Returns the literal `OK`; what was indexed is found by contract 1 in the same process."""
     assert library.session.vector_update(AREA_FILE) == "OK"
     assert library.session.vector_update(ADD_FILE) == "OK"
@@ -87,7 +87,7 @@ def test_ok_and_found(library: Asked) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "..", "../secret.md", "library/../../secret.md"])
-def test_paths_outside_the_sandbox(library: Asked, path: str) -> None:
+def test_paths_outside_the_sandbox(library: Library, path: str) -> None:
     """An error message string: path outside the sandbox (absolute paths, `..`, …)."""
     write(library.folder.parent, "secret.md", "What nobody may find.")
     answer = library.session.vector_update(path)
@@ -96,8 +96,8 @@ def test_paths_outside_the_sandbox(library: Asked, path: str) -> None:
     assert len(answer.splitlines()) == 1
 
 
-def test_links(library: Asked) -> None:
-    """Symlinks that leave it are refused; one that stays inside stands for the file behind it."""
+def test_links(library: Library) -> None:
+    """Symlinks that leave it are refused; one that stays inside stands for its target."""
     write(library.folder.parent, "elsewhere/secret.md", "Where the treasure is buried.")
     (library.folder / "beyond").symlink_to("../elsewhere")
     (library.folder / "out.md").symlink_to(library.folder.parent / "elsewhere" / "secret.md")
@@ -110,14 +110,14 @@ def test_links(library: Asked) -> None:
     assert paths(library.session.search_skills("volume of a box"))[0] == VOLUME_FILE
 
 
-def test_nul_bytes(library: Asked) -> None:
+def test_nul_bytes(library: Library) -> None:
     """NUL bytes."""
     answer = library.session.vector_update(f"{AREA_FILE}\0.md")
     assert answer == f"The path {AREA_FILE + chr(0) + '.md'!r} holds control characters."
 
 
-def test_unreadable_files(library: Asked) -> None:
-    """Unreadable file: missing, a folder, a pipe nobody writes to, no text, or too large."""
+def test_unreadable_files(library: Library) -> None:
+    """Unreadable file: missing, a folder, a pipe without a writer, not text, or too large."""
     os.mkfifo(library.folder / "pipe")
     (library.folder / "picture.png").write_bytes(b"\x89PNG\0")
     write(library.folder, "huge.md", "word " * 60_000)
@@ -136,7 +136,7 @@ def test_unreadable_files(library: Asked) -> None:
         assert repr(file) in answer
 
 
-def test_failure_to_embed(library: Asked, tmp_path: Path) -> None:
+def test_failure_to_embed(library: Library, tmp_path: Path) -> None:
     """Embedding failure."""
     with repertory.open(
         library.folder, data_dir=str(tmp_path / "data"), model=str(tmp_path / "none")
@@ -148,14 +148,14 @@ def test_failure_to_embed(library: Asked, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", [None, 7, [AREA_FILE], Path(AREA_FILE)])
-def test_anything_but_one_string(library: Asked, argument: object) -> None:
+def test_anything_but_one_string(library: Library, argument: object) -> None:
     """Anything but exactly one string argument is a validation error."""
     with pytest.raises(UsageError, match=r"Vector\.VectorUpdate"):
         library.session.vector_update(argument)  # type: ignore[arg-type]  # that is the point
 
 
-def test_the_whole_file_is_read(library: Asked) -> None:
-    """Reads the whole file, embeds it: what stands at the end of a long one is found."""
+def test_the_whole_file_is_read(library: Library) -> None:
+    """Reads the whole file, embeds it: the end of a long one is found."""
     numbers = "\n".join(f"# Line {number} of a long licence." for number in range(60))
     place = write(library.folder, "long.ns.txt", f"{numbers}\n{ADD}{AREA}")
     assert library.session.vector_update(place) == "OK"
@@ -163,7 +163,7 @@ def test_the_whole_file_is_read(library: Asked) -> None:
     assert place in paths(library.session.search_skills("calculate rectangle area"))
 
 
-def test_an_entry_is_overwritten(library: Asked) -> None:
+def test_an_entry_is_overwritten(library: Library) -> None:
     """Stores it under the file's absolute path; an entry for that path is overwritten."""
     place = write(library.folder, "changing.ns.txt", AREA + VOLUME)
     assert library.session.vector_update(place) == "OK"
@@ -175,8 +175,8 @@ def test_an_entry_is_overwritten(library: Asked) -> None:
     assert place in paths(library.session.search_skills("add two numbers"))
 
 
-def test_a_file_that_is_gone_is_forgotten(library: Asked) -> None:
-    """An error, and its entry is not found any more."""
+def test_a_deleted_file_is_removed(library: Library) -> None:
+    """An error, and its entry is no longer found."""
     place = write(library.folder, "gone.md", "How to shoe a horse.\n")
     assert library.session.vector_update(place) == "OK"
     (library.folder / place).unlink()
@@ -186,8 +186,8 @@ def test_a_file_that_is_gone_is_forgotten(library: Asked) -> None:
     assert library.session.search_skills("shoe a horse") == "[]"
 
 
-def test_other_processes(library: Asked) -> None:
-    """What was indexed is found by every other process, and what that indexed by this one."""
+def test_other_processes(library: Library) -> None:
+    """Every process finds what another one indexed."""
     mine = write(library.folder, "mine.md", "How to catch a trout with a fly.\n")
     theirs = write(library.folder, "theirs.md", "How to play the violin.\n")
     assert library.session.vector_update(mine) == "OK"
@@ -198,8 +198,8 @@ def test_other_processes(library: Asked) -> None:
     assert paths(library.session.search_skills("play the violin")) == [theirs]
 
 
-def test_processes_at_the_same_time(library: Asked) -> None:
-    """Two that write at the same time do not hinder each other."""
+def test_processes_at_the_same_time(library: Library) -> None:
+    """Two can write at the same time."""
     topics = ["pruning roses", "tuning a piano", "mending a net", "carving a spoon"]
     files = [
         write(library.folder, f"topics/{number}.md", f"All about {topic}.\n")

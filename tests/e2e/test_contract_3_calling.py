@@ -33,7 +33,7 @@ SECRET = "s3cret-t0ken"
 
 
 def project(folder: Path) -> Path:
-    """A project with a server that answers as its tools are called, and one on the SDK."""
+    """A project with a server whose tools' names say how they behave, and one on the SDK."""
     folder.mkdir()
     raw = [str(SERVERS / "raw.py"), "callee"]
     configured = {
@@ -47,7 +47,7 @@ def project(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """A running server through which tools may be called."""
+    """A running server that allows tool calls."""
     folder = project(tmp_path_factory.mktemp("calling") / "project")
     arguments = ("--model", MODEL, "--mcp-config", str(folder / "mcp.json"), "--allow-calls")
     log = folder.parent / "log"
@@ -85,7 +85,7 @@ def session(request: pytest.FixtureRequest) -> repertory.Session:
 
 
 def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
-    """The status and the JSON that a call is answered with."""
+    """The status and the JSON of a call's answer."""
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
         headers = {"Content-Type": "application/json"}
@@ -97,7 +97,7 @@ def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
 
 
 def told(server: Serve, tool: str, arguments: object, status: int, side: str) -> str:
-    """What a problem says, whose side it is on."""
+    """The detail of a problem and who is responsible."""
     found, problem = post(server, tool, json.dumps(arguments).encode())
     assert (found, problem["status"], problem["side"]) == (status, status, side)
     assert SECRET not in str(problem)
@@ -116,7 +116,7 @@ def test_it_returns_the_result(server: Serve) -> None:
 
 
 def test_an_empty_body_is_no_arguments(server: Serve) -> None:
-    """A tool that takes none can be called with none."""
+    """A tool without required arguments can be called without any."""
     for body in (b"", b"{}"):
         status, result = post(server, "lab__good", body)
         assert (status, result["structuredContent"]) == (200, {"days": 3})
@@ -141,7 +141,7 @@ def test_calling_is_off_unless_it_is_switched_on(
 
 
 def test_the_same_result_everywhere(session: repertory.Session) -> None:
-    """Embedded and through a server, a call gives back what the tool answered."""
+    """Embedded and through a server, a call returns the tool's result."""
     result = session.call("desk__add", {"first": 20, "second": 22})
     assert (result.structured_content, result.is_error) == ({"result": 42}, False)
     text, image = session.call("desk__draw", {}).content
@@ -155,20 +155,20 @@ def test_arguments_are_validated(session: repertory.Session) -> None:
 
 
 def test_a_tool_that_fails(session: repertory.Session) -> None:
-    """That the tool itself fails is its answer."""
+    """A failure that the tool reports is a result."""
     result = session.call("desk__fail", {"reason": "out of paper"})
     assert result.is_error
     assert "out of paper" in result.words
 
 
 def test_calls_have_a_limit_of_time(session: repertory.Session) -> None:
-    """A tool that takes longer than it may is given up."""
+    """A tool that exceeds its timeout is abandoned."""
     with pytest.raises(CallTimeoutError, match=r"did not answer the call of wait within 1 s"):
         session.call("desk__wait", {"seconds": 600})
 
 
 def test_other_failures(session: repertory.Session) -> None:
-    """An unknown tool, what is no JSON, and a server that fails."""
+    """An unknown tool, invalid JSON, and a server that fails."""
     with pytest.raises(UnknownItemError):
         session.call("lab__nothing", {})
     with pytest.raises(ArgumentsError):
@@ -178,7 +178,7 @@ def test_other_failures(session: repertory.Session) -> None:
 
 
 def test_errors_say_which_side_failed(server: Serve) -> None:
-    """The caller, the tool, or its server; in words, and as a member of the problem."""
+    """The caller, the tool, or its server; in the message and as a member of the problem."""
     fault = told(server, "desk__add", {"first": "1"}, 422, "caller")
     assert fault.startswith("The arguments do not fit the tool desk__add")
     assert "nothing__here" in told(server, "nothing__here", {}, 404, "caller")
@@ -191,7 +191,7 @@ def test_errors_say_which_side_failed(server: Serve) -> None:
 
 
 def test_a_body_that_is_no_object_is_refused(server: Serve) -> None:
-    """In words, and before any server is asked."""
+    """With a message, and before any server is called."""
     for body in (b"[1]", b'"x"', b"{", b"\xff", b'{"a": 1e999}'):
         status, problem = post(server, "lab__good", body)
         assert (status in (400, 422), problem["side"]) == (True, "caller")
@@ -231,7 +231,7 @@ def test_a_tool_is_called_through_the_generated_module(server: Serve, tmp_path: 
 
 
 def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
-    """Who called which tool and how it went; never what was sent."""
+    """Caller, tool and outcome; never arguments or results."""
     post(server, "lab__colour", json.dumps({"value": SECRET}).encode())
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line]
     told = [line for line in lines if line["event"] == "tool_called"]
@@ -242,14 +242,14 @@ def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
 
 
 def test_calls_are_counted(server: Serve) -> None:
-    """By how they went, for Prometheus."""
+    """By outcome, for Prometheus."""
     post(server, "lab__good")
     with urlopen(f"{server.url}/metrics") as response:
         text = response.read().decode()
     assert 'repertory_calls_total{outcome="ok"}' in text
 
 
-def test_what_is_no_tool_is_not_called(session: repertory.Session) -> None:
+def test_other_items_cannot_be_called(session: repertory.Session) -> None:
     """Only tools can be called."""
     with pytest.raises(UsageError):
         session.call("documents/README.md", {})

@@ -18,7 +18,6 @@ from urllib.request import Request, urlopen
 
 import msgspec
 import pytest
-from repertory.indexing.report import Report
 
 from repertory.embedding import load as loading
 from repertory.embedding.load import load_engine
@@ -27,6 +26,7 @@ from repertory.errors import ModelError
 from repertory.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.search.render import as_json
+from repertory.server_state import Run
 from repertory.settings import Settings, Values, load
 from tests.support.command_line import Cli, make_project
 from tests.support.model_folders import write_model
@@ -42,7 +42,7 @@ Ask = Callable[..., Answer]
 
 
 def server_entry(*tools: str) -> dict[str, Any]:
-    """A real MCP server of two tools, of which only some may be taken."""
+    """A real MCP server with two tools, optionally filtered."""
     entry = {"command": sys.executable, "args": [str(WEATHER), "stdio"]}
     return entry | ({"includeTools": list(tools)} if tools else {})
 
@@ -69,7 +69,7 @@ def settings_of(
     return load(given | flags, folder, environment or {})
 
 
-def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: object) -> Report:
+def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: object) -> Run:
     """Index a folder."""
     with Repertory(settings_of(folder, environment, **flags), folder) as repertory:
         return repertory.index(lambda *_: None)
@@ -77,7 +77,7 @@ def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: o
 
 @pytest.fixture(autouse=True)
 def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is found but what a test has made."""
+    """Only the test's own files are found."""
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
 
 
@@ -204,7 +204,7 @@ def test_flags_win_over_variables_and_new_ones_over_old(folder: Path, name: str)
 
 
 def test_limit_and_threshold_bound_the_results(ask: Ask) -> None:
-    """They bound how many results there are and how sure each is."""
+    """They limit the number of results and their confidence."""
     query = "file"
     assert len(ask(query, threshold=0)["results"]) == 3
     assert len(ask(query, threshold=0, limit=2)["results"]) == 2
@@ -342,12 +342,12 @@ def test_each_configuration_has_its_collection(folder: Path) -> None:
     """A new server means a new collection; going back finds the old one intact."""
     servers = write_servers(folder.parent / "servers.json", weather=server_entry())
     before, other, back = index(folder), index(folder, mcp_config=[servers]), index(folder)
-    assert before.collection == back.collection != other.collection
+    assert before.stats.collection == back.stats.collection != other.stats.collection
     assert (before.embedded, other.embedded, back.embedded) == (3, 2, 0)
     assert back.unchanged == 3
 
 
-def test_only_what_changed_is_embedded_again(folder: Path) -> None:
+def test_only_changed_items_are_embedded_again(folder: Path) -> None:
     """Each item has a hash: only items whose hash changed are embedded again."""
     index(folder)
     write_tools(folder, read_file="Read a file.", send_mail="Send a letter.", play="Play music.")
@@ -355,17 +355,17 @@ def test_only_what_changed_is_embedded_again(folder: Path) -> None:
     assert (report.embedded, report.changed, report.unchanged) == (1, 1, 2)
 
 
-def test_another_model_invalidates_what_is_stored(folder: Path, tmp_path: Path) -> None:
+def test_another_model_invalidates_the_store(folder: Path, tmp_path: Path) -> None:
     """A changed model or embedding recipe invalidates what is stored."""
     first, model = index(folder), write_model(tmp_path / "other")
     second = index(folder, model=str(model))
     assert second.embedded == 3
-    assert second.collection != first.collection
+    assert second.stats.collection != first.stats.collection
 
 
-def test_a_corrupt_store_is_built_anew(folder: Path) -> None:
+def test_a_corrupt_store_is_rebuilt(folder: Path) -> None:
     """A corrupt store invalidates what is stored and says so."""
-    collection = folder.parent / "data" / "collections" / index(folder).collection
+    collection = folder.parent / "data" / "collections" / index(folder).stats.collection
     for file in collection.rglob("*"):
         if file.is_file() and file.suffix != ".lock":
             file.write_bytes(b"garbage")
@@ -374,7 +374,7 @@ def test_a_corrupt_store_is_built_anew(folder: Path) -> None:
     assert any("corrupt" in one or "damaged" in one for one in report.notices), report.notices
 
 
-def test_the_data_directory_is_taken_in_order_and_made(folder: Path, tmp_path: Path) -> None:
+def test_the_data_directory_follows_the_order_and_is_created(folder: Path, tmp_path: Path) -> None:
     """``--data-dir``, then ``REPERTORY_DATA_DIR``, then the platform's; created when missing."""
     flag, variable = str(tmp_path / "a" / "b"), str(tmp_path / "c")
     environment = {"REPERTORY_DATA_DIR": variable, "TOOLSCRIPT_DATA_DIR": "old"}
@@ -443,7 +443,7 @@ def module(server: Serve) -> str:
 
 
 def fetched(url: str) -> str:
-    """The module at an address."""
+    """The module at a URL."""
     with urlopen(url) as response:
         assert response.headers["content-type"] == "application/typescript; charset=utf-8"
         assert response.headers["cache-control"] == "no-store"
@@ -451,7 +451,7 @@ def fetched(url: str) -> str:
 
 
 def refused(url: str, body: bytes | None = None) -> tuple[int, str]:
-    """The status of a request that is refused, and the words of the problem."""
+    """The status of a refused request and the problem's detail."""
     with pytest.raises(HTTPError) as caught:
         urlopen(Request(url, body, {"Content-Type": "application/json"}))
     with caught.value as response:
@@ -513,8 +513,8 @@ def test_a_module_compiles_strictly(
     compile_strictly(compiler(pytestconfig), tmp_path / "some.ts", tmp_path / "all.ts")
 
 
-def test_a_module_of_what_is_not_there_is_refused(server: Serve) -> None:
-    """What is asked for and is not there is named."""
+def test_a_module_of_unknown_names_is_refused(server: Serve) -> None:
+    """The error lists the unknown names."""
     status, words = refused(server.url + "/runtime/tools.ts?filter=weather,nobody,files__none")
     assert status == 404
     assert words == "There is no server and no tool 'nobody' or 'files__none'."

@@ -48,7 +48,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[SkillDiscoveryIndex]:
-    """An index that was just made."""
+    """A new index."""
     with SkillDiscoveryIndex.open(tmp_path / "index") as index:
         yield index
 
@@ -100,14 +100,14 @@ def test_sources_are_folders_manifests_markdown_and_built_in_skills(
     }
 
 
-def test_opening_makes_what_is_missing(tmp_path: Path) -> None:
-    """`open` (seed: `open_creates_tables`): a folder that is not there is made, empty."""
+def test_opening_creates_the_folder(tmp_path: Path) -> None:
+    """`open` (seed: `open_creates_tables`): a missing folder is created, empty."""
     with SkillDiscoveryIndex.open(tmp_path / "new" / "index") as index:
         assert index.indexed_count() == 0
     assert (tmp_path / "new" / "index").is_dir()
 
 
-def test_what_is_indexed_is_found(index: SkillDiscoveryIndex) -> None:
+def test_an_indexed_skill_is_found(index: SkillDiscoveryIndex) -> None:
     """`index_skill`, `search(embedding, limit)` (seed: `index_and_search_returns_match`)."""
     index.index_skill("discord", "Discord", "Send a message.", "python", [1.0, 0.0])
     (result,) = index.search([1.0, 0.0], 5)
@@ -157,7 +157,7 @@ def test_results_are_scored_best_first(index: SkillDiscoveryIndex) -> None:
     assert [one.score for one in results] == pytest.approx([1, 0.866, 0.5, 0, 0], abs=1e-3)
 
 
-def test_results_carry_what_the_contract_names() -> None:
+def test_results_have_the_fields_of_the_contract() -> None:
     """Results carry `skill_id, name, description, source ('python' | 'markdown' | 'builtin')`."""
     fields = ("skill_id", "name", "description", "source", "score")
     assert SkillSearchResult.__struct_fields__ == fields
@@ -208,7 +208,7 @@ def test_rebuilding_indexes_all_three(
     assert rebuild() == index.indexed_count() == 6
 
 
-def test_rebuilding_skips_what_is_indexed_unchanged(
+def test_rebuilding_skips_unchanged_skills(
     rebuild: Callable[[], int], index: SkillDiscoveryIndex
 ) -> None:
     """Seed: `rebuild_skips_already_indexed`."""
@@ -217,7 +217,7 @@ def test_rebuilding_skips_what_is_indexed_unchanged(
     assert index.indexed_count() == 6
 
 
-def test_rebuilding_embeds_again_what_changed(
+def test_rebuilding_embeds_changed_skills_again(
     rebuild: Callable[[], int],
     index: SkillDiscoveryIndex,
     engine: EmbeddingEngine,
@@ -248,7 +248,7 @@ def test_a_python_skill_is_found_by_its_description(
 
 @pytest.fixture(scope="module")
 def embedded(user: Cli, served: Path) -> Iterator[Repertory]:
-    """The served project opened in this process, with an index of its own."""
+    """The served project opened in this process, with its own index."""
     with Repertory(
         load({"data_dir": str(served.parent / "own"), "model": MODEL}, served), served
     ) as it:
@@ -258,7 +258,7 @@ def embedded(user: Cli, served: Path) -> Iterator[Repertory]:
 
 @pytest.fixture(scope="module")
 def url(user: Cli, served: Path) -> str:
-    """Where the project is served."""
+    """The URL of the project's server."""
     return str(json.loads(note_of(user, served).read_bytes())["url"])
 
 
@@ -272,7 +272,7 @@ def ask(request: pytest.FixtureRequest, embedded: Local, url: str) -> Callable[.
 
 
 def posted(url: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever it is
-    """What the command answers over HTTP."""
+    """The command's answer over HTTP."""
     request = Request(
         f"{url}/functions/skill.discovery.search",
         json.dumps(arguments).encode(),
@@ -310,7 +310,7 @@ def test_an_empty_query_gives_an_empty_list(ask: Callable[..., Any], query: str)
 
 
 def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
-    """An empty index gives an empty list: whether nothing was indexed yet, or nothing is there."""
+    """An empty index gives an empty list, whether missing or without skills."""
     settings = load({"data_dir": str(tmp_path / "data"), "model": MODEL}, tmp_path)
     with Repertory(settings, tmp_path) as repertory:
         assert SEARCH.call(repertory, {"query": "anything"}) == {"results": []}
@@ -321,7 +321,7 @@ def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
 
 
 def test_a_store_that_is_away_is_no_empty_list(tmp_path: Path) -> None:
-    """Nothing is found only where nothing is: what cannot be asked is an error."""
+    """Other failures are errors, not empty lists."""
     with pytest.raises(StoreError, match="cannot be reached"):
         SEARCH.call(Client("http://127.0.0.1:9"), {"query": "anything"})
 
@@ -331,7 +331,7 @@ def test_a_store_that_is_away_is_no_empty_list(tmp_path: Path) -> None:
     [{}, {"query": 5}, {"query": "x", "limit": 0}, {"query": "x", "limit": 101}, {"q": "x"}],
 )
 def test_the_command_refuses_what_it_does_not_take(url: str, arguments: dict[str, Any]) -> None:
-    """In a sentence that names the command."""
+    """With a sentence that names the command."""
     with pytest.raises(HTTPError) as refused:
         posted(url, arguments)
     assert refused.value.code == 422

@@ -31,13 +31,13 @@ SKILL = "---\nname: release-notes\ndescription: Write notes of a release.\n---\n
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A project to search: the session, and where its server is, where it has one."""
+    """A project to search: the session, and its server's URL if there is one."""
 
     session: Session
     url: str = ""
 
     def found(self, query: str, **options: Any) -> list[str]:  # noqa: ANN401 - as it takes them
-        """The ids that a search lists, in its order."""
+        """The ids of the results, in order."""
         content = self.session.search_project(query, **options)["content"]
         return re.findall(r"^   ID: (.*)$", content, re.MULTILINE)
 
@@ -70,7 +70,7 @@ def project(
 
 
 def post(url: str, arguments: object) -> Any:  # noqa: ANN401 - JSON
-    """What the function answers over HTTP."""
+    """The function's answer over HTTP."""
     request = Request(
         f"{url}/functions/search",
         json.dumps(arguments).encode(),
@@ -91,7 +91,7 @@ def test_an_agent_tool_named_search_over_all_files_of_a_project(project: Project
 
 
 def test_files_that_are_no_documents(tmp_path: Path) -> None:
-    """All files: code and data as well, though they are no items; no ignored and hidden ones."""
+    """All files, including code and data that are not items; no ignored or hidden ones."""
     folder = tmp_path / "project"
     for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ def test_search_type(project: Project, query: str, search_type: str, found: list
         assert project.found(query) == found
 
 
-def test_exact_is_a_substring_whatever_its_case(project: Project) -> None:
+def test_exact_mode_is_a_substring_match_ignoring_case(project: Project) -> None:
     """Exact mode is a case-insensitive substring match; `fuzzySearch` (default false)."""
     assert project.found("zebrA CROSS") == ["documents/notes.txt"]
     assert project.found("zebar") == []
@@ -183,7 +183,7 @@ def test_threshold(project: Project) -> None:
         project.session.search_project("e", threshold=1.1)
 
 
-def test_what_each_result_has(project: Project) -> None:
+def test_the_fields_of_each_result(project: Project) -> None:
     """Each result has the file's id, title, path, which field matched, and a snippet."""
     content = project.session.search_project("every api key")["content"]
     _, _, result = content.partition("\n\n")

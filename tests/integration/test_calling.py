@@ -1,4 +1,4 @@
-"""Calls of tools of MCP servers that are real processes, good ones and hostile ones."""
+"""Tool calls to real processes of MCP servers, well-behaved and hostile ones."""
 
 import json
 import logging
@@ -34,27 +34,27 @@ from repertory.workspace import Workspace
 
 SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 SECRET = "s3cret-t0ken"
-PATIENCE = 30.0  # seconds; only a hanging server takes as long
+PATIENCE = 30.0  # seconds; only a server that hangs takes that long
 LONG = 600  # seconds, longer than any test
 
 
 class Line:
-    """Sessions, and one server that is called in them."""
+    """Sessions and the one server they call."""
 
     def __init__(self, server: ServerConfig, shared: Sessions | None = None) -> None:
         self.sessions = shared or Sessions()
         self.server = server
 
     def __call__(self, tool: str, arguments: dict[str, Any] = {}, within: float = PATIENCE) -> Any:  # noqa: ANN401, B006 - JSON, and never changed
-        """What a tool answers."""
+        """Call a tool."""
         return self.sessions.call(self.server, tool, arguments, within)
 
     def text(self, tool: str, arguments: dict[str, Any] = {}) -> str:  # noqa: B006 - as above
-        """The first text of what a tool answers."""
+        """Call a tool and return the first text of its result."""
         return str(self(tool, arguments)["content"][0]["text"])
 
     def failure(self, tool: str) -> str:
-        """Why a tool cannot be called."""
+        """Return the message of a failed call."""
         with pytest.raises(CallError) as caught:
             self(tool)
         assert SECRET not in str(caught.value)
@@ -62,7 +62,7 @@ class Line:
         return str(caught.value)
 
     def wait_in_vain(self) -> None:
-        """Call a tool that takes longer than it may."""
+        """Call a tool that exceeds its timeout."""
         with pytest.raises(CallTimeoutError) as caught:
             self("wait", {"seconds": LONG}, within=0.1)
         assert str(caught.value) == (
@@ -75,7 +75,7 @@ Lines = Callable[[ServerConfig], Line]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Opens lines, which are closed in the end."""
+    """Opens lines and closes them at the end."""
     opened: list[Line] = []
 
     def open_line(server: ServerConfig) -> Line:
@@ -101,18 +101,18 @@ def stdio(script: str, *arguments: str, **env: str) -> ServerConfig:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """Where the server of ``line`` notes what it did."""
+    """The file in which the server of ``line`` records its calls."""
     return tmp_path / "notes"
 
 
 @pytest.fixture
 def line(lines: Lines, notes: Path) -> Line:
-    """A server that answers as its tools are called."""
+    """A server whose tools' names say how they behave."""
     return lines(stdio("raw.py", "callee", NOTES=str(notes)))
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline
@@ -120,7 +120,7 @@ def wait_until(is_so: Callable[[], object]) -> None:
 
 
 def is_running(process: str) -> bool:
-    """Whether there is a process of an id."""
+    """Whether a process exists."""
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
@@ -129,7 +129,7 @@ def is_running(process: str) -> bool:
 
 
 def test_a_server_on_the_sdk(lines: Lines) -> None:
-    """Its answers come as it wrote them; what it asks for is refused, and progress passed over."""
+    """Its results are unchanged; its own requests are refused, and progress is ignored."""
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
     text, image = good("draw")["content"]
@@ -145,7 +145,7 @@ def test_a_server_on_the_sdk(lines: Lines) -> None:
 
 
 def test_the_newer_protocol(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is not shaken hands with is called alike, and calls are called off."""
+    """A server without a handshake is called the same way, and calls can be cancelled."""
     monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
@@ -155,7 +155,7 @@ def test_the_newer_protocol(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_calls_share_a_session(line: Line, notes: Path) -> None:
-    """Calls of one server go to one process, and are answered side by side."""
+    """Calls to one server reach one process and run concurrently."""
     with ThreadPoolExecutor(8) as threads:
         slow = threads.submit(line, "wait", {"seconds": LONG}, 1.0)
         found = [threads.submit(line.text, "process") for _ in range(7)]
@@ -165,16 +165,18 @@ def test_calls_share_a_session(line: Line, notes: Path) -> None:
     assert notes.read_text().split()[:2] == ["started", *processes]
 
 
-def test_a_call_that_takes_too_long_is_called_off(line: Line, notes: Path) -> None:
-    """The server is told, and its session goes on."""
+def test_a_call_that_times_out_is_cancelled(line: Line, notes: Path) -> None:
+    """The server is notified, and its session continues."""
     before = line.text("process")
     line.wait_in_vain()
     wait_until(lambda: "cancelled" in notes.read_text())
     assert line.text("process") == before
 
 
-def test_a_server_that_ends_in_a_call_is_started_for_the_next(line: Line, notes: Path) -> None:
-    """The call is not sent again, for it may have been done; the server's last words are told."""
+def test_a_server_that_exits_during_a_call_is_restarted_for_the_next(
+    line: Line, notes: Path
+) -> None:
+    """The call is not retried, since it may have run; the server's last output is reported."""
     assert line.failure("die") == (
         "The MCP server lab ended with exit code 3 before it had answered; it wrote: fatal: out of "
         "luck, ***."
@@ -183,16 +185,16 @@ def test_a_server_that_ends_in_a_call_is_started_for_the_next(line: Line, notes:
     assert is_running(line.text("process"))
 
 
-def test_a_server_that_was_killed_between_calls_is_started_again(line: Line) -> None:
-    """Nobody notices."""
+def test_a_server_killed_between_calls_is_restarted(line: Line) -> None:
+    """No call fails."""
     before = line.text("process")
     os.kill(int(before), 9)
-    wait_until(lambda: not line.sessions._sessions)  # a call in between may be told of it
+    wait_until(lambda: not line.sessions._sessions)  # a call before that may fail
     assert line.text("process") != before
 
 
 def test_another_configuration_is_another_session(line: Line) -> None:
-    """The old process ends."""
+    """The old process exits."""
     before = line.text("process")
     line.server = stdio("raw.py", "callee", COLOUR="blue")
     assert line.text("colour") == "blue"
@@ -200,17 +202,17 @@ def test_another_configuration_is_another_session(line: Line) -> None:
 
 
 def test_an_unused_session_is_closed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server has ended a while after the last call, and is started by the next."""
-    monkeypatch.setattr(sessions, "IDLE", 0.05)
+    """Its server exits some time after the last call; the next call starts it again."""
+    monkeypatch.setattr(sessions, "IDLE_TIMEOUT_S", 0.05)
     before = line.text("process")
     wait_until(lambda: not is_running(before))
     assert line.text("process") != before
 
 
 def test_an_old_session_is_renewed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server's program may be another by now; calls under way are waited for."""
-    monkeypatch.setattr(sessions, "IDLE", 0.05)
-    monkeypatch.setattr(sessions, "LONGEST", 0.0)
+    """Its server's program may have been replaced; pending calls finish first."""
+    monkeypatch.setattr(sessions, "IDLE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sessions, "MAX_AGE_S", 0.0)
     with ThreadPoolExecutor(1) as threads:
         before = line.text("process")
         slow = threads.submit(line.text, "wait", {"seconds": 0.3})
@@ -219,19 +221,19 @@ def test_an_old_session_is_renewed(line: Line, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_closing_ends_the_servers(line: Line) -> None:
-    """Calls under way are told, and none can be begun."""
+    """Pending calls fail, and new ones are refused."""
     process = line.text("process")
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(line, "wait", {"seconds": LONG})
-        assert is_running(line.text("process"))  # which is asked after it
+        assert is_running(line.text("process"))  # so it is running
         line.sessions.close()
         assert "was ended" in str(slow.exception())
     assert not is_running(process)
-    assert "cannot be called any more" in line.failure("process")
+    assert "can no longer be called" in line.failure("process")
 
 
-def test_a_process_ends_though_nothing_was_closed() -> None:
-    """Whoever forgot to close waits for nothing, and the server has ended too."""
+def test_a_process_exits_without_closing_its_sessions() -> None:
+    """It does not hang, and the server exits too."""
     script = (
         "import sys; from tests.integration.test_calling import Line, stdio;"
         "print(Line(stdio('raw.py', 'callee')).text('process'))"
@@ -257,22 +259,22 @@ def test_a_process_ends_though_nothing_was_closed() -> None:
     ],
 )
 def test_bad_answers(line: Line, tool: str, message: str) -> None:
-    """Each is told as what it is, and the next call is answered."""
+    """Each has its own message, and the next call succeeds."""
     assert line.failure(tool).startswith(f"The MCP server lab {message}")
     assert line("good") == {"content": [], "structuredContent": {"days": 3}, "unknown": [1]}
 
 
-def test_a_long_session_may_say_much(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a server may say is counted anew for each call."""
+def test_the_limit_of_output_is_per_call(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long session may produce more in total."""
     monkeypatch.setattr(traffic, "MOST_LINES", 500)
     process = line.text("process")
     assert [line.text("talk") for _ in range(3)] == ["done"] * 3
     assert line.text("process") == process
 
 
-def test_a_server_that_hangs_is_left(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that gives no sign of life after a call took too long is started again."""
-    monkeypatch.setattr(sessions, "SIGN_OF_LIFE", 0.1)
+def test_a_server_that_hangs_is_restarted(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it answers no ping after a timeout."""
+    monkeypatch.setattr(sessions, "PING_TIMEOUT_S", 0.1)
     process = line.text("process")
     with pytest.raises(CallTimeoutError):
         line("hang", within=0.1)
@@ -280,8 +282,8 @@ def test_a_server_that_hangs_is_left(line: Line, monkeypatch: pytest.MonkeyPatch
     assert line.text("process") != process
 
 
-def test_a_server_that_does_not_start_holds_up_no_other(line: Line) -> None:
-    """Calls of others are answered meanwhile; its own are told why they are not."""
+def test_a_server_that_does_not_start_blocks_no_other(line: Line) -> None:
+    """Calls to other servers succeed; its own fail with the reason."""
     silent = stdio("raw.py", "silent")
     mute = ServerConfig(name="mute", command=silent.command, args=silent.args, timeout=0.5)
     with ThreadPoolExecutor(1) as threads:
@@ -291,12 +293,12 @@ def test_a_server_that_does_not_start_holds_up_no_other(line: Line) -> None:
 
 
 def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that is slow takes no more than its share of what there is to call with."""
-    monkeypatch.setattr(sessions, "MOST_AT_ONCE", 2)
+    """A slow server cannot use up all threads."""
+    monkeypatch.setattr(sessions, "MAX_CONCURRENT_CALLS", 2)
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(line.text, "wait", {"seconds": 0.3})
         assert is_running(line.text("process"))
-        monkeypatch.setattr(sessions, "MOST_AT_ONCE", 1)
+        monkeypatch.setattr(sessions, "MAX_CONCURRENT_CALLS", 1)
         assert "has 1 calls to answer already; call again" in line.failure("process")
         assert slow.result() == "done"
     assert is_running(line.text("process"))
@@ -324,7 +326,7 @@ def test_servers_that_cannot_be_reached(lines: Lines, server: ServerConfig, mess
 
 
 class Web:
-    """A server over HTTP that can be ended and started again at the same place."""
+    """A server over HTTP that can be stopped and restarted on the same port."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -345,7 +347,7 @@ class Web:
         self.url = self._process.stdout.readline().strip()
 
     def end(self) -> None:
-        """End it."""
+        """Stop it."""
         self._process.kill()
         self._process.communicate()
 
@@ -378,7 +380,7 @@ def start_web() -> Iterator[Callable[[str], Web]]:
 def test_over_http(
     lines: Lines, start_web: Callable[[str], Web], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Calls, refusals and limits of time are as over stdio; a restarted server is called anew."""
+    """Calls, errors and timeouts are as over stdio; a restarted server is called again."""
     caplog.set_level(logging.DEBUG)
     web = start_web("http")
     remote = lines(web.config)
@@ -399,7 +401,7 @@ def test_over_http(
 def test_too_much_over_http(
     lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An answer that is too large is cut off; the next call is answered."""
+    """A response that is too large is aborted; the next call succeeds."""
     monkeypatch.setattr(traffic, "MOST_BYTES", 100_000)
     remote = lines(start_web("http").config)
     for _ in range(3):
@@ -412,7 +414,7 @@ def test_too_much_over_http(
 def test_the_newer_protocol_over_http(
     lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There arguments may have to go as headers too, which the server says when it misses them."""
+    """A server may require arguments as headers as well; its error then names them."""
     monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     remote = lines(start_web("stateless").config)
     assert remote.text("region", {"name": "Österreich"}) == "Österreich"
@@ -422,7 +424,7 @@ def test_the_newer_protocol_over_http(
 
 
 class Place:
-    """A directory with an MCP configuration, and the calls that are made there."""
+    """A directory with an MCP configuration, and its calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "project"
@@ -433,13 +435,13 @@ class Place:
         self.write()
 
     def write(self, **settings: object) -> None:
-        """Write the configuration of the server `lab`, with what is given."""
+        """Write the configuration of the server `lab` with these members."""
         server = stdio("raw.py", "callee")
         entry = {"command": server.command, "args": server.args, **settings}
         self.config.write_text(json.dumps({"mcpServers": {"lab": entry}}))
 
     def open(self, *, named: bool = True, **flags: object) -> Calls:
-        """The calls of the directory, whose configuration the user named, or not."""
+        """Open calls; the configuration is named explicitly or discovered."""
         named_files = [str(self.config)] if named else []
         flags |= {"data_dir": self._data, "mcp_config": named_files}
         settings = load(flags, self.folder, {})
@@ -447,14 +449,14 @@ class Place:
         return self.opened[-1]
 
     def trust(self, config: Path) -> None:
-        """Trust a configuration as it is."""
+        """Trust the current configuration."""
         settings = load({"data_dir": self._data}, self.folder, {})
         Workspace(settings, self.folder).trust.trust(config)
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A place with a server that nobody trusts yet."""
+    """A place with an untrusted server."""
     monkeypatch.setenv("HOME", str(tmp_path))
     one = Place(tmp_path)
     yield one
@@ -468,7 +470,7 @@ def tool(name: str, **more: Any) -> Item:  # noqa: ANN401 - schemas
 
 
 def refusal(calls: Calls, item: Item, **arguments: object) -> RepertoryError:
-    """Why a tool is not called."""
+    """Return the error of a refused call."""
     with pytest.raises(RepertoryError) as caught:
         calls.call(item, arguments)
     return caught.value
@@ -478,7 +480,7 @@ GOOD = tool("good")
 
 
 def test_only_trusted_servers_are_called(place: Place) -> None:
-    """What was found is refused until somebody trusts it, and again when it has changed."""
+    """A discovered configuration is refused until it is trusted, and again after a change."""
     calls = place.open(named=False)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)
@@ -489,8 +491,8 @@ def test_only_trusted_servers_are_called(place: Place) -> None:
     assert isinstance(refusal(calls, GOOD), CallsOffError)
 
 
-def test_a_changed_configuration_is_in_force_at_once(place: Place) -> None:
-    """With the next call, in a new session; a broken one leaves the last in force."""
+def test_a_changed_configuration_is_active_at_once(place: Place) -> None:
+    """With the next call, in a new session; a broken one keeps the last one active."""
     calls = place.open()
     assert calls.call(tool("colour"), {}).words == "none"
     place.write(env={"COLOUR": "green"})
@@ -499,9 +501,9 @@ def test_a_changed_configuration_is_in_force_at_once(place: Place) -> None:
     assert calls.call(tool("colour"), {}).words == "green"
 
 
-def test_what_may_not_be_called(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each time the error says why, and nothing is started."""
-    monkeypatch.setattr(servers, "PAUSE", 0.0)
+def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says why, and no server is started."""
+    monkeypatch.setattr(servers, "RETRY_INTERVAL_S", 0.0)
     calls = place.open()
     place.write(excludeTools=["good"])
     error = refusal(calls, GOOD)
@@ -516,15 +518,15 @@ def test_what_may_not_be_called(place: Place, monkeypatch: pytest.MonkeyPatch) -
     place.write(disabled=True)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)
-    assert "of no MCP server that is configured where this runs" in str(error)
+    assert "to no MCP server that is configured where this runs" in str(error)
     skill = Item(id="team/a", kind=Kind.SKILL, name="a", source="team")
     assert type(refusal(calls, skill)) is UsageError
     place.config.write_text("{")
-    assert "What may be called cannot be read: " in str(refusal(place.open(), GOOD))
+    assert "The configuration of MCP servers is invalid: " in str(refusal(place.open(), GOOD))
 
 
-def test_arguments_are_checked_first(place: Place) -> None:
-    """What does not fit is not sent: the server is not even started."""
+def test_arguments_are_validated_first(place: Place) -> None:
+    """Invalid arguments are not sent: the server is not even started."""
     place.write(command="no-such-command")
     calls = place.open()
     days = tool("good", input_schema={"properties": {"days": {"type": "integer"}}})
@@ -535,8 +537,8 @@ def test_arguments_are_checked_first(place: Place) -> None:
     assert calls.outcomes == {"caller": 1, "server": 1}
 
 
-def test_results_are_checked(place: Place) -> None:
-    """A tool that does not keep to its own output schema is its server's failure."""
+def test_results_are_validated(place: Place) -> None:
+    """A result that violates the tool's own output schema is the server's failure."""
     calls = place.open()
     days = {"type": "object", "properties": {"days": {"type": "integer"}}}
     good = calls.call(tool("good", output_schema=days), {})
@@ -550,8 +552,8 @@ def test_results_are_checked(place: Place) -> None:
     assert calls.call(tool("fail", output_schema=days), {"a": 1}).is_error
 
 
-def test_limits_of_time(place: Place) -> None:
-    """A server's own limit goes before the setting."""
+def test_timeouts(place: Place) -> None:
+    """A server's own timeout overrides the setting."""
     calls = place.open(call_timeout=0.2)
     assert "within 0.2 s" in str(refusal(calls, tool("wait"), seconds=LONG))
     place.config.write_text("{}")
@@ -568,14 +570,14 @@ def test_limits_of_time(place: Place) -> None:
     assert calls.outcomes == {"timeout": 1}
 
 
-def test_a_name_that_was_cleaned_is_called_as_it_was(place: Place) -> None:
-    """The server knows only the name that it gave."""
+def test_a_cleaned_name_is_called_by_its_original(place: Place) -> None:
+    """The server knows only its own name for the tool."""
     [item], _ = tool_items("lab", "lab", [{"name": "odd\tname"}], "")
     assert item.name == "odd name"
     assert place.open().call(item, {}).words == "by its own name"
 
 
-def test_each_call_is_logged_without_what_was_sent(
+def test_each_call_is_logged_without_its_data(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The tool, its server, the outcome; never arguments or answers."""

@@ -1,4 +1,4 @@
-"""The skill index rebuilt from real folders with a real model: what is embedded, kept, removed."""
+"""Rebuilds of the skill index from real folders with a real model."""
 
 import json
 import logging
@@ -22,12 +22,12 @@ Rebuild = Callable[[], int]
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
-    """A small model of eight numbers."""
+    """A small model of dimension 8."""
     return engine_of(tmp_path_factory.mktemp("models"))
 
 
 def engine_of(folder: Path, dimension: int = 8, seed: int = 1) -> EmbeddingEngine:
-    """A small model of so many numbers."""
+    """A small model of the given dimension."""
     model = write_model(folder / f"model-{dimension}-{seed}", dimension=dimension, seed=seed)
     return load_engine(str(model), "cpu", folder / "data")
 
@@ -62,22 +62,22 @@ def manifest(folder: Path, name: str, description: str) -> None:
 
 
 def ids(index: SkillDiscoveryIndex) -> list[str]:
-    """What is indexed."""
+    """The indexed ids."""
     return sorted(entry.skill_id for entry in index.entries())
 
 
 def test_each_kind_is_indexed_once(rebuild: Rebuild, index: SkillDiscoveryIndex) -> None:
-    """A skill's own documents are no skills; a second run has nothing to do."""
+    """A skill's own documents are not skills; a second run has nothing to do."""
     assert rebuild() == 4
     assert ids(index) == EVERYTHING
     assert {entry.source for entry in index.entries()} == {"python", "markdown", "builtin"}
     assert rebuild() == 0
 
 
-def test_only_what_changed_is_embedded(
+def test_only_changed_skills_are_embedded(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """A name or a description, not the rest of a file."""
+    """If the name or description changed, not the rest of the file."""
     rebuild()
     manifest(tmp_path, "mail", "Send a letter.")
     (tmp_path / "skills" / "greet.md").write_text("# Greet\n\nSay hello.\n\nAnd more below.\n")
@@ -86,10 +86,10 @@ def test_only_what_changed_is_embedded(
     assert described["python/mail"] == "Send a letter."
 
 
-def test_what_is_gone_is_removed(
+def test_deleted_skills_are_removed(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """Even the last of its kind, where the folder can be read."""
+    """Even the last one, if the folder is readable."""
     rebuild()
     shutil.rmtree(tmp_path / "python" / "mail")
     (tmp_path / "skills" / "greet.md").unlink()
@@ -97,10 +97,10 @@ def test_what_is_gone_is_removed(
     assert ids(index) == ["builtin/remember", "skills/pdf"]
 
 
-def test_what_cannot_be_read_is_kept(
+def test_unreadable_skills_are_kept(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A folder that is away, a broken file: a failure is never a deletion, and it is logged."""
+    """An unavailable folder, a broken file: a failure is never a deletion, and is logged."""
     caplog.set_level(logging.INFO, "repertory.skill_discovery")
     rebuild()
     (tmp_path / "skills").rename(tmp_path / "away")
@@ -112,18 +112,18 @@ def test_what_cannot_be_read_is_kept(
     assert rebuild() == 0
 
 
-def test_missing_folders_hold_nothing(
+def test_missing_folders_are_empty(
     index: SkillDiscoveryIndex, engine: EmbeddingEngine, tmp_path: Path
 ) -> None:
-    """On a first run there is nothing to keep."""
+    """On a first run."""
     assert rebuild_skill_index(index, engine, tmp_path / "no", tmp_path / "none") == 0
     assert index.indexed_count() == 0
 
 
-def test_what_was_indexed_by_hand_stays_as_it_is(
+def test_skills_indexed_by_hand_stay_unchanged(
     rebuild: Rebuild, index: SkillDiscoveryIndex
 ) -> None:
-    """It is neither removed nor written over, until it is removed by hand, too."""
+    """They are neither removed nor replaced until they are removed by hand."""
     for skill_id in ("mine", "python/mail"):
         index.index_skill(skill_id, "By hand", "As I like it.", "builtin", [1.0] * 8)
     assert rebuild() == 3
@@ -134,10 +134,10 @@ def test_what_was_indexed_by_hand_stays_as_it_is(
 
 
 @pytest.mark.parametrize(("dimension", "seed"), [(8, 2), (12, 1)])
-def test_another_model_embeds_everything_anew(
+def test_another_model_embeds_everything_again(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, dimension: int, seed: int
 ) -> None:
-    """Of the same length or another; also what cannot be read just then."""
+    """With the same dimension or another; unreadable skills as well."""
     rebuild()
     shutil.rmtree(tmp_path / "python")
     other = engine_of(tmp_path, dimension, seed)
@@ -147,10 +147,10 @@ def test_another_model_embeds_everything_anew(
     assert rebuild_skill_index(index, other, *folders, BUILTINS) == 0
 
 
-def test_another_length_beside_what_is_by_hand_is_refused(
+def test_another_dimension_than_that_of_skills_by_hand_is_rejected(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """That cannot be embedded anew; nothing was changed."""
+    """They cannot be embedded again; nothing is changed."""
     rebuild()
     index.index_skill("mine", "By hand", "As I like it.", "builtin", [1.0] * 8)
     other = engine_of(tmp_path, dimension=12)

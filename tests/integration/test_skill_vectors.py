@@ -1,4 +1,4 @@
-"""The vectors of skill files on a real engine and both stores, whatever comes in between."""
+"""The vectors of skill files with a real engine on both stores."""
 
 import itertools
 import time
@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from repertory.indexing.report import Stage
-from repertory.serving import Parts
 
+from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.functions.vector import vector_update
@@ -17,7 +16,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import configuration_of, model_slug
-from repertory.one_shot import Repertory
+from repertory.one_shot import Repertory, no_progress
 from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors
 from tests.support.query_service import MODEL, RunningService, settings_of
@@ -30,7 +29,7 @@ UPDATE = "/functions/Vector.VectorUpdate"
 
 
 class Counting:
-    """An engine that counts the texts that it embeds."""
+    """An engine that counts the texts it embeds."""
 
     def __init__(self, engine: EmbeddingEngine) -> None:
         self._engine = engine
@@ -41,7 +40,7 @@ class Counting:
     def embed_texts(
         self, texts: Sequence[str], done: Callable[[int], None] | None = None
     ) -> Vectors:
-        """Count the texts, and embed them."""
+        """Count the texts and embed them."""
         self.texts += len(texts)
         return self._engine.embed_texts(texts, done)
 
@@ -54,13 +53,13 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
 
 @pytest.fixture
 def engine(loaded: EmbeddingEngine) -> Counting:
-    """The model, counted."""
+    """The model, counting."""
     return Counting(loaded)
 
 
 @pytest.fixture(params=["edge", "qdrant"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
-    """Each store in turn; what a test leaves on a server is deleted."""
+    """Each store in turn; collections that a test leaves on a server are deleted."""
     if request.param == "edge":
         yield EdgeStore(tmp_path / "data")
         return
@@ -73,20 +72,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStor
 
 @pytest.fixture
 def skills(tmp_path: Path, store: VectorStore, engine: Counting) -> SkillVectors:
-    """What is written and searched; the sandbox is the test's folder."""
+    """Skill vectors whose sandbox is the test's folder."""
     return SkillVectors(tmp_path, lambda: store, lambda: engine)
 
 
 def paths(skills: SkillVectors, query: str) -> list[str]:
-    """Where what a search finds is."""
+    """The paths found."""
     return [match.path for match in skills.search(query, None)]
 
 
-def silent(_stage: Stage, _done: int, _total: int) -> None:
-    """Nobody watches."""
-
-
-def test_what_is_unchanged_is_not_embedded_again(
+def test_unchanged_files_are_not_embedded_again(
     skills: SkillVectors, engine: Counting, tmp_path: Path
 ) -> None:
     """Nothing is embedded twice; a change embeds the file and its parts."""
@@ -99,18 +94,18 @@ def test_what_is_unchanged_is_not_embedded_again(
     assert engine.texts == 4
 
 
-def test_nothing_of_an_older_text_is_found(skills: SkillVectors, tmp_path: Path) -> None:
-    """The parts of the text before go with it, and the text before that comes back."""
+def test_an_older_text_is_not_found(skills: SkillVectors, tmp_path: Path) -> None:
+    """Its parts are removed with it, and a restored text is found again."""
     for text, area in ((ADD + AREA, [FILE]), (ADD, []), (VOLUME + AREA + ADD, [FILE])):
         write(tmp_path, FILE, text)
         skills.update(FILE)
         assert paths(skills, "area of a rectangle") == area
 
 
-def test_an_older_look_never_replaces_a_newer_one(
+def test_an_older_read_never_replaces_a_newer_one(
     store: VectorStore, engine: Counting, tmp_path: Path
 ) -> None:
-    """While one update embeds, the file changes and another is done: the newer text stays."""
+    """If the file changes and is updated while another update embeds, the newer text stays."""
     write(tmp_path, FILE, ADD + AREA)
     newer = SkillVectors(tmp_path, lambda: store, lambda: engine)
 
@@ -128,7 +123,7 @@ def test_an_older_look_never_replaces_a_newer_one(
 def test_a_clock_that_was_set_back(
     skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update overwrites all the same."""
+    """An update still overwrites."""
     write(tmp_path, FILE, AREA)
     skills.update(FILE)
     earlier = itertools.count(time.time_ns() - 10**15, 10**9)
@@ -139,8 +134,8 @@ def test_a_clock_that_was_set_back(
         assert paths(skills, query) == [FILE]
 
 
-def test_threads_begin_at_once(skills: SkillVectors, tmp_path: Path) -> None:
-    """Whoever comes first makes the collection; what each of them writes is found."""
+def test_concurrent_first_updates(skills: SkillVectors, tmp_path: Path) -> None:
+    """The first one creates the collection; all files are found."""
     files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(6)]
     with ThreadPoolExecutor(len(files)) as pool:
         list(pool.map(skills.update, files))
@@ -148,11 +143,11 @@ def test_threads_begin_at_once(skills: SkillVectors, tmp_path: Path) -> None:
     assert paths(skills, "add two numbers") == files
 
 
-def test_all_that_is_near_is_found(
+def test_all_similar_files_are_found(
     skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many that are: a search asks for more until it has them all."""
-    monkeypatch.setattr(vectors, "AT_ONCE", 2)
+    """However many there are: the search raises its limit until it has them all."""
+    monkeypatch.setattr(vectors, "FIRST_LIMIT", 2)
     files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(9)]
     for file in files:
         skills.update(file)
@@ -161,7 +156,7 @@ def test_all_that_is_near_is_found(
 
 
 def test_each_sandbox_has_its_own(store: VectorStore, engine: Counting, tmp_path: Path) -> None:
-    """What is written in one is not found in another, also where one is inside the other."""
+    """A file written in one is not found in another, even if one is inside the other."""
     write(tmp_path, "inner/a.ns.txt", ADD)
     outer = SkillVectors(tmp_path, lambda: store, lambda: engine)
     inner = SkillVectors(tmp_path / "inner", lambda: store, lambda: engine)
@@ -171,10 +166,10 @@ def test_each_sandbox_has_its_own(store: VectorStore, engine: Counting, tmp_path
     assert paths(outer, "add two numbers") == []
 
 
-def test_a_collection_that_cannot_be_read_is_begun_anew(
+def test_a_corrupt_collection_is_created_again(
     engine: Counting, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next update drops it, and says so in the log."""
+    """The next update drops it and logs that."""
     skills = SkillVectors(tmp_path, lambda: EdgeStore(tmp_path / "data"), lambda: engine)
     write(tmp_path, FILE, ADD)
     skills.update(FILE)
@@ -186,18 +181,18 @@ def test_a_collection_that_cannot_be_read_is_begun_anew(
     assert paths(skills, "add two numbers") == [FILE]
 
 
-def test_rebuilds_leave_it_alone(tmp_path: Path) -> None:
-    """Indexing and rebuilding the catalogue never take it for a collection of theirs."""
+def test_rebuilds_keep_the_collection(tmp_path: Path) -> None:
+    """Indexing and rebuilding the catalogue never treat it as one of their own."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project)
     write(project, "notes.md", "How to catch a trout with a fly.\n")
     with Repertory(settings, project) as repertory:
         assert vector_update(repertory, "notes.md") == "OK"
-        repertory.index(silent)
-        repertory.rebuild(silent)
+        repertory.index(no_progress)
+        repertory.rebuild(no_progress)
         found = [match.path for match in repertory.similar_skills("catch a trout")]
         both = [match.path for match in repertory.similar_skills(RECTANGLE)]
-        (name,) = (name for name in repertory.vector_store().collections() if "_sandbox_" in name)
+        (name,) = (name for name in repertory.parts.store.collections() if "_sandbox_" in name)
 
     assert found == ["notes.md"]
     assert both == [AREA_FILE, VOLUME_FILE]
@@ -205,19 +200,19 @@ def test_rebuilds_leave_it_alone(tmp_path: Path) -> None:
 
 
 def test_two_repertories_of_one_server_share_it(qdrant_url: str, tmp_path: Path) -> None:
-    """On a Qdrant server, what one process wrote another finds at once, both open."""
+    """On a Qdrant server, one process finds at once what another wrote."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project, qdrant_url=qdrant_url)
     with Repertory(settings, project) as one, Repertory(settings, project) as other:
         assert vector_update(one, AREA_FILE) == "OK"
         assert [match.path for match in other.similar_skills(RECTANGLE)] == [AREA_FILE]
-        for name in one.vector_store().collections():
+        for name in one.parts.store.collections():
             if "_sandbox_" in name:
-                one.vector_store().drop(name)
+                one.parts.store.drop(name)
 
 
-def test_without_a_cache_it_lives_as_long_as_the_process(tmp_path: Path) -> None:
-    """With no_cache nothing is kept: the next one begins with nothing."""
+def test_without_a_cache_vectors_last_as_long_as_the_process(tmp_path: Path) -> None:
+    """With no_cache nothing is stored: the next process starts empty."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project, no_cache=True)
     with Repertory(settings, project) as repertory:
@@ -228,7 +223,7 @@ def test_without_a_cache_it_lives_as_long_as_the_process(tmp_path: Path) -> None
 
 
 def test_over_http(tmp_path: Path) -> None:
-    """The answer is what the contract has, as JSON; what goes wrong is a problem in its words."""
+    """The answer is the contract's, as JSON; a failure is a problem with its message."""
     project = make_library(tmp_path / "project")
     with RunningService(project) as running:
         client = running.client()
@@ -253,8 +248,8 @@ def test_over_http(tmp_path: Path) -> None:
         assert (answer.status_code, answer.json()["error"]) == (422, "UsageError")
 
 
-def test_only_those_may_write_that_may_call(tmp_path: Path) -> None:
-    """An update takes the scope `call`; searching takes none but reading."""
+def test_writing_needs_the_scope_call(tmp_path: Path) -> None:
+    """Searching needs only the scope `read`."""
     project = make_library(tmp_path / "project")
     with RunningService(project) as running:
         reader = running.client(address="10.0.0.9")
@@ -266,7 +261,7 @@ def test_only_those_may_write_that_may_call(tmp_path: Path) -> None:
 
 
 def test_no_model_over_http(tmp_path: Path) -> None:
-    """What cannot be embedded is a 503, with the contract's message."""
+    """A failure to embed is a 503 with the contract's message."""
     project = make_library(tmp_path / "project")
     running = RunningService(project)
     running.parts = Parts(settings_of(project, model=str(tmp_path / "none")), project)

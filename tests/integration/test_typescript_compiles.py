@@ -1,4 +1,4 @@
-"""The TypeScript module is compiled and run: for anything a tool may be, and for real servers."""
+"""The TypeScript module compiles and runs, for arbitrary tools and for real servers."""
 
 import json
 import sys
@@ -114,7 +114,7 @@ console.log(JSON.stringify(told));
 
 
 def write(folder: Path, tools: list[Item], **files: str) -> list[Path]:
-    """The module of some tools as a file, and other files beside it."""
+    """Write the module of some tools and other files."""
     texts = {"tools": module(tools, "http://localhost:7700").text, **files}
     for name, text in texts.items():
         (folder / f"{name}.ts").write_text(text, "utf-8")
@@ -122,12 +122,12 @@ def write(folder: Path, tools: list[Item], **files: str) -> list[Path]:
 
 
 def test_any_tool_compiles(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """Whatever it is called, whatever is said of it, and whatever its schemas are."""
+    """With any name, description and schemas."""
     compile_strictly(compiler(pytestconfig), *write(tmp_path, OddTools(seed=3).tools(1_500)))
 
 
 def test_wide_and_deep_schemas_compile(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """Compilers give up on some types that are soon written down; none of those is made."""
+    """Compilers fail on some short types; the module contains none of them."""
 
     def choice(count: int, first: int = 0) -> dict[str, Any]:
         kinds = ({"const": number} for number in range(first, first + count))
@@ -170,7 +170,7 @@ def test_wide_and_deep_schemas_compile(pytestconfig: pytest.Config, tmp_path: Pa
 def test_every_tool_of_ten_real_servers_compiles(
     pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
-    """Of the index and of npm, as they list them here and now; examples of calls compile too."""
+    """Servers from the package registries, as they are now; example calls compile too."""
     folder = installed(pytestconfig, "mcp-servers", FROM_NPM)
     servers = [
         ServerConfig(name="time", command=sys.executable, args=("-m", "mcp_server_time")),
@@ -193,17 +193,15 @@ def test_every_tool_of_ten_real_servers_compiles(
     compile_strictly(compiler(pytestconfig), *write(tmp_path, tools, uses=uses))
 
 
-def test_the_types_let_right_calls_through_and_no_others(
-    pytestconfig: pytest.Config, tmp_path: Path
-) -> None:
-    """Missing, wrong and unknown parameters are found by the compiler."""
+def test_the_types_accept_valid_calls_only(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """The compiler rejects missing, wrong and unknown parameters."""
     files = write(tmp_path, [ECHO, PLAIN], uses=RIGHT_AND_WRONG)
     compile_strictly(compiler(pytestconfig), *files)
 
 
 @pytest.fixture
 def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The URL of a server that calls no tools but answers as one, and what it was asked."""
+    """The URL of a fake gateway, and the requests it received."""
     asked: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -222,7 +220,7 @@ def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             self.wfile.write(answer.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever).start()
@@ -233,7 +231,7 @@ def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def test_calls_reach_the_gateway_and_failures_are_thrown(
     tmp_path: Path, gateway: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """Node runs the module as it is: ids are encoded, the key is sent, problems are told."""
+    """Node runs the module unchanged: ids are encoded, the key is sent, problems are reported."""
     url, asked = gateway
     (tmp_path / "tools.ts").write_text(module([ECHO, PLAIN], url).text, "utf-8")
     (tmp_path / "calls.ts").write_text(CALLS, "utf-8")

@@ -1,4 +1,4 @@
-"""A sandbox of skill files, embedded and behind a running server, each asked as Python does."""
+"""A sandbox of skill files, embedded or behind a running server, for calls from Python."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -14,13 +14,13 @@ from tests.support.server_process import Serve
 from tests.support.skill_files import make_library
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A repertory to ask.
+class Library(msgspec.Struct, frozen=True, kw_only=True):
+    """A session on a sandbox.
 
     Attributes:
-        session: It.
-        folder: The folder that is its sandbox.
-        url: Where its server is; empty where there is none.
+        session: The session.
+        folder: The sandbox.
+        url: The server's URL; empty if embedded.
     """
 
     session: Session
@@ -29,13 +29,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def asked(root: Path, face: str) -> Iterator[Asked]:
-    """A repertory of a library, ``embedded`` or behind a ``server``, with nothing of it written."""
+def open_library(root: Path, face: str) -> Iterator[Library]:
+    """Open a sandbox without written vectors, ``embedded`` or behind a ``server``."""
     folder = make_library(root / "project")
     if face == "embedded":
         with closing(repertory.open(folder, data_dir=str(root / "data"), model=MODEL)) as session:
-            yield Asked(session=session, folder=folder)
+            yield Library(session=session, folder=folder)
         return
     (root / "home").mkdir()
     with Serve(Cli(root / "home", root / "data"), folder, root / "log") as server:
-        yield Asked(session=repertory.connect(server.url), folder=folder, url=server.url)
+        yield Library(session=repertory.connect(server.url), folder=folder, url=server.url)

@@ -1,4 +1,4 @@
-"""Arguments of calls against the schemas of tools, which strangers wrote."""
+"""Validation of a call's arguments against schemas written by strangers."""
 
 import json
 import math
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.calling import bounded
-from repertory.calling.arguments import as_json, checked
+from repertory.calling import validation
+from repertory.calling.arguments import as_json, validate_arguments
 from repertory.calling.faults import faults
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ArgumentsError
@@ -63,27 +63,30 @@ def tool(schema: dict[str, Any] | None) -> Item:
         ({"days": 99}, ["days must be 14 or less", "city must be given"]),
     ],
 )
-def test_each_fault_names_the_argument_and_what_is_wrong(
+def test_each_fault_names_the_argument_and_the_rule(
     arguments: dict[str, Any], wrong: list[str]
 ) -> None:
-    """In the words of the schema; what was sent is not repeated."""
+    """It quotes the schema, never the value."""
     assert faults(arguments, FORECAST) == wrong
 
 
-def test_arguments_that_do_not_fit_are_refused() -> None:
-    """In one sentence that names the tool; those that fit come back as they were."""
-    assert checked({"city": "Bonn", "note": None}, tool(FORECAST)) == {"city": "Bonn", "note": None}
+def test_invalid_arguments_are_rejected() -> None:
+    """In one sentence that names the tool; valid ones are returned unchanged."""
+    assert validate_arguments({"city": "Bonn", "note": None}, tool(FORECAST)) == {
+        "city": "Bonn",
+        "note": None,
+    }
     with pytest.raises(ArgumentsError) as caught:
-        checked({"days": "s3cret"}, tool(FORECAST))
+        validate_arguments({"days": "s3cret"}, tool(FORECAST))
     assert str(caught.value) == (
         "The arguments do not fit the tool weather__forecast, so nothing was sent to its server: "
         "days must be integer; city must be given."
     )
 
 
-def test_a_tool_without_a_schema_takes_anything() -> None:
-    """There is nothing to check against."""
-    assert checked({"a": [1]}, tool(None)) == {"a": [1]}
+def test_a_tool_without_a_schema_accepts_anything() -> None:
+    """Nothing is checked."""
+    assert validate_arguments({"a": [1]}, tool(None)) == {"a": [1]}
 
 
 @pytest.mark.parametrize(
@@ -121,12 +124,12 @@ def test_a_tool_without_a_schema_takes_anything() -> None:
     ],
 )
 def test_keywords_of_all_kinds(schema: dict[str, Any], wrong: str) -> None:
-    """References within the document, alternatives, patterns of names, and older drafts."""
+    """Local references, alternatives, patterns of names, and older drafts."""
     assert faults({"a": 1}, schema) == [wrong]
 
 
-def test_the_best_form_is_told() -> None:
-    """Several things at once are told in their order, and no more than a few."""
+def test_the_number_of_faults_is_bounded() -> None:
+    """Several faults are in order, five at most."""
     schema = {"properties": {f"p{number}": {"type": "string"} for number in range(9)}}
     assert faults({f"p{number}": 0 for number in range(9)}, schema) == [
         f"p{number} must be string" for number in range(5)
@@ -134,7 +137,7 @@ def test_the_best_form_is_told() -> None:
 
 
 def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reference to elsewhere is not followed; the rest of the schema holds as far as it goes."""
+    """A remote reference is not followed; the rest of the schema still applies."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError
@@ -175,8 +178,8 @@ SLOW = {"pattern": "^(a+)+$"}
 def test_a_schema_that_cannot_be_applied_is_left_to_the_server(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is broken, leads in circles, or has more to check than there is time for."""
-    monkeypatch.setattr(bounded, "LONGEST_CHECK", 0.1)
+    """One that is broken, cyclic, or too slow to check."""
+    monkeypatch.setattr(validation, "CHECK_TIMEOUT_S", 0.1)
     assert faults({"a": "b"}, schema) == []
 
 
@@ -194,14 +197,14 @@ def test_a_schema_that_cannot_be_applied_is_left_to_the_server(
         },
     ],
 )
-def test_a_pattern_cannot_take_for_ever(schema: dict[str, Any]) -> None:
-    """However it gets to be matched: Python's own engine would take longer than the universe."""
+def test_patterns_take_linear_time(schema: dict[str, Any]) -> None:
+    """On every path to a match; Python's own engine would take exponential time."""
     long = "a" * 50_000 + "!"
     assert faults({"a": long, long: {"a": long}}, schema)
 
 
-def test_a_long_list_cannot_take_for_ever() -> None:
-    """What is to be unique is not compared pair by pair."""
+def test_unique_items_take_linear_time() -> None:
+    """Items are not compared pair by pair."""
     assert faults({"a": [[[]]] * 100_000}, {"properties": {"a": {"uniqueItems": True}}}) == [
         "a must not hold anything twice"
     ]
@@ -222,8 +225,8 @@ def test_a_long_list_cannot_take_for_ever() -> None:
     ],
     ids=["object", "nan", "surrogate", "bytes", "number", "large", "deep", "deeper"],
 )
-def test_what_is_no_json_is_refused(arguments: dict[str, Any], words: str) -> None:
-    """Before any schema is looked at."""
+def test_values_that_are_not_json_are_rejected(arguments: dict[str, Any], words: str) -> None:
+    """Before validation."""
     with pytest.raises(ArgumentsError, match=words):
         as_json(arguments)
 
@@ -263,6 +266,6 @@ SCHEMAS = st.recursive(
 
 @given(value=JSON, schema=SCHEMAS)
 def test_the_bounds_change_no_verdict(value: object, schema: dict[str, Any]) -> None:
-    """What fits by the library itself fits here, and what does not is said to be wrong."""
+    """A value has faults exactly if the library itself rejects it."""
     fits = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (faults(value, schema) == []) == fits

@@ -1,4 +1,4 @@
-"""The keys of a server: made, listed, replaced and revoked; followed while a server runs."""
+"""The keys of a server: created, listed, replaced and revoked, also while it runs."""
 
 import os
 import stat
@@ -15,18 +15,18 @@ from repertory.settings import load
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the keys are kept; nothing is there yet."""
+    """The path of the keys' file, which does not exist yet."""
     return tmp_path / "data" / "keys.json"
 
 
 def scopes(keys: Keys, token: str) -> frozenset[Scope]:
-    """What a token allows; nothing if it is of no key."""
+    """The scopes of a token; empty if it is unknown."""
     key = keys.find(token)
     return key.scopes if key else frozenset()
 
 
 def test_a_token_has_the_scopes_of_its_key(path: Path) -> None:
-    """Admin includes read; what is no token has no scope."""
+    """Admin includes read; an invalid token has no scope."""
     keys = Keys(path)
     reader, admin = keys.create("reader", Scope.READ), keys.create("boss", Scope.ADMIN)
     assert scopes(keys, reader) == {Scope.READ}
@@ -37,7 +37,7 @@ def test_a_token_has_the_scopes_of_its_key(path: Path) -> None:
 
 
 def test_no_token_is_stored(path: Path) -> None:
-    """The file holds digests, and is its owner's alone."""
+    """The file contains digests, and only its owner can read it."""
     token = Keys(path).create("ci", Scope.READ)
     text = path.read_text()
     assert token not in text
@@ -48,7 +48,7 @@ def test_no_token_is_stored(path: Path) -> None:
 
 
 def test_a_key_is_replaced_while_a_server_runs(path: Path) -> None:
-    """Two are valid at once, then the old one no longer; nobody has to start anything again."""
+    """Both are valid at first, then only the new one, without a restart."""
     server, command = Keys(path), Keys(path)
     old = command.create("team-2025", Scope.READ)
     assert scopes(server, old)
@@ -61,8 +61,8 @@ def test_a_key_is_replaced_while_a_server_runs(path: Path) -> None:
     assert [key.name for key in command.list()] == ["team-2026"]
 
 
-def test_keys_are_asked_for_once_there_is_a_file(path: Path) -> None:
-    """Also when all are revoked: that closes a server, it does not open it."""
+def test_keys_are_required_once_the_file_exists(path: Path) -> None:
+    """Even if all are revoked: that locks the server, it does not open it."""
     keys = Keys(path)
     assert not keys.required
     token = keys.create("only", Scope.ADMIN)
@@ -73,8 +73,8 @@ def test_keys_are_asked_for_once_there_is_a_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[{}]", b"\xff", b'[{"name": "x"}]'])
-def test_a_file_that_breaks_changes_nothing(path: Path, content: bytes | None) -> None:
-    """The keys that were in force stay so while the file is gone or cannot be read."""
+def test_a_broken_file_changes_nothing(path: Path, content: bytes | None) -> None:
+    """The active keys stay valid while the file is missing or unreadable."""
     keys = Keys(path)
     token = keys.create("ci", Scope.READ)
     assert scopes(keys, token)
@@ -86,10 +86,10 @@ def test_a_file_that_breaks_changes_nothing(path: Path, content: bytes | None) -
     assert scopes(keys, token)
 
 
-def test_a_file_that_is_broken_at_the_start_lets_nobody_in(
+def test_a_file_broken_at_the_start_admits_no_caller(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is told once, and mended without a restart."""
+    """It is logged once, and repaired without a restart."""
     path.parent.mkdir()
     path.write_text("nonsense")
     keys = Keys(path)
@@ -106,15 +106,15 @@ def test_a_file_that_is_broken_at_the_start_lets_nobody_in(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "../x", "a\n", "a\0"])
-def test_a_name_that_cannot_be_shown_is_refused(path: Path, name: str) -> None:
+def test_an_invalid_name_is_rejected(path: Path, name: str) -> None:
     """Nothing is written."""
     with pytest.raises(UsageError, match="cannot be named"):
         Keys(path).create(name, Scope.READ)
     assert not path.exists()
 
 
-def test_a_name_is_given_once(path: Path) -> None:
-    """A second key of a name is refused, and so is revoking one that is not there."""
+def test_names_are_unique(path: Path) -> None:
+    """A second key with the same name is refused, and so is revoking a missing one."""
     keys = Keys(path)
     keys.create("ci", Scope.READ)
     with pytest.raises(UsageError, match="already"):
@@ -123,8 +123,8 @@ def test_a_name_is_given_once(path: Path) -> None:
         keys.revoke("other")
 
 
-def test_keys_made_at_once_are_all_there(path: Path) -> None:
-    """Two commands that change the file do not undo each other."""
+def test_concurrent_changes_keep_all_keys(path: Path) -> None:
+    """Two commands that change the file do not overwrite each other."""
     tokens: list[str] = []
     threads = [
         threading.Thread(
@@ -142,8 +142,8 @@ def test_keys_made_at_once_are_all_there(path: Path) -> None:
     assert all(scopes(keys, token) for token in tokens)
 
 
-def test_the_keys_are_where_the_settings_say(tmp_path: Path) -> None:
-    """Else in the data directory."""
+def test_the_settings_name_the_file(tmp_path: Path) -> None:
+    """By default it is in the data directory."""
     named = load({"keys": str(tmp_path / "mine.json")}, tmp_path, {})
     keys_of(named).create("ci", Scope.READ)
     assert (tmp_path / "mine.json").is_file()
@@ -152,7 +152,7 @@ def test_the_keys_are_where_the_settings_say(tmp_path: Path) -> None:
 
 
 def test_the_file_is_readable_by_people(path: Path) -> None:
-    """JSON, one object a key, with what it is for and since when."""
+    """JSON with one object for each key: its name, scope and time."""
     Keys(path).create("ci", Scope.READ)
     (key,) = msgspec.json.decode(path.read_bytes(), type=list[Key])
     assert (key.name, key.scope) == ("ci", Scope.READ)

@@ -18,15 +18,15 @@ def test_a_line_is_an_event_and_its_fields() -> None:
     assert "trace" not in line
 
 
-def test_a_line_break_and_half_a_character_stay_in_their_line() -> None:
-    """What a hostile name holds cannot begin a line of its own."""
+def test_a_line_break_and_a_lone_surrogate_stay_on_their_line() -> None:
+    """A hostile name cannot start a new line."""
     record = logging.makeLogRecord({"msg": "read", "file": "a\n{}\ud800"})
     text = JsonLines().format(record)
     assert "\n" not in text
     assert json.loads(text)["file"] == "a\n{}\ud800"
 
 
-def test_an_exception_is_told_with_its_trace() -> None:
+def test_an_exception_is_logged_with_its_trace() -> None:
     """The trace is one field."""
     try:
         raise ValueError("It broke.")

@@ -10,7 +10,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Mode
 from repertory_query.pages.form import Form
 from repertory_query.pages.page import ago, view_address
-from repertory_query.pages.schema import MOST_ROWS, rows
+from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.sign_in import here
 from repertory_query.recent import MOST, Recent
 
@@ -109,7 +109,7 @@ def test_a_schema_within_itself_comes_to_an_end() -> None:
     fields = {f"p{number}": {"$ref": "#"} for number in range(50)}
     options = {"anyOf": [{"$ref": "#/properties/either"}] * 100}
     schema: dict[str, Any] = {"properties": fields | {"either": options}}
-    assert len(rows(schema)) == MOST_ROWS
+    assert len(rows(schema)) == MAX_ROWS
 
 
 @given(st.dictionaries(st.sampled_from(["properties", "$defs", "required"]), JSON))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from repertory.indexing.scans import Looks
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy, Rule

@@ -1,4 +1,4 @@
-"""The text files of a project's folder, as they are looked at for a search."""
+"""The scan of a project's folder for text files."""
 
 from pathlib import Path
 
@@ -8,9 +8,11 @@ from repertory.project_search import folder as module
 from repertory.project_search.folder import Folder
 
 
-def test_what_did_not_change_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same tuple as long as no file changed; else the same item for each that did not."""
-    monkeypatch.setattr(module, "FRESH", -1.0)
+def test_unchanged_files_are_the_same_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same tuple while no file changes, and the same item for each unchanged file."""
+    monkeypatch.setattr(module, "RESCAN_INTERVAL_S", -1.0)
     (tmp_path / "a.py").write_text("one")
     (tmp_path / "b.py").write_text("two")
     folder = Folder(tmp_path)
@@ -24,9 +26,9 @@ def test_what_did_not_change_is_the_same(tmp_path: Path, monkeypatch: pytest.Mon
     assert [item.body for item in folder.items()] == ["three"]
 
 
-def test_only_so_much_is_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is too large is left out, alone and together."""
-    monkeypatch.setattr(module, "MOST_BYTES", 10)
+def test_memory_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single files and the total have a limit."""
+    monkeypatch.setattr(module, "MAX_BYTES", 10)
     for name, text in (("a.py", "12345"), ("b.py", "x" * (1 << 19)), ("c.py", "123456")):
         (tmp_path / name).write_text(text)
     assert [item.id for item in Folder(tmp_path).items()] == ["files/a.py"]

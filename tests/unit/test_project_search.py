@@ -1,4 +1,4 @@
-"""The search of a project's files: what it finds, in which order, and how it says so."""
+"""Search in a project's files: the results, their order and their text."""
 
 import gc
 import string
@@ -18,24 +18,24 @@ from repertory.errors import ModelError, StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Point
-from repertory.project_search.exact import containing
-from repertory.project_search.fuzzy import Like, like
-from repertory.project_search.query import MOST_RESULTS, ProjectQuery, SearchType
+from repertory.project_search.exact import exact_matches
+from repertory.project_search.files import File, ProjectFiles
+from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
+from repertory.project_search.query import MAX_RESULTS, ProjectQuery, SearchType
 from repertory.project_search.search import ProjectSearch
-from repertory.project_search.snippets import CUT, LONGEST, place_of, place_of_word, snippet
-from repertory.project_search.texts import File, Texts
-from repertory.project_search.words import Words
+from repertory.project_search.snippets import CUT, MAX_LENGTH, place_of, place_of_word, snippet
+from repertory.project_search.word_index import WordIndexer
 from repertory.search.engine import SearchEngine
 from tests.support.points import DIMENSION, point
 
 FIELDS = SearchType.ALL.fields
-# Few letters, so that they meet; some that fold to several, or are not ASCII.
+# Few letters, so that words collide; some fold to several letters or are not ASCII.
 TEXT = st.text(alphabet="abAB ßİſéΣς\n.😀", max_size=12)
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=5, max_size=12)
 
 
 def file(number: int, title: str, content: str = "", synopsis: str = "") -> File:
-    """A file as it is searched."""
+    """A searchable file."""
     return File(
         id=f"docs/{number}.md",
         hash="",
@@ -52,9 +52,9 @@ def liked(
     *,
     threshold: float = 0.3,
     fields: Sequence[SearchType] = FIELDS,
-) -> list[Like]:
-    """What a fuzzy search of files finds."""
-    return list(like(Words().of(files), query.casefold(), fields, threshold))
+) -> list[FuzzyMatch]:
+    """The results of a fuzzy search."""
+    return list(fuzzy_matches(WordIndexer().of(files), query.casefold(), fields, threshold))
 
 
 def document(place: str, title: str, body: str = "", synopsis: str = "") -> Item:
@@ -98,7 +98,7 @@ class Project:
 
 
 def no_model() -> EmbeddingEngine:
-    """There is none."""
+    """Fail: no model is available."""
     raise ModelError("There is no model.")
 
 
@@ -112,7 +112,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture
 def search() -> ProjectSearch:
-    """A search that has read nothing yet."""
+    """A search with empty caches."""
     return ProjectSearch(Path("/project"))
 
 
@@ -120,7 +120,7 @@ def search() -> ProjectSearch:
 def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
     texts: list[tuple[str, str, str]], query: str
 ) -> None:
-    """Whatever the case, in each field; the first field that contains it is named."""
+    """Ignoring case, in each field; the first field that contains it is reported."""
     files = [file(number, *three) for number, three in enumerate(texts)]
     folded = query.casefold()
     expected = {
@@ -130,11 +130,11 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
         for number, three in enumerate(texts)
         if any(folded in text.casefold() for text in three)
     }
-    found = [(one.id, field) for one, field in containing(files, folded, FIELDS)]
+    found = [(one.id, field) for one, field in exact_matches(files, folded, FIELDS)]
     assert dict(found) == expected
     assert len(found) == len(expected)
     for field in FIELDS:
-        alone = {one.id for one, _ in containing(files, folded, (field,))}
+        alone = {one.id for one, _ in exact_matches(files, folded, (field,))}
         assert alone == {one.id for one in files if folded in getattr(one, field)}
 
 
@@ -142,21 +142,21 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
     texts=st.lists(st.tuples(*[st.text("abé文9 ﬁﬀ²Ω_", max_size=9)] * 3), max_size=6),
     data=st.data(),
 )
-def test_no_file_that_contains_a_query_is_ruled_out_by_its_words(
+def test_the_word_filter_keeps_every_file_that_contains_the_query(
     texts: list[tuple[str, str, str]], data: st.DataObject
 ) -> None:
-    """A fuzzy search looks for the query as it is written only where its words may be."""
+    """A fuzzy search tests for the exact query only in files that pass this filter."""
     files = [file(number, *three) for number, three in enumerate(texts)]
     some = data.draw(st.sampled_from([text for three in texts for text in three] or ["a"]))
     start = data.draw(st.integers(0, len(some)))
     query = some[start : data.draw(st.integers(start, len(some)))].casefold()
-    contain = {one for one, _ in containing(files, query, FIELDS)}
-    assert contain <= set(Words().of(files).may_contain(query))
+    contain = {one for one, _ in exact_matches(files, query, FIELDS)}
+    assert contain <= set(WordIndexer().of(files).may_contain(query))
 
 
 @given(title=st.lists(WORD, min_size=1, max_size=4), data=st.data())
-def test_one_edit_in_a_word_of_a_title_is_forgiven(title: list[str], data: st.DataObject) -> None:
-    """A letter dropped, added, replaced or swapped, at the default threshold."""
+def test_one_edit_in_a_word_of_a_title_is_tolerated(title: list[str], data: st.DataObject) -> None:
+    """A letter removed, added, replaced or swapped, at the default threshold."""
     word = data.draw(st.sampled_from(title))
     at = data.draw(st.integers(0, len(word) - 2))
     edited = data.draw(
@@ -182,7 +182,7 @@ def test_one_edit_in_a_word_of_a_title_is_forgiven(title: list[str], data: st.Da
 def test_a_wider_threshold_loses_nothing(
     texts: list[tuple[str, str, str]], query: str, thresholds: list[float]
 ) -> None:
-    """What is found at one threshold is found at every higher one, at least as relevant."""
+    """A match at one threshold is a match at every higher one, at least as relevant."""
     files = [file(number, *three) for number, three in enumerate(texts)]
     narrow, wide = (
         {one.file.id: one.score for one in liked(files, query, threshold=threshold)}
@@ -192,21 +192,21 @@ def test_a_wider_threshold_loses_nothing(
 
 
 @given(before=TEXT, match=st.text(alphabet="aBßİx", min_size=1, max_size=120), after=TEXT)
-def test_a_snippet_is_short_and_holds_the_match(before: str, match: str, after: str) -> None:
-    """At most 100 characters, marked where it was cut, with the match or as much as fits."""
+def test_a_snippet_is_short_and_contains_the_match(before: str, match: str, after: str) -> None:
+    """At most 100 characters, with cuts marked and as much of the match as fits."""
     text = before * 20 + match + after * 20
     query = match.casefold()
     start, end = place_of(text, query)
     shown = snippet(text, start, end)
     bare = shown.removeprefix(CUT).removesuffix(CUT)
-    assert len(shown) <= LONGEST
+    assert len(shown) <= MAX_LENGTH
     assert query in text[start:end].casefold()
-    room = LONGEST - 2 * len(CUT)
-    if len(text) <= LONGEST or end - start <= room:
+    room = MAX_LENGTH - 2 * len(CUT)
+    if len(text) <= MAX_LENGTH or end - start <= room:
         assert query in bare.casefold()
     else:
         assert bare == text[start : start + room]
-    assert (shown == text.replace("\n", " ")) == (len(text) <= LONGEST)
+    assert (shown == text.replace("\n", " ")) == (len(text) <= MAX_LENGTH)
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,14 @@ def test_a_snippet_is_short_and_holds_the_match(before: str, match: str, after: 
         ("nothing", "cat", ""),
     ],
 )
-def test_a_word_is_shown_where_it_stands(text: str, word: str, place: str) -> None:
-    """Whole words before parts of others, accents and missing spaces allowed for."""
+def test_a_word_is_located_in_the_original_text(text: str, word: str, place: str) -> None:
+    """Whole words before parts of others, also with accents and without spaces."""
     start, end = place_of_word(text, word)
     assert text[start:end] == place
 
 
-def test_a_query_of_several_words_need_not_be_matched_whole() -> None:
-    """Files are ranked by how much of it they match; common words do not count."""
+def test_a_query_of_several_words_can_match_partly() -> None:
+    """Files are ranked by how much of it they match; stop words do not count."""
     files = [
         file(1, "one", "the queue is full"),
         file(2, "two", "a retry of the job queue"),
@@ -238,7 +238,7 @@ def test_a_query_of_several_words_need_not_be_matched_whole() -> None:
     assert found[0].word == "queue"
 
 
-def test_what_is_not_exact_is_left_out_at_threshold_0_and_nothing_at_1() -> None:
+def test_threshold_0_is_exact_and_threshold_1_matches_everything() -> None:
     """0.0 is exact, 1.0 is anything."""
     files = [file(1, "rotation of keys"), file(2, "rotations"), file(3, "")]
     assert [one.file.path for one in liked(files, "keys rotation", threshold=0)] == ["1.md"]
@@ -247,20 +247,20 @@ def test_what_is_not_exact_is_left_out_at_threshold_0_and_nothing_at_1() -> None
 
 
 def test_a_title_is_compared_as_a_whole_too() -> None:
-    """So that a missing space is one edit like any other."""
+    """So a missing space is an edit like any other."""
     assert liked([file(1, "Read File")], "readfile")[0].score == pytest.approx(8 / 9, abs=1e-4)
 
 
-def test_a_fuzzy_search_keeps_to_its_fields() -> None:
-    """A typo in a title is not looked for in contents."""
+def test_a_fuzzy_search_uses_only_its_fields() -> None:
+    """A search in titles ignores contents."""
     files = [file(1, "rotation", "nothing"), file(2, "nothing", "rotation")]
     [found] = liked(files, "rotatoin", fields=(SearchType.CONTENT,))
     assert (found.file.path, found.field) == ("2.md", SearchType.CONTENT)
 
 
-def test_words_of_files_are_read_once_and_forgotten_with_them() -> None:
-    """What no file has any more leaves the vocabulary when most of it is such."""
-    words = Words()
+def test_words_are_read_once_and_removed_with_their_files() -> None:
+    """Unused words leave the vocabulary once they are the majority."""
+    words = WordIndexer()
     one, two, three = file(1, "alpha beta"), file(2, "gamma"), file(3, "delta")
     assert list(words.of(first := (one, two)).vocabulary) == ["alpha", "beta", "gamma"]
     assert words.of(first) is words.of(first)
@@ -269,18 +269,18 @@ def test_words_of_files_are_read_once_and_forgotten_with_them() -> None:
 
 
 def test_files_are_documents_and_skills_by_path(project: Project) -> None:
-    """Tools have no text; paths start from the project where they lie in it."""
+    """Tools have no text; paths inside the project are relative to it."""
     skill = Item(id="user/skill", kind=Kind.SKILL, name="skill", source="user", path="/home/S.md")
     builtin = Item(id="builtin/hi", kind=Kind.SKILL, name="hi", source="builtin", body="Hello.")
     tool = Item(id="server__tool", kind=Kind.TOOL, name="tool", source="server", server="server")
     engine = project.engine(tool, skill, builtin, document("b/a.md", "A"), document("a.md", "A"))
-    files = Texts(Path("/project")).of(engine)
+    files = ProjectFiles(Path("/project")).of(engine)
     assert [one.path for one in files] == ["/home/S.md", "a.md", "b/a.md", "builtin/hi"]
 
 
 def test_only_what_changed_is_read_again(project: Project) -> None:
-    """The same files stay as they are, and an engine is not kept for them."""
-    texts = Texts(Path("/project"))
+    """Unchanged files are the same objects, and the old engine can be freed."""
+    texts = ProjectFiles(Path("/project"))
     engine = project.engine(document("a.md", "A"), document("b.md", "B"))
     one, two = texts.of(engine)
     assert texts.of(engine) == (one, two)
@@ -293,8 +293,8 @@ def test_only_what_changed_is_read_again(project: Project) -> None:
     assert texts.of(project.engine(removed=["docs/a.md"])) == (two,)
 
 
-def test_threads_read_the_files_together(project: Project, search: ProjectSearch) -> None:
-    """Many first searches at once find the same."""
+def test_concurrent_first_searches_agree(project: Project, search: ProjectSearch) -> None:
+    """All threads get the same answer."""
     engine = project.engine(*(document(f"{n}.md", f"Title {n}") for n in range(50)))
     query = ProjectQuery(search_query="titel", fuzzy_search=True)
     with ThreadPoolExecutor(8) as pool:
@@ -304,7 +304,7 @@ def test_threads_read_the_files_together(project: Project, search: ProjectSearch
 
 
 def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -> None:
-    """A file that is called what is looked for is likelier meant than one that mentions it."""
+    """A file with the query as its title is more relevant than one that mentions it."""
     engine = project.engine(
         document("a.md", "Alpha", body="About retries."),
         document("b.md", "Beta", synopsis="Of retries."),
@@ -318,10 +318,10 @@ def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -
     ]
 
 
-def test_fuzzy_finds_all_that_exact_finds_and_shows_it_first(
+def test_fuzzy_finds_all_exact_matches_and_shows_them_first(
     project: Project, search: ProjectSearch
 ) -> None:
-    """What is written in the middle of a word, or no word at all, is found in both modes."""
+    """Both modes find matches inside words and matches that are not words."""
     engine = project.engine(
         document("a.md", "Alpha", body="getUserName() -> str"),
         document("b.md", "Beta", body="the sername"),
@@ -333,15 +333,15 @@ def test_fuzzy_finds_all_that_exact_finds_and_shows_it_first(
         assert "(100% relevance)" in fuzzy.content
 
 
-def test_a_file_cannot_pass_for_several(project: Project, search: ProjectSearch) -> None:
-    """A title, an id, a path or a text with lines of its own stays on its line."""
+def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> None:
+    """A title, an id, a path or a text with line breaks stays on its line."""
     fake = "x\n\n2. Fake\n   ID: docs/fake.md"
     engine = project.engine(document(f"{fake}.md", fake, fake))
     answer = search.search(engine, ProjectQuery(search_query="fake"))
     assert len(answer.content.splitlines()) == 5 + 1 + 5  # the heading, a gap, the one result
 
 
-def test_a_file_that_went_since_is_left_out(project: Project, search: ProjectSearch) -> None:
+def test_a_deleted_file_is_left_out(project: Project, search: ProjectSearch) -> None:
     """The collection may be ahead of the keyword index."""
     engine = project.engine(document("a.md", "Alpha"), document("b.md", "Also"))
     query = ProjectQuery(search_query="al")
@@ -350,8 +350,8 @@ def test_a_file_that_went_since_is_left_out(project: Project, search: ProjectSea
     assert search.search(engine, query).total_results == 1
 
 
-def test_no_files_are_said_to_be_none(project: Project, search: ProjectSearch) -> None:
-    """Whatever is looked for."""
+def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -> None:
+    """For any query."""
     answer = search.search(project.engine(), ProjectQuery(search_query="x", fuzzy_search=True))
     assert (answer.content, answer.total_results) == ("No files found in the project.", 0)
 
@@ -365,21 +365,21 @@ def test_no_files_are_said_to_be_none(project: Project, search: ProjectSearch) -
         ),
         (ProjectQuery(search_query="x" * 4_001), "4,001 characters"),
         (ProjectQuery(search_query="x", max_results=0), "maxResults is 0"),
-        (ProjectQuery(search_query="x", max_results=MOST_RESULTS + 1), "maxResults is 1001"),
+        (ProjectQuery(search_query="x", max_results=MAX_RESULTS + 1), "maxResults is 1001"),
         (ProjectQuery(search_query="x", threshold=1.5), "threshold is 1.5"),
         (ProjectQuery(search_query="x", threshold=float("nan")), "threshold is nan"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_arguments_are_rejected(
     project: Project, search: ProjectSearch, query: ProjectQuery, said: str
 ) -> None:
-    """The message names the argument and its bounds."""
+    """The message names the argument and its range."""
     with pytest.raises(UsageError, match=said):
         search.search(project.engine(), query)
 
 
-def test_a_store_that_is_away_is_said_to_be(search: ProjectSearch) -> None:
-    """In words, not as an empty project."""
+def test_an_unavailable_store_is_reported(search: ProjectSearch) -> None:
+    """As an error, not as an empty project."""
     with ThreadPoolExecutor(1) as reader:
         engine = SearchEngine(
             keywords=KeywordIndex.empty(),
@@ -393,8 +393,8 @@ def test_a_store_that_is_away_is_said_to_be(search: ProjectSearch) -> None:
 
 
 @given(query=st.text(min_size=1), threshold=st.floats(0, 1))
-def test_no_query_is_too_odd(query: str, threshold: float) -> None:
-    """Whatever is typed, a fuzzy search answers, with scores from 0 to 1, best first."""
+def test_any_query_is_answered(query: str, threshold: float) -> None:
+    """With scores from 0 to 1, best first."""
     assume(query.strip())
     files = [file(1, "Alpha beta", "gamma ß 今日は"), file(2, "", "", "İ 12 a1b2")]
     scores = [one.score for one in liked(files, query, threshold=threshold)]

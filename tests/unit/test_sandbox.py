@@ -1,4 +1,4 @@
-"""The sandbox: whatever the path, nothing outside of it is read."""
+"""The sandbox: no path reads anything outside it."""
 
 import contextlib
 import os
@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from repertory.errors import UsageError
-from repertory.skill_vectors.sandbox import LARGEST, LONGEST_PATH, Sandbox
+from repertory.skill_vectors.sandbox import MAX_BYTES, MAX_PATH_LENGTH, Sandbox
 
 INSIDE = "what is inside"
 OUTSIDE = "what is outside"
 
-# Parts of paths that mean something: to this system, to others, or in the sandbox below.
+# Path components with a meaning on this system, on others, or in the sandbox below.
 NAMES = (
     *(
         "",
@@ -72,7 +72,7 @@ PATHS = st.one_of(
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with a sandbox and what is outside of it, and links of every kind in between.
+    """A folder with a sandbox, files outside it, and links of every kind between them.
 
     It is the working directory, so that nothing is found there by a path alone.
     """
@@ -115,8 +115,8 @@ def sandbox(home: Path) -> Sandbox:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
 )
-def test_whatever_the_path_nothing_outside_is_read(sandbox: Sandbox, path: str) -> None:
-    """Either it is refused in words that can be printed, or what is read is inside."""
+def test_no_path_reads_anything_outside(sandbox: Sandbox, path: str) -> None:
+    """Either the message is printable and refuses it, or the file is inside."""
     try:
         file = sandbox.read(path)
     except UsageError as error:
@@ -140,7 +140,7 @@ def test_whatever_the_path_nothing_outside_is_read(sandbox: Sandbox, path: str) 
     ],
 )
 def test_files_and_links_that_stay_inside_are_read(sandbox: Sandbox, path: str, real: str) -> None:
-    """A file is known by its absolute path without links, so it is one file by any name."""
+    """A file is identified by its resolved absolute path, whatever link led to it."""
     file = sandbox.read(path)
     assert file.text == INSIDE
     assert file.path == os.path.join(sandbox.root, real)  # noqa: PTH118 - a string
@@ -163,7 +163,7 @@ def test_files_and_links_that_stay_inside_are_read(sandbox: Sandbox, path: str, 
         ("a.md\0", "control characters"),
         ("a.md\n", "control characters"),
         ("\ud800", "control characters"),
-        ("a/" * LONGEST_PATH, "more than 4,096 characters"),
+        ("a/" * MAX_PATH_LENGTH, "more than 4,096 characters"),
         ("a" * 4_000, "cannot be read"),
         (".", "leads to no file inside"),
         ("out", "leads to no file inside"),
@@ -179,18 +179,18 @@ def test_files_and_links_that_stay_inside_are_read(sandbox: Sandbox, path: str, 
         ("socket", "cannot be read"),
     ],
 )
-def test_what_is_refused_is_told_in_words(sandbox: Sandbox, path: str, fault: str) -> None:
-    """The message says what is wrong, and shows at most the beginning of the path."""
+def test_a_refusal_says_why(sandbox: Sandbox, path: str, fault: str) -> None:
+    """The message names the fault and shows at most the beginning of the path."""
     with pytest.raises(UsageError, match=fault) as raised:
         sandbox.read(path)
     assert len(str(raised.value)) < 400
 
 
 @pytest.mark.parametrize("middle", [True, False], ids=["folder", "file"])
-def test_a_link_that_is_put_there_meanwhile_is_not_followed(
+def test_a_link_created_in_the_meantime_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, middle: bool
 ) -> None:
-    """Between the check and the opening a folder, or the file, turns into a link out of here."""
+    """Between check and open, a folder or the file is replaced by a link to the outside."""
     inside, outside = tmp_path / "sandbox" / "folder", tmp_path / "outside"
     for folder in (inside, outside):
         folder.mkdir(parents=True)
@@ -217,24 +217,26 @@ def test_a_link_that_is_put_there_meanwhile_is_not_followed(
         (b" \n\t\n", "is empty"),
         (b"text\0text", "binary"),
         (b"caf\xe9", r"not UTF-8 \(byte 3\)"),
-        (b"x" * (LARGEST + 1), "more than 131,072 bytes"),
+        (b"x" * (MAX_BYTES + 1), "more than 131,072 bytes"),
     ],
 )
-def test_only_text_of_a_bounded_size_is_taken(tmp_path: Path, content: bytes, fault: str) -> None:
-    """What is empty, binary, not UTF-8 or too large is refused."""
+def test_only_text_of_a_bounded_size_is_accepted(
+    tmp_path: Path, content: bytes, fault: str
+) -> None:
+    """Empty, binary, non-UTF-8 and too large files are refused."""
     (tmp_path / "a.md").write_bytes(content)
     with pytest.raises(UsageError, match=fault):
         Sandbox(tmp_path).read("a.md")
 
 
-def test_the_whole_of_a_file_is_read(tmp_path: Path) -> None:
-    """Up to the very limit, without a byte order mark."""
-    (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbf" + b"x" * (LARGEST - 3))
-    assert Sandbox(tmp_path).read("a.md").text == "x" * (LARGEST - 3)
+def test_a_whole_file_is_read(tmp_path: Path) -> None:
+    """Up to the exact limit, without a byte order mark."""
+    (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbf" + b"x" * (MAX_BYTES - 3))
+    assert Sandbox(tmp_path).read("a.md").text == "x" * (MAX_BYTES - 3)
 
 
 def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
-    """One that is not there is said to be missing; one that is a link is the folder behind it."""
+    """A missing one is reported; a link stands for its target."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text(INSIDE)
     (tmp_path / "link").symlink_to("real")

@@ -1,4 +1,4 @@
-"""The skill index by itself: entries, order, what cannot be an embedding, and its folder."""
+"""The skill index alone: entries, order, invalid embeddings, and its folder."""
 
 import math
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.skill_discovery import SkillDiscoveryIndex
-from repertory.skill_discovery.index import LONGEST_EMBEDDING
+from repertory.skill_discovery.index import MAX_DIMENSION
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
@@ -25,17 +25,17 @@ def index(tmp_path: Path) -> Iterator[SkillDiscoveryIndex]:
 
 
 def add(index: SkillDiscoveryIndex, skill_id: str, embedding: Any, name: str = "A name") -> None:  # noqa: ANN401 - wrong ones too
-    """Index a skill of which only the id and the embedding matter."""
+    """Index a skill with an id and an embedding."""
     index.index_skill(skill_id, name, "Does something.", "python", embedding)
 
 
 def found(index: SkillDiscoveryIndex, embedding: Any, limit: int = 10) -> list[str]:  # noqa: ANN401 - wrong ones too
-    """The ids that a search finds."""
+    """The ids found."""
     return [one.skill_id for one in index.search(embedding, limit)]
 
 
 def test_a_score_is_the_cosine_and_never_below_zero(index: SkillDiscoveryIndex) -> None:
-    """Lengths do not count; what points elsewhere scores nothing."""
+    """Lengths do not matter; a negative cosine scores 0."""
     for skill_id, embedding in {
         "same": (9, 0, 0),
         "near": (1, 1, 0),
@@ -48,8 +48,8 @@ def test_a_score_is_the_cosine_and_never_below_zero(index: SkillDiscoveryIndex) 
     assert all(0 <= one.score <= 1 for one in results)
 
 
-def test_equals_stand_in_the_order_of_their_ids(index: SkillDiscoveryIndex) -> None:
-    """Also where the limit cuts through them, and where they only seem equal at zero."""
+def test_ties_are_ordered_by_id(index: SkillDiscoveryIndex) -> None:
+    """Also if the limit falls within a tie, and among clamped scores of 0."""
     for number in (5, 2, 8, 1, 9, 3, 7):
         add(index, f"same-{number}", X)
     assert found(index, X, 3) == ["same-1", "same-2", "same-3"]
@@ -61,7 +61,7 @@ def test_equals_stand_in_the_order_of_their_ids(index: SkillDiscoveryIndex) -> N
 
 
 def test_indexing_again_overwrites(index: SkillDiscoveryIndex) -> None:
-    """The name and the place; there is still one."""
+    """Both the name and the embedding; the count stays 1."""
     add(index, "a", X)
     add(index, "a", Y, "Another name")
     (result,) = index.search(Y, 5)
@@ -70,8 +70,8 @@ def test_indexing_again_overwrites(index: SkillDiscoveryIndex) -> None:
     assert index.indexed_count() == 1
 
 
-def test_what_was_removed_can_come_back(index: SkillDiscoveryIndex) -> None:
-    """Removing twice, and what never was, is allowed."""
+def test_a_removed_skill_can_be_added_again(index: SkillDiscoveryIndex) -> None:
+    """Removing twice and removing an unknown skill are allowed."""
     index.remove_skill("a")
     add(index, "a", X)
     index.remove_skill("a")
@@ -85,12 +85,12 @@ def test_what_was_removed_can_come_back(index: SkillDiscoveryIndex) -> None:
     "embedding",
     [
         *([], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0], [[1.0, 2.0]], ["a", "b"], "text"),
-        *(None, 1.0, [None, 1.0], [1.0] * (LONGEST_EMBEDDING + 1), [1.0, [2.0]]),
+        *(None, 1.0, [None, 1.0], [1.0] * (MAX_DIMENSION + 1), [1.0, [2.0]]),
     ],
     ids=lambda embedding: str(embedding)[:20],
 )
-def test_what_is_no_embedding_is_refused(index: SkillDiscoveryIndex, embedding: object) -> None:
-    """Whether it is indexed or searched with, and whatever is there."""
+def test_an_invalid_embedding_is_rejected(index: SkillDiscoveryIndex, embedding: object) -> None:
+    """In indexing and searching, whether or not the index is empty."""
     with pytest.raises(UsageError, match="embedding"):
         add(index, "a", embedding)
     with pytest.raises(UsageError, match="embedding"):
@@ -105,8 +105,8 @@ def test_any_numbers_will_do(index: SkillDiscoveryIndex, embedding: Any) -> None
     assert index.search([3, 3], 1)[0].score == pytest.approx(1)
 
 
-def test_one_length_holds_until_it_is_empty(index: SkillDiscoveryIndex) -> None:
-    """An embedding of another length is refused, in words that say what to do."""
+def test_the_dimension_is_fixed_until_the_index_is_empty(index: SkillDiscoveryIndex) -> None:
+    """Another dimension is rejected, and the message says what to do."""
     assert index.dimension is None
     add(index, "a", X)
     for use in (lambda: add(index, "b", [1.0]), lambda: found(index, [1.0])):
@@ -118,8 +118,8 @@ def test_one_length_holds_until_it_is_empty(index: SkillDiscoveryIndex) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, -(10**30)])
-def test_a_limit_below_one_is_refused(index: SkillDiscoveryIndex, limit: int) -> None:
-    """Also where there is nothing to find; one beyond all bounds finds everything."""
+def test_a_limit_below_one_is_rejected(index: SkillDiscoveryIndex, limit: int) -> None:
+    """Also by an empty index; a huge limit finds everything."""
     with pytest.raises(UsageError, match="at least 1"):
         index.search(X, limit)
     add(index, "a", X)
@@ -127,8 +127,8 @@ def test_a_limit_below_one_is_refused(index: SkillDiscoveryIndex, limit: int) ->
 
 
 @pytest.mark.parametrize("skill_id", ["", "a\0b", "\ud800", "a\x1b[31m", "x" * 1_001])
-def test_an_id_that_cannot_be_one_is_refused(index: SkillDiscoveryIndex, skill_id: str) -> None:
-    """Looking for it, or removing it, is allowed: it is not there."""
+def test_an_invalid_id_is_rejected(index: SkillDiscoveryIndex, skill_id: str) -> None:
+    """Looking it up and removing it are allowed: it does not exist."""
     with pytest.raises(UsageError, match="skill id"):
         add(index, skill_id, X)
     add(index, "a", X)
@@ -138,32 +138,32 @@ def test_an_id_that_cannot_be_one_is_refused(index: SkillDiscoveryIndex, skill_i
 
 
 def test_a_source_is_one_of_three(index: SkillDiscoveryIndex) -> None:
-    """Another is refused with those there are."""
+    """Another one is rejected, and the message lists the three."""
     with pytest.raises(UsageError, match="python, markdown, builtin"):
         index.index_skill("a", "A", "Does.", "elsewhere", X)  # type: ignore[arg-type]  # the point
 
 
 @pytest.mark.parametrize("texts", [("a", None, "Does."), ("a", "A", b"Does."), (5, "A", "Does.")])
-def test_what_is_no_text_is_refused(
+def test_values_that_are_not_text_are_rejected(
     index: SkillDiscoveryIndex, texts: tuple[Any, Any, Any]
 ) -> None:
-    """Nothing of it is stored, where no search could read it any more."""
+    """Nothing is stored, because no search could read it."""
     with pytest.raises(UsageError, match="texts"):
         index.index_skill(*texts, "python", X)
     add(index, "a", X)
     assert found(index, X, 5) == ["a"]
 
 
-def test_texts_come_back_as_they_were(index: SkillDiscoveryIndex) -> None:
-    """Whatever characters they hold."""
+def test_texts_are_returned_unchanged(index: SkillDiscoveryIndex) -> None:
+    """With any characters."""
     texts = ("漢字 'quoted' \x1b[31m \0", "half \ud800, <script>", "builtin")
     index.index_skill("é/x", texts[0], texts[1], "builtin", X)
     (result,) = index.search(X, 1)
     assert (result.name, result.description, result.source) == texts
 
 
-def test_it_survives_closing_and_opening(tmp_path: Path) -> None:
-    """In a folder that is made; what is closed says so."""
+def test_the_index_survives_closing_and_opening(tmp_path: Path) -> None:
+    """The folder is created; a closed index reports an error."""
     path = tmp_path / "not" / "there" / "yet"
     with SkillDiscoveryIndex.open(str(path)) as index:
         add(index, "a", X)
@@ -175,8 +175,8 @@ def test_it_survives_closing_and_opening(tmp_path: Path) -> None:
         assert found(index, X) == ["a", "b"]
 
 
-def test_one_at_a_time_uses_it(tmp_path: Path) -> None:
-    """A second opening is refused, and says who has it; nothing is harmed."""
+def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
+    """A second opening fails and names the holder; the data is unharmed."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
         with pytest.raises(StoreBusyError, match="in use by process"):
@@ -184,8 +184,8 @@ def test_one_at_a_time_uses_it(tmp_path: Path) -> None:
         assert found(index, X) == ["a"]
 
 
-def test_what_another_began_meanwhile_is_taken_up(tmp_path: Path) -> None:
-    """While nothing is indexed, nobody holds the folder."""
+def test_skills_written_by_another_index_in_the_meantime_are_found(tmp_path: Path) -> None:
+    """An empty index does not lock the folder."""
     with SkillDiscoveryIndex.open(tmp_path) as early:
         assert early.indexed_count() == 0
         with SkillDiscoveryIndex.open(tmp_path) as other:
@@ -195,15 +195,15 @@ def test_what_another_began_meanwhile_is_taken_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "nul\0", "x" * 300])
-def test_a_folder_that_cannot_be_made_is_said_so(tmp_path: Path, name: str) -> None:
-    """In one sentence that names it."""
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, name: str) -> None:
+    """In one sentence with its path."""
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be made"):
         SkillDiscoveryIndex.open(tmp_path / name)
 
 
-def test_what_is_corrupt_is_said_so(tmp_path: Path) -> None:
-    """And left as it is."""
+def test_a_corrupt_index_is_reported(tmp_path: Path) -> None:
+    """Its files stay unchanged."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
     for file in (tmp_path / "collections" / "skills_3").rglob("*.json"):
@@ -223,13 +223,13 @@ Embedding = st.tuples(*[st.integers(-9, 9)] * 3).filter(any)
     query=Embedding,
     limit=st.integers(1, 15),
 )
-def test_a_search_finds_what_comparing_with_all_finds(
+def test_a_search_equals_a_comparison_with_all_skills(
     index: SkillDiscoveryIndex,
     skills: dict[str, tuple[int, ...]],
     query: tuple[int, ...],
     limit: int,
 ) -> None:
-    """The same skills with the same scores, whatever they are."""
+    """The same skills with the same scores."""
     index.remove([entry.skill_id for entry in index.entries()])
     for skill_id, embedding in skills.items():
         add(index, skill_id, embedding)

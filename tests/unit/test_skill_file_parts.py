@@ -1,9 +1,9 @@
-"""The parts of a skill file that are embedded beside the whole of it."""
+"""The parts of a skill file that are embedded in addition to the whole."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.skill_vectors.parts import SHORTEST, TOKEN, parts
+from repertory.skill_vectors.parts import BYTES_PER_TOKEN, MIN_LENGTH, parts
 from tests.support.skill_files import ADD, AREA, VOLUME
 
 
@@ -12,31 +12,31 @@ from tests.support.skill_files import ADD, AREA, VOLUME
     name=st.sampled_from(["a.md", "a.ns.txt", "a.py"]),
     tokens=st.integers(min_value=1, max_value=50),
 )
-def test_nothing_of_a_text_is_lost(text: str, name: str, tokens: int) -> None:
-    """The parts make up the text, and none is longer than a model reads."""
+def test_no_text_is_lost(text: str, name: str, tokens: int) -> None:
+    """The parts together are the text, and none exceeds the model's limit."""
     found = parts(name, text, tokens)
     assert "".join(found) == (text if found else "")
     for part in found:
-        assert len(part.encode()) <= max(TOKEN, 4) * tokens
+        assert len(part.encode()) <= max(BYTES_PER_TOKEN, 4) * tokens
 
 
 def test_each_procedure_is_a_part() -> None:
-    """A NeuroScript file of several procedures is found by any of them; one alone is whole."""
+    """Of a NeuroScript file with several procedures; a single one is not split."""
     assert parts("math.ns.txt", ADD + AREA + VOLUME, 256) == [ADD, AREA, VOLUME]
     assert parts("math.ns.txt", ADD, 256) == []
     assert parts("math.txt", ADD + AREA, 256) == []
 
 
 def test_each_section_is_a_part() -> None:
-    """A Markdown file begins a part at a heading, unless the one before is too short."""
-    text = "x" * SHORTEST + "\n"
+    """A Markdown file is split at headings, unless the previous part is too short."""
+    text = "x" * MIN_LENGTH + "\n"
     title, one, two = f"# Title\n{text}", f"## One\n{text}### Deeper\n{text}", f"## Two\n{text}"
     assert parts("guide.md", title + one + two, 256) == [title, one, two]
     assert parts("guide.md", "# Title\n" + one + two, 256) == [f"# Title\n{one}", two]
 
 
 def test_long_texts_are_cut_at_their_lines() -> None:
-    """So is any other file, at as many lines as the model reads at once."""
+    """Any file is split after as many lines as fit the model's limit."""
     lines = [f"{number:>29}\n" for number in range(100)]
     found = parts("notes.txt", "".join(lines), 100)
     assert found == ["".join(lines[start : start + 10]) for start in range(0, 100, 10)]

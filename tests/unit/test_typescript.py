@@ -1,4 +1,4 @@
-"""TypeScript out of JSON Schemas: what each becomes, and that no text breaks out of its place."""
+"""TypeScript from JSON Schemas: the types, and that no text breaks out of its place."""
 
 import json
 import re
@@ -14,7 +14,15 @@ from repertory.typescript import module as modules
 from repertory.typescript.example import example
 from repertory.typescript.module import module
 from repertory.typescript.schema import declarations
-from repertory.typescript.words import Names, camel, comment, identifier, key, pascal, quoted
+from repertory.typescript.syntax import (
+    IdentifierPool,
+    camel,
+    comment,
+    identifier,
+    key,
+    pascal,
+    quoted,
+)
 
 ANY = "{ [key: string]: unknown }"
 
@@ -32,12 +40,12 @@ def tool(server: str, name: str, **fields: Any) -> Item:  # noqa: ANN401 - of an
 
 
 def declared(schema: object) -> str:
-    """What a schema becomes, on one line."""
-    return " ".join(declarations("X", schema, "", Names()).split())
+    """The declaration of a schema, on one line."""
+    return " ".join(declarations("X", schema, "", IdentifierPool()).split())
 
 
 def type_of(schema: object) -> str:
-    """What a property's schema becomes, on one line."""
+    """The type of a property's schema, on one line."""
     text = declared({"properties": {"x": schema}, "required": ["x"]})
     found = re.match(r"export interface X \{ x: (.*?); \}( export|$)", text)
     assert found, text
@@ -101,12 +109,12 @@ def type_of(schema: object) -> str:
     ],
 )
 def test_a_schema_becomes_a_type(schema: object, text: str) -> None:
-    """As much as TypeScript can say, and ``unknown`` for what it cannot."""
+    """As precise as TypeScript allows, else ``unknown``."""
     assert type_of(schema) == text
 
 
 def test_an_object_becomes_an_interface() -> None:
-    """Its properties in their order, with their descriptions, quoted where need be."""
+    """With its properties in order and their descriptions, quoted if necessary."""
     schema = {
         "type": "object",
         "properties": {
@@ -117,7 +125,7 @@ def test_an_object_becomes_an_interface() -> None:
         "required": ["path", "undescribed"],
         "additionalProperties": {"type": "number"},
     }
-    assert declarations("X", schema, "About it.", Names()) == (
+    assert declarations("X", schema, "About it.", IdentifierPool()) == (
         "/** About it. */\n"
         "export interface X {\n"
         "  /** Where it is. */\n"
@@ -134,11 +142,11 @@ def test_an_object_becomes_an_interface() -> None:
 
 @pytest.mark.parametrize("schema", [None, {}, True, {"title": "Anything"}])
 def test_no_schema_is_any_object(schema: object) -> None:
-    """Arguments and results are objects, whatever else is not known of them."""
+    """Arguments and results are always objects."""
     assert declared(schema) == f"export interface X {ANY}"
 
 
-def test_what_is_not_an_object_becomes_an_alias() -> None:
+def test_other_types_become_aliases() -> None:
     """Also an object that is composed of others."""
     of_objects = {"items": {"properties": {"a": {"type": "null"}}}}
     assert declared(of_objects) == "export type X = { a?: null; }[];"
@@ -147,8 +155,8 @@ def test_what_is_not_an_object_becomes_an_alias() -> None:
     )
 
 
-def test_references_become_types_of_their_own() -> None:
-    """Each once; they may refer to themselves, and what is no type then is unknown."""
+def test_references_become_named_types() -> None:
+    """Each once; they can be recursive, and a reference that cannot be resolved is unknown."""
     schema = {
         "properties": {"tree": {"$ref": "#/$defs/tree"}, "same": {"$ref": "#/%24defs/tree"}},
         "$defs": {
@@ -167,22 +175,22 @@ def test_references_become_types_of_their_own() -> None:
 
 
 @given(anything)
-def test_whatever_is_given_as_a_schema_becomes_something(schema: object) -> None:
-    """It may be any JSON at all."""
+def test_any_schema_is_accepted(schema: object) -> None:
+    """Even if it is arbitrary JSON."""
     assert declared(schema).startswith("export ")
 
 
 @given(anything)
-def test_a_value_is_one_printable_line_that_reads_as_itself(value: object) -> None:
-    """Nothing in it ends the line or the text that it stands in."""
+def test_a_value_is_one_printable_line_that_evaluates_to_itself(value: object) -> None:
+    """Nothing in it ends the line or the surrounding text."""
     text = quoted(value)
     assert text.isprintable()
     assert json.dumps(json.loads(text)) == json.dumps(value)
 
 
 @given(st.text(alphabet=st.sampled_from("*/@ \n\r\t\u2028\u200b\x00a")))
-def test_a_comment_ends_where_it_ends(text: str) -> None:
-    """Nothing in it closes it, and an ``@`` is never on its last line."""
+def test_no_text_closes_its_comment(text: str) -> None:
+    """And an ``@`` is never on the last line."""
     written = comment(text)
     if written:
         assert written.startswith("/**")
@@ -193,7 +201,7 @@ def test_a_comment_ends_where_it_ends(text: str) -> None:
 
 @given(st.text())
 def test_any_name_becomes_identifiers(name: str) -> None:
-    """Of letters, digits and underscores, with no digit first."""
+    """They have letters, digits and underscores and do not start with a digit."""
     for word in (identifier(camel(name), "server"), identifier(pascal(name), "Tool")):
         assert re.fullmatch(r"[^\W\d][\w\u0300-\uffff]*", word), word
 
@@ -211,13 +219,13 @@ def test_any_name_becomes_identifiers(name: str) -> None:
     ],
 )
 def test_names_are_written_in_camel_and_pascal_case(name: str, value: str, kind: str) -> None:
-    """Letters of all scripts stay; a name of none is the fallback."""
+    """Letters of all scripts stay; a name without letters becomes the fallback."""
     assert identifier(camel(name), "none") == value
     assert identifier(pascal(name), "none") == kind
 
 
 def test_plain_keys_stay_and_others_are_quoted() -> None:
-    """A word that is reserved elsewhere is a plain key."""
+    """Reserved words are plain keys."""
     assert [key(one) for one in ("path", "new", "$x", "a-b", "1", "", "é")] == [
         "path",
         "new",
@@ -230,7 +238,7 @@ def test_plain_keys_stay_and_others_are_quoted() -> None:
 
 
 def test_a_module_calls_each_tool_by_its_server_and_name() -> None:
-    """Names that become the same are numbered; arguments that need not be given can be left out."""
+    """Duplicate names are numbered; optional arguments can be omitted."""
     made = module(
         [
             tool("my-server", "read-file", input_schema={"required": ["path"]}),
@@ -257,20 +265,20 @@ def test_a_module_calls_each_tool_by_its_server_and_name() -> None:
         assert f"\n{line}\n" in made.text
 
 
-def test_a_module_of_no_tools_is_one() -> None:
-    """It only has nothing to call."""
+def test_a_module_without_tools_is_valid() -> None:
+    """It has nothing to call."""
     assert module([], "").text.endswith("export const tools = {\n};\n")
 
 
 def test_a_module_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that would be too large is refused, and the message says what to do."""
-    monkeypatch.setattr(modules, "LARGEST", 1_000)
+    """A module that would be too large is refused, and the message says what to do."""
+    monkeypatch.setattr(modules, "MAX_MODULE_LENGTH", 1_000)
     with pytest.raises(UsageError, match="name the servers or tools"):
         module([tool("s", f"t{i}") for i in range(10)], "")
 
 
-def test_an_example_gives_what_must_be_given() -> None:
-    """A value that the schema names, else one of its type."""
+def test_an_example_has_the_required_arguments() -> None:
+    """A value from the schema, else one of its type."""
     schema = {
         "properties": {
             "path": {"type": "string"},

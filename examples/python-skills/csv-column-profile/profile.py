@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def profile(path: Path) -> dict[str, dict[str, object]]:
-    """What each column of a CSV file with a header holds."""
+    """Profile each column of a CSV file with a header."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     columns = rows[0].keys() if rows else ()

@@ -16,7 +16,7 @@ class Images(HTMLParser):
         self.found: list[tuple[int, str]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Look at one element; an empty ``alt`` marks decoration and is right."""
+        """Check one element; an empty ``alt`` is valid and marks decoration."""
         values = dict(attrs)
         alt = values.get("alt")
         decorative = "alt" in values and not alt

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.formats.table import Format, Host, Rendered, rendered
+from repertory.formats.table import Format, Host, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import results, terminal
 from repertory_admin.app import app, command
@@ -77,7 +77,7 @@ def search(
         answer = backend.search(asked)
         if output is not SearchOutput.TABLE:
             host = Host(gateway=backend.gateway)
-            found = rendered(Format(output), answer, backend.items, host)
+            found = render(Format(output), answer, backend.items, host)
     if answer.degraded:
         terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
     if isinstance(found, str):

@@ -1,15 +1,19 @@
-"""A JSON Schema as a table of parameters, whatever its author wrote in it."""
+"""A JSON Schema as a table of parameters; any input is accepted.
 
-import re
+A table shows bounds and defaults, which TypeScript types cannot express.
+"""
+
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-DEEPEST = 4  # levels of parameters within parameters
-MOST_ROWS = 300
-MOST_WORDS = 8  # alternatives of a type that are named
+from repertory.typescript.references import References, as_list
+
+MAX_DEPTH = 4  # levels of nested parameters
+MAX_ROWS = 300
+MAX_ALTERNATIVES = 8  # of a type, shown
 
 _BOUNDS = {
     "minimum": "≥",
@@ -26,8 +30,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One parameter.
 
     Attributes:
-        name: With the names of those that it is within: ``options.depth``, ``files[].path``.
-        rules: What its type does not say: bounds, a default.
+        name: Its full path: ``options.depth``, ``files[].path``.
+        rules: Its bounds and default.
     """
 
     name: str
@@ -38,68 +42,66 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows(schema: Mapping[str, Any]) -> list[Row]:
-    """The parameters that a schema describes, in its order, each before those within it."""
-    return list(islice(_rows(schema, schema, "", DEEPEST), MOST_ROWS))
+    """The parameters of a schema in order, each before the ones nested in it."""
+    return list(islice(_rows(References(schema), schema, "", MAX_DEPTH), MAX_ROWS))
 
 
 def _rows(
-    root: Mapping[str, Any], schema: Mapping[str, Any], prefix: str, left: int
+    references: References, schema: Mapping[str, Any], prefix: str, left: int
 ) -> Iterator[Row]:
     properties = schema.get("properties")
     if not left or not isinstance(properties, Mapping):
         return
-    required = schema.get("required")
+    required = as_list(schema.get("required"))
     for key, value in properties.items():
-        part, name = _resolved(root, value), f"{prefix}{key}"
+        part, name = _resolve(references, value), f"{prefix}{key}"
         description = part.get("description")
         yield Row(
             name=name,
-            type=_type(root, part),
-            required=isinstance(required, list) and key in required,
+            type=_type(references, part),
+            required=key in required,
             description=description if isinstance(description, str) else "",
             rules=", ".join(
                 f"{word} {_text(part[key])}" for key, word in _BOUNDS.items() if key in part
             ),
         )
-        yield from _rows(root, part, f"{name}.", left - 1)
-        yield from _rows(root, _resolved(root, part.get("items")), f"{name}[].", left - 1)
+        yield from _rows(references, part, f"{name}.", left - 1)
+        items = _resolve(references, part.get("items"))
+        yield from _rows(references, items, f"{name}[].", left - 1)
 
 
-def _type(root: Mapping[str, Any], part: Mapping[str, Any], left: int = 2) -> str:
-    """What values there may be, in a few words."""
+def _type(references: References, part: Mapping[str, Any], left: int = 2) -> str:
+    """The allowed values in a few words."""
     values = [part["const"]] if "const" in part else part.get("enum")
     if isinstance(values, list):
         return _either([_text(value) for value in values])
     options = part.get("anyOf") or part.get("oneOf")
     if isinstance(options, list) and left:
-        some = options[: MOST_WORDS + 1]
-        return _either([_type(root, _resolved(root, one), left - 1) for one in some])
+        some = options[: MAX_ALTERNATIVES + 1]
+        return _either([_type(references, _resolve(references, one), left - 1) for one in some])
     kind = part.get("type", "object" if "properties" in part else "any")
     if kind == "array" and left:
-        of = _type(root, _resolved(root, part.get("items")), left - 1)
+        of = _type(references, _resolve(references, part.get("items")), left - 1)
         return "array" if of == "any" else f"array of {of}"
     return _either([str(one)[:80] for one in (kind if isinstance(kind, list) else [kind])])
 
 
-def _resolved(root: Mapping[str, Any], part: object) -> Mapping[str, Any]:
-    """A part of a schema, or what it refers to within the same schema; {} for what is none."""
-    for _ in range(DEEPEST):
+def _resolve(references: References, part: object) -> Mapping[str, Any]:
+    """Follow the references of a subschema; {} if it leads to no object."""
+    for _ in range(MAX_DEPTH):
         if not isinstance(part, Mapping):
             return {}
-        reference = part.get("$ref")
-        if not isinstance(reference, str) or not re.match("#(/|$)", reference):
+        pointer = references.pointer(part.get("$ref"))
+        if pointer is None:
             return part
-        target: object = root
-        for step in reference.split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(name) if isinstance(target, Mapping) else None
-        part = target
+        part = references.at(pointer)
     return {}
 
 
 def _either(options: list[str]) -> str:
     shown = list(dict.fromkeys(options))
-    return " | ".join([*shown[:MOST_WORDS], *(["…"] if len(shown) > MOST_WORDS else [])])
+    more = ["…"] if len(shown) > MAX_ALTERNATIVES else []
+    return " | ".join([*shown[:MAX_ALTERNATIVES], *more])
 
 
 def _text(value: object) -> str:

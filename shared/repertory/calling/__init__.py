@@ -1,1 +1,1 @@
-"""Calls of tools, passed on to the MCP servers that offer them."""
+"""Tool calls, forwarded to the MCP servers that offer the tools."""

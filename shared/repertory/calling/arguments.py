@@ -1,4 +1,4 @@
-"""The arguments of a call, before they are sent."""
+"""Validation of a call's arguments before they are sent."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from repertory.calling.faults import faults
 from repertory.catalogue.item import Item
 from repertory.errors import ArgumentsError
 
-LARGEST = 1_000_000  # bytes of JSON
-DEEPEST = 64  # levels of nesting; encoders fail on many more
+MAX_BYTES = 1_000_000  # bytes of JSON
+MAX_DEPTH = 64  # levels of nesting; encoders fail far beyond this
 
 
-def checked(arguments: Mapping[str, Any], tool: Item) -> dict[str, Any]:
-    """The arguments as plain JSON, found to fit a tool's schema.
+def validate_arguments(arguments: Mapping[str, Any], tool: Item) -> dict[str, Any]:
+    """Return the arguments as plain JSON if they match the tool's schema.
 
     Raises:
-        ArgumentsError: They are no JSON, too large, or do not fit.
+        ArgumentsError: They are not JSON, too large, or do not match.
     """
     plain = as_json(arguments)
     if wrong := faults(plain, tool.input_schema or {}):
@@ -28,10 +28,10 @@ def checked(arguments: Mapping[str, Any], tool: Item) -> dict[str, Any]:
 
 
 def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as plain JSON.
+    """Return the arguments as plain JSON.
 
     Raises:
-        ArgumentsError: They are none, too large or too deep.
+        ArgumentsError: They are not JSON, too large or too deeply nested.
     """
     try:
         text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
@@ -43,9 +43,9 @@ def as_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
         ) from error
     except RecursionError as error:
         raise _too_deep() from error
-    if len(text) > LARGEST:
-        raise ArgumentsError(f"The arguments have more than {LARGEST:,} bytes; send less.")
-    if _is_deep(plain, DEEPEST):
+    if len(text) > MAX_BYTES:
+        raise ArgumentsError(f"The arguments have more than {MAX_BYTES:,} bytes; send less.")
+    if _is_deep(plain, MAX_DEPTH):
         raise _too_deep()
     return plain
 
@@ -59,4 +59,6 @@ def _is_deep(value: object, levels: int) -> bool:
 
 
 def _too_deep() -> ArgumentsError:
-    return ArgumentsError(f"The arguments are nested more than {DEEPEST} levels deep; send others.")
+    return ArgumentsError(
+        f"The arguments are nested more than {MAX_DEPTH} levels deep; send others."
+    )

@@ -1,4 +1,4 @@
-"""Calls of tools: allowed, checked against the tool's schema, and passed on to its server."""
+"""Tool calls: authorised, validated against the tool's schema, and forwarded to its server."""
 
 import logging
 import threading
@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.calling.arguments import checked
+from repertory.calling.arguments import validate_arguments
 from repertory.calling.faults import faults
 from repertory.calling.result import CallResult, result_of
 from repertory.calling.servers import Servers
-from repertory.calling.sessions import Sessions
 from repertory.catalogue.item import Item
 from repertory.errors import CallError, CallTimeoutError, RepertoryError, UsageError
 from repertory.logs import CALLER
@@ -23,23 +22,26 @@ _log = logging.getLogger(__name__)
 
 
 class Calls:
-    """Passes calls on to MCP servers. Safe to use from several threads.
+    """Forwards calls to MCP servers. Thread-safe.
 
     Args:
-        values: How long a call may take where its server's configuration does not say.
-        workspace: The directory whose MCP servers may be called.
+        values: Settings, with the default timeout of a call.
+        workspace: The workspace whose MCP servers may be called.
     """
 
     def __init__(self, values: Values, workspace: Workspace) -> None:
         self._values = values
         self._servers = Servers(workspace)
+        # Imported here because the SDK is slow to import.
+        from repertory.calling.sessions import Sessions  # noqa: PLC0415 - see above
+
         self._sessions = Sessions()
         self._lock = threading.Lock()
         self._outcomes: Counter[str] = Counter()
 
     @property
     def outcomes(self) -> Mapping[str, int]:
-        """How many calls there were, by ``ok`` or the side that failed them; see ``_outcome``."""
+        """The number of calls by outcome: ``ok``, ``tool`` or a value of ``_outcome``."""
         with self._lock:
             return dict(self._outcomes)
 
@@ -47,14 +49,14 @@ class Calls:
         """Call a tool.
 
         Returns:
-            What the tool answered, also where it says itself that it failed.
+            The tool's result, even if it reports a failure.
 
         Raises:
-            UsageError: The item is no tool.
-            CallsOffError: It is no tool of a server that may be run here.
-            ArgumentsError: The arguments do not fit its schema; nothing was sent.
+            UsageError: The item is not a tool.
+            CallsOffError: Its server is not configured or not trusted here.
+            ArgumentsError: The arguments do not match its schema; nothing was sent.
             CallTimeoutError: The server did not answer in time.
-            CallError: The server cannot be reached, or answers what is no result.
+            CallError: The server is unreachable or its answer is invalid.
         """
         began = time.perf_counter()
         outcome = "us"
@@ -83,7 +85,7 @@ class Calls:
 
     def _call(self, tool: Item, arguments: Mapping[str, Any]) -> CallResult:
         server = self._servers.of(tool)
-        sent = checked(arguments, tool)
+        sent = validate_arguments(arguments, tool)
         seconds = server.call_timeout or self._values.call_timeout
         result = result_of(self._sessions.call(server, given_name(tool), sent, seconds))
         if tool.output_schema is not None and not result.is_error:
@@ -92,10 +94,10 @@ class Calls:
 
 
 def _check(result: CallResult, tool: Item) -> None:
-    """See that a result is as the tool promises.
+    """Validate a result against the tool's output schema.
 
     Raises:
-        CallError: It is not.
+        CallError: It does not match.
     """
     if result.structured_content is None:
         wrong = ["it has no structured content"]
@@ -103,13 +105,13 @@ def _check(result: CallResult, tool: Item) -> None:
         wrong = faults(result.structured_content, tool.output_schema or {})
     if wrong:
         raise CallError(
-            f"The MCP server {tool.server} answered the call of {tool.id} with what does not fit "
-            f"the tool's own output schema: {'; '.join(wrong)}."
+            f"The MCP server {tool.server} answered the call of {tool.id} with a result that does "
+            f"not fit the tool's own output schema: {'; '.join(wrong)}."
         )
 
 
 def _outcome(error: RepertoryError) -> str:
-    """Which side failed: ``caller``, ``timeout``, ``server``, or ``us``; ``tool`` is no error."""
+    """Who failed: ``caller``, ``timeout``, ``server`` or ``us``."""
     if isinstance(error, UsageError):
         return "caller"
     if isinstance(error, CallTimeoutError):

@@ -1,58 +1,57 @@
-"""What of a value does not fit the JSON Schema of a tool, in words."""
+"""Validation errors as short sentences that quote the schema, never the value."""
 
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsonschema.exceptions import ValidationError, best_match
-
-from repertory.calling.bounded import errors
 from repertory.text import cut, one_line
 
-MOST_FAULTS = 5  # told at once
-LONGEST_PART = 100  # characters of a schema, or of a name, that are quoted
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+MAX_FAULTS = 5
+MAX_QUOTE_LENGTH = 100  # characters
 
 
 def faults(value: object, schema: Mapping[str, Any]) -> list[str]:
-    """The first things about a value that are wrong, each naming the part that it is about.
+    """Return up to ``MAX_FAULTS`` errors, each naming the part it concerns.
 
-    A schema that cannot be applied, or not in time, is left to the server, which checks as well:
-    what was found until then counts, and where that is nothing, the value fits.
+    If the schema is invalid or the check times out, the errors found so far are returned; the
+    server validates the call as well.
     """
-    found: dict[str, None] = {}  # in their order, each once
+    # The one import of jsonschema on the way of a call: it takes longer than a search.
+    from repertory.calling.validation import closest, schema_errors  # noqa: PLC0415 - see above
+
+    found: dict[str, None] = {}  # an ordered set
     try:
-        for error in itertools.islice(errors(value, schema), MOST_FAULTS):
-            found[_in_words(error)] = None
-    # A boundary: what a schema that is not as it should be makes the library raise is an open set:
-    # references that lead nowhere, circles, unknown types, our own limit of time.
+        for error in itertools.islice(schema_errors(value, schema), MAX_FAULTS):
+            found[_type_fault(error) or _in_words(closest(error))] = None
+    # A boundary: an invalid schema can make the library raise anything (dangling references,
+    # cycles, unknown types), and our own time limit raises as well.
     except Exception:  # noqa: S110 - see above
         pass
     return list(found)
 
 
-def _in_words(error: ValidationError) -> str:
-    """What is wrong with which part; never the part itself, which may be large or secret."""
-    place = _place(error.absolute_path)
-    if types := _types(error.context or ()):
-        return f"{place} must be {types}"
-    error = best_match([error]) or error  # of several forms, the one that was nearly met
+def _in_words(error: "ValidationError") -> str:
+    """Describe an error without quoting the value, which may be large or secret."""
     place = _place(error.absolute_path)
     wanted: Any = error.validator_value
     keyword = str(error.validator)
     if keyword == "required" and isinstance(error.instance, dict):
         missing = [name for name in wanted if name not in error.instance]
-        places = [_place([*error.absolute_path, name]) for name in missing[:MOST_FAULTS]]
+        places = [_place([*error.absolute_path, name]) for name in missing[:MAX_FAULTS]]
         return f"{', '.join(places)} must be given"
     if keyword == "type":
         several = wanted if isinstance(wanted, list) else [wanted]
         return f"{place} must be {' or '.join(map(str, several))}"
-    said = _SAID.get(keyword, "does not fit the schema's `{keyword}`")
-    return f"{place} {said.format(_quoted(wanted), keyword=keyword)}"
+    phrase = _PHRASES.get(keyword, "does not fit the schema's `{keyword}`")
+    return f"{place} {phrase.format(_quoted(wanted), keyword=keyword)}"
 
 
-_SAID = {
-    "None": "holds what the schema does not allow",  # it is False there, wherever that is
+_PHRASES = {
+    "None": "holds what the schema does not allow",  # the schema is False
     "additionalProperties": "is not known to the schema",
     "enum": "must be one of {}",
     "const": "must be {}",
@@ -74,19 +73,20 @@ _SAID = {
 }
 
 
-def _types(context: Iterable[ValidationError]) -> str:
-    """The types of a value that may be of one of several, where only its type is wrong."""
-    parts = list(context)
-    if any(part.validator != "type" or part.path for part in parts):
+def _type_fault(error: "ValidationError") -> str:
+    """Describe a value that has the wrong type for all alternatives; empty for other errors."""
+    parts = error.context or ()
+    if not parts or any(part.validator != "type" or part.path for part in parts):
         return ""
-    return " or ".join(dict.fromkeys(str(part.validator_value) for part in parts))
+    types = dict.fromkeys(str(part.validator_value) for part in parts)
+    return f"{_place(error.absolute_path)} must be {' or '.join(types)}"
 
 
 def _place(path: Iterable[str | int]) -> str:
-    """Where something is: ``filter.tags[2]``."""
+    """Format a path: ``filter.tags[2]``."""
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return cut(one_line(place.removeprefix(".")), LONGEST_PART) or "the whole"
+    return cut(one_line(place.removeprefix(".")), MAX_QUOTE_LENGTH) or "the whole"
 
 
 def _quoted(value: object) -> str:
-    return cut(one_line(json.dumps(value, ensure_ascii=False)), LONGEST_PART)
+    return cut(one_line(json.dumps(value, ensure_ascii=False)), MAX_QUOTE_LENGTH)

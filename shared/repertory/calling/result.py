@@ -7,16 +7,16 @@ import msgspec
 
 from repertory.text import clean, cut
 
-LONGEST_WORDS = 2_000  # characters of what a tool says of its failure, where it is put in words
+MAX_TEXT_LENGTH = 2_000  # characters
 
 
 class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a tool answered, as MCP has it.
+    """A tool's result in the form of MCP.
 
     Attributes:
-        content: The blocks of the answer: text, images, links.
-        structured_content: The answer as data, where the tool gives it.
-        is_error: Whether the tool itself says that it failed; ``content`` says why.
+        content: Blocks of text, images and links.
+        structured_content: The result as data, if the tool provides it.
+        is_error: Whether the tool reports that it failed; ``content`` says why.
     """
 
     content: list[dict[str, Any]] = []
@@ -24,7 +24,7 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_error: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The result as MCP writes it: structured content only where there is some."""
+        """Return the JSON of MCP, which omits empty structured content."""
         structured = {"structuredContent": self.structured_content}
         return {
             "content": self.content,
@@ -34,13 +34,13 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def words(self) -> str:
-        """All text of the answer, as far as it is not too long."""
+        """All text blocks, cut to ``MAX_TEXT_LENGTH``."""
         texts = "\n".join(str(block["text"]) for block in self.content if "text" in block)
-        return cut(clean(texts).strip(), LONGEST_WORDS)
+        return cut(clean(texts).strip(), MAX_TEXT_LENGTH)
 
 
 def result_of(answer: Mapping[str, Any]) -> CallResult:
-    """The result that a server answered with, already known to have the form of one."""
+    """Convert a server's answer that is known to have the form of a result."""
     return CallResult(
         content=answer.get("content", []),
         structured_content=answer.get("structuredContent"),

@@ -1,4 +1,4 @@
-"""Which MCP servers may be called: those of the catalogue, as its files are now."""
+"""The MCP servers that may be called, read from the current configuration files."""
 
 import os
 import threading
@@ -15,14 +15,14 @@ from repertory.sources.source import Source
 from repertory.sources.tools import given_name
 from repertory.workspace import Workspace
 
-PAUSE = 5.0  # seconds before a server that is not known is looked for again
+RETRY_INTERVAL_S = 5.0  # seconds before an unknown server is looked up again
 
 
 class Servers:
-    """Knows a directory's MCP servers. Safe to use from several threads.
+    """The MCP servers of a workspace. Thread-safe.
 
-    The catalogue is kept, since finding it takes many looks at files, and read anew when one of
-    the files that it follows from is another.
+    The catalogue is cached, because building it reads many files. It is read again when one of its
+    files changes.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -33,19 +33,19 @@ class Servers:
         self._read_at = float("-inf")
 
     def of(self, tool: Item) -> ServerConfig:
-        """The configuration with which a tool is called.
+        """Return the configuration of a tool's server.
 
         Raises:
-            UsageError: The item is no tool.
-            CallsOffError: It is no tool of a server that may be run here.
-            CallError: The configuration of its server is wrong.
+            UsageError: The item is not a tool.
+            CallsOffError: Its server is not configured or not trusted here.
+            CallError: The configuration of its server is invalid.
         """
         if tool.kind is not Kind.TOOL:
             raise UsageError(f"{tool.id} is a {tool.kind}; only tools can be called.")
         with self._lock:
             self._refresh()
             source = self._find(tool.source)
-            if source is None and time.monotonic() - self._read_at > PAUSE:
+            if source is None and time.monotonic() - self._read_at > RETRY_INTERVAL_S:
                 self._read()
                 source = self._find(tool.source)
         if isinstance(source, McpServer):
@@ -56,15 +56,15 @@ class Servers:
             except SourceError as error:
                 raise CallError(str(error)) from error
         raise CallsOffError(
-            f"The tool {tool.id} is of no MCP server that is configured where this runs; only "
-            "tools of those can be called."
+            f"The tool {tool.id} belongs to no MCP server that is configured where this runs; only "
+            "tools of such servers can be called."
         )
 
     def _find(self, name: str) -> Source | None:
         return next((source for source in self._catalogue.sources if source.name == name), None)
 
     def _refresh(self) -> None:
-        """Read the catalogue where it has not been read as its files are."""
+        """Read the catalogue again if one of its files changed."""
         if self._seen is None or self._seen != self._signature():
             self._read()
 
@@ -75,11 +75,11 @@ class Servers:
             self._catalogue = self._workspace.catalogue()
         except ConfigurationError as error:
             if self._seen is None:
-                raise CallError(f"What may be called cannot be read: {error}") from error
+                raise CallError(f"The configuration of MCP servers is invalid: {error}") from error
         self._seen = self._signature()
 
     def _signature(self) -> Hashable:
-        """What changes when a file that the catalogue follows from does."""
+        """A value that changes when a file of the catalogue changes."""
         servers = [source for source in self._catalogue.sources if isinstance(source, McpServer)]
         named = {Path(origin) for server in servers for origin in server.origins}
         return tuple(_signatures({*self._workspace.followed(), *named}))

@@ -1,7 +1,7 @@
-"""Open sessions with MCP servers: one for each server, which all calls of its tools share.
+"""Open sessions with MCP servers: one for each server, shared by all calls of its tools.
 
-Imported only when a tool is called: the SDK takes long to import. All of it happens in one event
-loop, on a thread of its own, so that a server that hangs holds up no other.
+Imported only when a tool is called, because the SDK is slow to import. All sessions share one
+event loop on a thread of its own, so a server that hangs does not block the others.
 """
 
 import logging
@@ -18,48 +18,49 @@ from repertory.sources.mcp.conversation import Conversation, LineLostError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
 
-IDLE = 300.0  # seconds after which a session is closed that nobody uses, or twice as many
-LONGEST = 3_600.0  # seconds; a server's program may have been replaced by a newer one
-SIGN_OF_LIFE = 5.0  # seconds that a server has to say that it is there, once a call took too long
-MOST_AT_ONCE = 16  # calls of one server, so that one that hangs does not take every thread there is
+IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
+MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one
+PING_TIMEOUT_S = 5.0  # for the ping after a failed call
+MAX_CONCURRENT_CALLS = (
+    16  # calls of one server, so that one that hangs does not take every thread there is
+)
 
 _log = logging.getLogger(__name__)
 
 
 class Sessions:
-    """Calls tools, each server in one session. Safe to use from several threads."""
+    """Calls tools through one session for each server. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._portal: BlockingPortal | None = None
         self._is_closed = False
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ServerSession] = {}
 
     def call(
         self, server: ServerConfig, tool: str, arguments: dict[str, Any], seconds: float
     ) -> dict[str, Any]:
-        """Call a tool, opening a session with its server where there is none.
+        """Call a tool, opening a session with its server if necessary.
 
-        A call is sent once more, in a new session, only if it is sure that the server has not
-        taken it.
+        A call is retried once, in a new session, only if the server certainly did not receive it.
 
         Args:
-            server: The server, which may be run.
-            tool: The tool's own name.
+            server: A trusted server.
+            tool: The tool's name on the server.
             arguments: Plain JSON.
-            seconds: How long the server may take; starting it comes on top.
+            seconds: The timeout of the call; starting the server does not count.
 
         Returns:
-            What the server answered, in the form of a result.
+            The server's answer, in the form of a result.
 
         Raises:
-            CallTimeoutError: It did not answer in time.
-            CallError: It cannot be reached, ends, or answers with an error or nonsense.
+            CallTimeoutError: The server did not answer in time.
+            CallError: It is unreachable, ended, or answered with an error or an invalid result.
         """
         return self._open().call(self._call, server, tool, arguments, seconds)
 
     def close(self) -> None:
-        """End all sessions, and wait until their servers have ended."""
+        """End all sessions and wait for their servers to exit."""
         with self._lock:
             self._is_closed = True
             if self._portal is not None:
@@ -69,10 +70,10 @@ class Sessions:
 
     def _open(self) -> BlockingPortal:
         with self._lock:
-            self._see_that_it_is_open()
+            self._check_open()
             if self._portal is None:
                 started: Future[BlockingPortal] = Future()
-                # Of those who never close this, the process ends all the same.
+                # A daemon: the process can exit even if this is never closed.
                 self._thread = threading.Thread(
                     target=anyio.run, args=(self._run, started), name="calls of tools", daemon=True
                 )
@@ -81,7 +82,7 @@ class Sessions:
             return self._portal
 
     async def _run(self, started: Future[BlockingPortal]) -> None:
-        """Be where the sessions are."""
+        """Run the event loop of the sessions until ``close``."""
         async with BlockingPortal() as portal, anyio.create_task_group() as self._tasks:
             started.set_result(portal)
             await portal.sleep_until_stopped()
@@ -98,25 +99,25 @@ class Sessions:
             return await self._session(server).call(tool, arguments, seconds)
         except LineLostError:
             raise CallError(
-                f"The MCP server {server.name} ends its sessions before anything can be called."
+                f"The MCP server {server.name} ends its sessions before a tool can be called."
             ) from None
 
-    def _session(self, server: ServerConfig) -> "Session":
-        self._see_that_it_is_open()
+    def _session(self, server: ServerConfig) -> "ServerSession":
+        self._check_open()
         session = self._sessions.get(server.name)
         if session is None or not session.is_open or session.server != server:
             if session is not None:
                 session.retire()
-            session = self._sessions[server.name] = Session(server)
+            session = self._sessions[server.name] = ServerSession(server)
             self._tasks.start_soon(self._keep, session)
         return session
 
-    def _see_that_it_is_open(self) -> None:
+    def _check_open(self) -> None:
         if self._is_closed:
-            raise CallError("Tools cannot be called any more: this process is ending.")
+            raise CallError("Tools can no longer be called: this process is shutting down.")
 
-    async def _keep(self, session: "Session") -> None:
-        """Keep a session, and forget it when it is over."""
+    async def _keep(self, session: "ServerSession") -> None:
+        """Run a session and forget it when it ends."""
         try:
             await session.run()
         finally:
@@ -124,11 +125,11 @@ class Sessions:
                 del self._sessions[session.server.name]
 
 
-class Session:
+class ServerSession:
     """One session with a server.
 
     Attributes:
-        server: The server as it was configured when the session began.
+        server: The server's configuration when the session began.
     """
 
     def __init__(self, server: ServerConfig) -> None:
@@ -144,25 +145,25 @@ class Session:
 
     @property
     def is_open(self) -> bool:
-        """Whether calls may be begun: it is being opened, or is open."""
+        """Whether new calls are accepted: the session is opening or open."""
         if self._is_retired or not self._opened.is_set():
             return not self._is_retired
         return self._conversation is not None and not self._conversation.is_over
 
     def retire(self) -> None:
-        """Take no more calls, and end when those under way have come to their ends."""
+        """Accept no more calls and end when the pending ones have finished."""
         self._is_retired = True
         self._rest.cancel()
 
     async def run(self) -> None:
-        """Open the session, and keep it until it is not needed any more or breaks off."""
+        """Open the session and keep it until it is idle, retired or disconnected."""
         try:
             self._failure = await converse(self.server, self._stay)
         except SourceError as error:
             self._failure = str(error)
-        # A boundary: whatever happens, calls wait to be told, and other sessions go on.
+        # A boundary: pending calls must learn of any failure, and other sessions must go on.
         except Exception as error:
-            kind = type(error).__name__  # no more of it, for it may quote secrets
+            kind = type(error).__name__  # not the message, which may quote secrets
             _log.error("session_failed", extra={"server": self.server.name, "error": kind})
             self._failure = f"The MCP server {self.server.name} could not be asked: {kind}."
         finally:
@@ -173,13 +174,13 @@ class Session:
         """Call a tool; see ``Sessions.call``.
 
         Raises:
-            LineLostError: The session is over, and the server has not taken the call.
+            LineLostError: The session ended before the server received the call.
         """
         name = self.server.name
-        if self._under_way == MOST_AT_ONCE:
+        if self._under_way == MAX_CONCURRENT_CALLS:
             raise CallError(
-                f"The MCP server {name} has {MOST_AT_ONCE} calls to answer already; call again "
-                "when it has."
+                f"The MCP server {name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
+                "again when it has."
             )
         self._under_way += 1
         try:
@@ -214,7 +215,7 @@ class Session:
                 self._rest.cancel()
 
     def _doubt(self) -> None:
-        """Have it seen to that the server is still there."""
+        """Schedule a ping of the server."""
         self._is_doubted = True
         self._rest.cancel()
 
@@ -228,17 +229,17 @@ class Session:
             self._conversation = None
 
     async def _wait(self, conversation: Conversation) -> None:
-        """Wait until the session is to end."""
+        """Wait until the session should end."""
         while self._under_way or not (self._is_retired or self._is_idle):
             if self._is_doubted:
                 self._is_doubted = False
-                self._is_retired |= not await conversation.is_alive(SIGN_OF_LIFE)
+                self._is_retired |= not await conversation.is_alive(PING_TIMEOUT_S)
                 continue
-            with anyio.move_on_after(IDLE) as self._rest:
+            with anyio.move_on_after(IDLE_TIMEOUT_S) as self._rest:
                 await conversation.wait_for_end()
                 return
-            self._is_retired |= anyio.current_time() - self._began > LONGEST
+            self._is_retired |= anyio.current_time() - self._began > MAX_AGE_S
 
     @property
     def _is_idle(self) -> bool:
-        return anyio.current_time() - self._used >= IDLE
+        return anyio.current_time() - self._used >= IDLE_TIMEOUT_S

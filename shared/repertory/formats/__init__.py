@@ -1,1 +1,1 @@
-"""An answer as each host takes it."""
+"""Answers in the formats of model hosts and of people."""

@@ -1,25 +1,25 @@
-"""An answer as Markdown, for a model or a person to read."""
+"""An answer as Markdown."""
 
 from collections.abc import Iterable
 
-from repertory.formats import words
+from repertory.formats import phrases
 from repertory.search.answer import Answer
 from repertory.text import one_line
 
 _COLUMNS = ("Id", "Kind", "Confidence", "Reason", "Description", "Section")
-# What could start code, a link, a cell, an escape or HTML.
+# Characters that could start code, a link, a cell, an escape or HTML.
 _ESCAPES = str.maketrans(
     {mark: f"\\{mark}" for mark in "\\`|[]"} | {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 )
 
 
 def markdown(answer: Answer) -> str:
-    """A heading, the query, and a table of the hits, best first."""
+    """Write a heading, the query, and a table of the hits, best first."""
     lines = ["# Search results", "", f"Query: {escaped(answer.query)}", ""]
     if answer.degraded:
-        lines += [escaped(words.degraded(answer)), ""]
+        lines += [escaped(phrases.degraded(answer)), ""]
     if not answer.hits:
-        return "\n".join([*lines, words.nothing(answer), ""])
+        return "\n".join([*lines, phrases.nothing(answer), ""])
     lines += [row(_COLUMNS), row(["---"] * len(_COLUMNS))]
     for hit in answer.hits:
         cells = (
@@ -35,17 +35,17 @@ def markdown(answer: Answer) -> str:
 
 
 def row(cells: Iterable[str]) -> str:
-    """A row of a table."""
+    """A table row."""
     return f"| {' | '.join(cells)} |"
 
 
 def escaped(text: str) -> str:
-    """A text on one line that stays the text of its cell."""
-    return words.line(text).translate(_ESCAPES)
+    """Escape a text for a table cell, on one line."""
+    return phrases.line(text).translate(_ESCAPES)
 
 
 def code(text: str) -> str:
-    """An id as code, which nobody reads as anything else; escaped where it cannot be."""
+    """An id as inline code; if it has special characters, as escaped text."""
     text = one_line(text)
     safe = text.translate(_ESCAPES)
     return f"`{text}`" if text and safe == text else safe

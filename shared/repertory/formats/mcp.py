@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Kind
+from repertory.formats.phrases import line
 from repertory.formats.uris import uri_of
-from repertory.formats.words import line
 from repertory.search.answer import Answer, Hit
 from repertory.search.render import as_json
 
@@ -14,7 +14,7 @@ MEDIA_TYPES = {Kind.SKILL: "text/markdown", Kind.DOCUMENT: "text/plain"}
 
 
 def mcp(answer: Answer) -> dict[str, Any]:
-    """A ``CallToolResult``: the JSON answer, its text, and a link to each skill and document."""
+    """Return a ``CallToolResult``: the answer as data and as text, with links to its texts."""
     structured = as_json(answer)
     text = {"type": "text", "text": msgspec.json.encode(structured).decode()}
     links = [_link(hit) for hit in answer.hits if hit.kind in MEDIA_TYPES]

@@ -1,34 +1,34 @@
-"""An answer for OpenAI's Responses API: the output of a tool search that the client executes."""
+"""An answer for OpenAI's Responses API: the output of a client-executed tool search."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from repertory.catalogue.item import Item, Kind
-from repertory.formats import words
+from repertory.formats import phrases
 from repertory.formats.names import host_name
 from repertory.formats.openai_functions import function, short_function
-from repertory.formats.tools import tool_of
+from repertory.formats.tools import tool_spec
 from repertory.search.answer import Answer, Hit
 
 READER = "get_item"
-FULL = 3  # what is loaded travels with every later request, so the others are shortened
-MOST_TOGETHER = 9  # fewer than ten functions in a namespace are recommended
+UNABRIDGED = 3  # hits; the others are shortened, because every later request carries them all
+NAMESPACE_SIZE = 9  # OpenAI recommends fewer than ten functions
 
 
 def openai(answer: Answer, items: Mapping[str, Item], call_id: str | None = None) -> dict[str, Any]:
-    """The ``tool_search_output`` item, ready for the next request's input.
+    """Return the ``tool_search_output`` item for the input of the next request.
 
-    Skills and documents are no tools. Where some were found, one more function, ``get_item``, tells
-    the model of them and takes the id of the one to read; the client answers it with that item.
+    Skills and documents found are listed in the description of one more function, ``get_item``,
+    which takes the id of the one to read. The client answers its calls.
 
     Args:
         answer: The answer.
-        items: The whole of the tools in it, as far as they can be had.
+        items: The complete tools by id, as far as they are available.
         call_id: The id of the model's call.
     """
     servers: dict[str, list[dict[str, Any]]] = {}
     for place, hit in enumerate(hit for hit in answer.hits if hit.kind is Kind.TOOL):
-        made = (function if place < FULL else short_function)(tool_of(hit, items))
+        made = (function if place < UNABRIDGED else short_function)(tool_spec(hit, items))
         servers.setdefault(hit.server, []).append(made)
     tools = [entry for server, found in servers.items() for entry in _grouped(server, found)]
     if texts := [hit for hit in answer.hits if hit.kind is not Kind.TOOL]:
@@ -43,28 +43,28 @@ def openai(answer: Answer, items: Mapping[str, Item], call_id: str | None = None
 
 
 def _grouped(server: str, functions: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The functions of a server in namespaces; those of no server as they are."""
+    """Group a server's functions into namespaces; functions without a server stay ungrouped."""
     if not server:
         yield from functions
         return
-    for start in range(0, len(functions), MOST_TOGETHER):
-        more = f" {start // MOST_TOGETHER + 1}" if start else ""
+    for start in range(0, len(functions), NAMESPACE_SIZE):
+        more = f" {start // NAMESPACE_SIZE + 1}" if start else ""
         yield {
             "type": "namespace",
             "name": host_name(server + more),
-            "description": f"Tools of the server {words.line(server)}",
-            "tools": list(functions[start : start + MOST_TOGETHER]),
+            "description": f"Tools of the server {phrases.line(server)}",
+            "tools": list(functions[start : start + NAMESPACE_SIZE]),
         }
 
 
 def _reader(texts: Sequence[Hit]) -> dict[str, Any]:
-    """The function that tells of skills and documents, the best of them in words."""
-    told = "\n\n".join(words.described(hit) for hit in texts[:FULL])
+    """The function that reads a skill or document; its description presents the best ones."""
+    best = "\n\n".join(phrases.described(hit) for hit in texts[:UNABRIDGED])
     ids = {"type": "string", "enum": [hit.id for hit in texts]}
     return {
         "type": "function",
         "name": READER,
-        "description": f"Read a skill or a document that fits the task.\n\n{told}",
+        "description": f"Read a skill or a document that fits the task.\n\n{best}",
         "parameters": {"type": "object", "properties": {"id": ids}, "required": ["id"]},
         "strict": False,
         "defer_loading": True,

@@ -1,22 +1,22 @@
-"""A tool as a function of OpenAI's, whole or shortened."""
+"""A tool as an OpenAI function, complete or shortened."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from repertory.formats.tools import Tool, object_schema
+from repertory.formats.tools import ToolSpec, object_schema
 from repertory.text import cut
 
-LONGEST = 1_500  # characters of a shortened function, as JSON
+MAX_FUNCTION_LENGTH = 1_500  # characters of JSON
 
 _PROSE = frozenset({"$comment", "default", "deprecated", "description", "examples", "title"})
 _NAMED = frozenset({"$defs", "definitions", "patternProperties", "properties"})
 _VALUES = frozenset({"const", "enum"})
 
 
-def function(tool: Tool) -> dict[str, Any]:
-    """The function, whole."""
+def function(tool: ToolSpec) -> dict[str, Any]:
+    """The complete function."""
     return {
         "type": "function",
         "name": tool.name,
@@ -27,17 +27,17 @@ def function(tool: Tool) -> dict[str, Any]:
     }
 
 
-def short_function(tool: Tool) -> dict[str, Any]:
-    """The function in ``LONGEST`` characters: as much as fits of its text and its parameters."""
+def short_function(tool: ToolSpec) -> dict[str, Any]:
+    """Shorten the text and the parameters until the function fits ``MAX_FUNCTION_LENGTH``."""
     for shorter in _shorter(tool):
         found = function(shorter)
-        if len(msgspec.json.encode(found).decode()) <= LONGEST:
+        if len(msgspec.json.encode(found).decode()) <= MAX_FUNCTION_LENGTH:
             break
     return found
 
 
-def _shorter(tool: Tool) -> Iterator[Tool]:
-    """The tool, each time with less; the last is short whatever it began with."""
+def _shorter(tool: ToolSpec) -> Iterator[ToolSpec]:
+    """Yield ever shorter versions; the last one always fits."""
     yield tool
     bare = _bare(tool.parameters)
     named = {"type": "object", "properties": {name: {} for name in bare["properties"]}}
@@ -48,7 +48,7 @@ def _shorter(tool: Tool) -> Iterator[Tool]:
 
 
 def _bare(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """A schema without what is only told of its values; names of parameters are no keywords."""
+    """A schema without prose and defaults; parameters with the names of keywords stay."""
     if isinstance(schema, list):
         return [_bare(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The formats that an answer can be had in, and what makes each."""
+"""The formats of an answer and their renderers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +19,7 @@ from repertory.search.render import as_json
 
 
 class Format(StrEnum):
-    """Who or what an answer is for."""
+    """The format of an answer."""
 
     JSON = "json"
     TYPES = "types"
@@ -30,12 +30,11 @@ class Format(StrEnum):
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """What a format takes from whoever asks.
+    """Parameters of the formats, given by the caller.
 
     Attributes:
-        gateway: The URL of the server that tools are called through, for ``types``.
-        declared: The names of the tools that the model was told of, for ``anthropic``; None where
-            all that are found may be named.
+        gateway: The URL of the server that calls tools, for ``types``.
+        declared: The names of the tools declared to the model, for ``anthropic``; None allows all.
         call_id: The id of the model's call, for ``openai``.
     """
 
@@ -58,20 +57,20 @@ _RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]]
 _WITH_SCHEMAS = {Format.TYPES, Format.ANTHROPIC, Format.OPENAI}
 
 
-def rendered(
+def render(
     form: Format,
     answer: Answer,
     items: Callable[[Sequence[str]], Mapping[str, Item]],
     host: Host,
 ) -> Rendered:
-    """An answer in a format.
+    """Render an answer.
 
     Args:
         form: The format.
         answer: The answer.
-        items: Gives the whole of some items, for the schemas of tools; see ``Backend.items``. While
-            the store is away, a format does with what the hits tell.
-        host: What the format takes from whoever asks.
+        items: Returns complete items, for the schemas of tools; see ``Backend.items``. While the
+            store is unavailable, the hits alone are rendered.
+        host: The caller's parameters.
     """
     tools = [hit.id for hit in answer.hits if hit.kind is Kind.TOOL]
     whole: Mapping[str, Item] = {}

@@ -1,4 +1,4 @@
-"""A tool as model APIs take it: one that they would refuse makes them refuse the whole request."""
+"""A tool in the form that model APIs accept; one invalid tool makes them reject the request."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,13 +18,13 @@ _REFUSED = {*_BRANCHES, "enum", "not"}  # at the top of a schema
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host needs of a tool.
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool's declaration to a host.
 
     Attributes:
         name: See ``host_name``.
         id: The tool's id, on one line.
-        text: What its author says of it.
+        text: The author's description.
         parameters: The schema of its arguments; see ``object_schema``.
     """
 
@@ -35,14 +35,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def description(self) -> str:
-        """What its author says, and the id to call it by in the last line."""
+        """The author's description; the last line has the id to call it by."""
         return f"{self.text}\n\n{ID_LINE}{self.id}".lstrip()
 
 
-def tool_of(hit: Hit, items: Mapping[str, Item]) -> Tool:
-    """The tool that was found, from what the hit tells where the whole item is not there."""
+def tool_spec(hit: Hit, items: Mapping[str, Item]) -> ToolSpec:
+    """Describe a tool by its item, or by the hit alone if the item is unavailable."""
     item = items.get(hit.id)
-    return Tool(
+    return ToolSpec(
         name=host_name(hit.id),
         id=one_line(hit.id),
         text=clean((item and item.description) or hit.description),
@@ -51,10 +51,10 @@ def tool_of(hit: Hit, items: Mapping[str, Item]) -> Tool:
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of arguments as model APIs allow it: an object, with nothing combined at its top.
+    """Convert a schema to the form that model APIs accept: an object without top-level branches.
 
-    The parameters of all branches are listed instead; those whose names are not allowed are left
-    out. The server of the tool checks what it is called with by the schema itself.
+    The parameters of all branches are merged; those with invalid names are dropped. Calls are
+    still validated against the original schema.
     """
     parameters: dict[str, Any] = {}
     required: list[Any] = []
@@ -73,7 +73,7 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
-    """A schema and its branches, each with whether it always holds."""
+    """Yield a schema and its branches, each with whether it always applies."""
     yield schema, True
     for keyword in _BRANCHES:
         branches = schema.get(keyword)

@@ -1,10 +1,10 @@
-"""An answer as Markdown with a TypeScript module of the tools that were found."""
+"""An answer as Markdown with a TypeScript module of the tools found."""
 
 import re
 from collections.abc import Mapping
 
 from repertory.catalogue.item import Item, Kind
-from repertory.formats import words
+from repertory.formats import phrases
 from repertory.formats.markdown import code, escaped, row
 from repertory.search.answer import Answer
 from repertory.typescript.example import example
@@ -12,16 +12,16 @@ from repertory.typescript.module import module
 
 
 def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> str:
-    """A table of the hits, the module of those that are tools, and how the best one is called.
+    """Write a table of the hits, a module of the tools among them, and an example call.
 
     Args:
         answer: The answer.
-        items: Tools that were found, by id; the module is made of those that are there.
-        gateway: The URL of the server that tools are called through.
+        items: The complete tools by id; the module leaves out missing ones.
+        gateway: The URL of the server that calls tools.
     """
-    lines = [f"{words.degraded(answer)}\n"] if answer.degraded else []
+    lines = [f"{phrases.degraded(answer)}\n"] if answer.degraded else []
     if not answer.hits:
-        return "\n".join([*lines, words.nothing(answer), ""])
+        return "\n".join([*lines, phrases.nothing(answer), ""])
     lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]
     lines += [
         row((code(hit.id), f"{hit.confidence:.2f}", escaped(hit.reason))) for hit in answer.hits
@@ -42,7 +42,7 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
 
 
 def _fenced(text: str) -> str:
-    """TypeScript in a fence that is longer than any within."""
+    """TypeScript in a fence longer than any run of backticks in it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}typescript\n{text}{fence}"

@@ -1,7 +1,7 @@
-"""The URIs of items as resources of MCP, after the drafted skills extension.
+"""The URIs of items as MCP resources, as in the draft of MCP's skills extension.
 
-``skill://team/key-rotation/SKILL.md`` is the skill ``team/key-rotation``; a document and a tool are
-``document://`` and ``tool://`` with the id alone.
+``skill://team/key-rotation/SKILL.md`` is the skill ``team/key-rotation``; documents and tools are
+``document://`` and ``tool://`` and the id.
 """
 
 import re
@@ -14,13 +14,13 @@ _URI = re.compile(r"skill://(.*)/SKILL\.md|(?:document|tool)://(.*)")
 
 
 def uri_of(found: Item | Hit) -> str:
-    """The URI of an item; no other item has the same."""
+    """The unique URI of an item."""
     end = "/SKILL.md" if found.kind is Kind.SKILL else ""
     return f"{found.kind}://{quote(found.id)}{end}"
 
 
 def id_of(uri: str) -> str | None:
-    """The id that a URI stands for, of an item that need not be there; None for other URIs."""
+    """The id in a URI, whether or not the item exists; None for other URIs."""
     match = _URI.fullmatch(uri)
     if match is None:
         return None

@@ -1,1 +1,1 @@
-"""The functions that agents are handed: the same by name, over MCP, over HTTP and in Python."""
+"""The functions offered to agents, the same over MCP, over HTTP and in Python."""

@@ -1,4 +1,4 @@
-"""``skill.discovery.search`` (contract 4): the skills of the catalogue, by what they are for."""
+"""``skill.discovery.search`` (contract 4): a search of the catalogue's skills by purpose."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from repertory.functions.function import Function
 from repertory.index.vectors import Filter
 from repertory.search.query import Query
 
-LIMIT = 5
-MOST = 100  # results
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 100  # results
 
 _TEXT = {"type": "string"}
 
@@ -21,7 +21,7 @@ def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
         return {"results": []}
     query = Query(
         text=arguments["query"],
-        limit=int(arguments.get("limit", LIMIT)),  # JSON Schema takes 5.0 for an integer, too
+        limit=int(arguments.get("limit", DEFAULT_LIMIT)),  # in JSON Schema, 5.0 is an integer
         threshold=0.0,
         where=Filter(kinds=(Kind.SKILL,)),
     )
@@ -60,8 +60,8 @@ SEARCH = Function(
                 "type": "integer",
                 "description": "The most results.",
                 "minimum": 1,
-                "maximum": MOST,
-                "default": LIMIT,
+                "maximum": MAX_LIMIT,
+                "default": DEFAULT_LIMIT,
             },
         },
         "required": ["query"],

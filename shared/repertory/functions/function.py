@@ -1,4 +1,4 @@
-"""A function that agents are handed: its definition, and what it does to a backend."""
+"""A function offered to agents: its definition and its implementation on a backend."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,13 +15,13 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """One function.
 
     Attributes:
-        name: What it is called by, as its contract has it.
-        title: What a person calls it.
-        description: What it does, for a model that chooses among functions.
+        name: Its name in the contract.
+        title: Its name for people.
+        description: What it does, for models that choose functions.
         parameters: The JSON Schema of its arguments, an object.
-        returns: The JSON Schema of its result, where that is an object; None for a string.
-        writes: Whether it changes something, which takes the scope ``call``.
-        run: Does it; the arguments have been checked. What goes wrong is a ``RepertoryError``.
+        returns: The JSON Schema of its result if that is an object; None for a string.
+        writes: Whether it changes data, which needs the scope ``call``.
+        run: The implementation, called with validated arguments; raises ``RepertoryError``.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def call(self, backend: Backend, arguments: object) -> Any:  # noqa: ANN401 - plain JSON
-        """Check arguments and do it.
+        """Validate the arguments and run the function.
 
         Raises:
-            UsageError: The arguments are no JSON object, or do not fit ``parameters``.
-            RepertoryError: It failed; the message says why.
+            UsageError: The arguments are not a JSON object or do not match ``parameters``.
+            RepertoryError: The function failed; the message says why.
         """
         if not isinstance(arguments, Mapping):
             raise UsageError(f"{self.name} takes its arguments by name; give an object of them.")

@@ -1,4 +1,4 @@
-"""``search`` (contract 5): the files of the project, exactly or fuzzily."""
+"""``search`` (contract 5): exact and fuzzy search in the project's files."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from repertory.errors import UsageError
 from repertory.functions.function import Function
 from repertory.project_search.query import (
     EMPTY_QUERY,
-    MOST_RESULTS,
+    MAX_RESULTS,
     ProjectQuery,
     SearchType,
 )
@@ -18,7 +18,7 @@ from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class _Search(Function, frozen=True, kw_only=True):
-    """Says of a query that is missing what the contract says of an empty one."""
+    """Reports a missing query with the contract's message for an empty one."""
 
     def call(self, backend: Backend, arguments: object) -> Any:  # noqa: ANN401 - plain JSON
         if isinstance(arguments, Mapping) and arguments.get("searchQuery") is None:
@@ -29,7 +29,7 @@ class _Search(Function, frozen=True, kw_only=True):
 def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(arguments)
     if "maxResults" in given:
-        given["maxResults"] = int(given["maxResults"])  # the contract has a number, not an integer
+        given["maxResults"] = int(given["maxResults"])  # the contract's type is number
     answer = backend.search_project(msgspec.convert(given, ProjectQuery))
     plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain
@@ -62,7 +62,7 @@ SEARCH = _Search(
                 "type": "number",
                 "description": "Maximum number of results to return",
                 "minimum": 1,
-                "maximum": MOST_RESULTS,
+                "maximum": MAX_RESULTS,
                 "default": 20,
             },
             "threshold": {

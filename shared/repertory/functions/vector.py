@@ -1,4 +1,4 @@
-"""``Vector.SearchSkills`` and ``Vector.VectorUpdate``: skill files of a sandbox, by meaning."""
+"""``Vector.SearchSkills`` and ``Vector.VectorUpdate``: semantic search in a sandbox's skills."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,13 +57,13 @@ VECTOR_UPDATE = Function(
 
 
 def search_skills(backend: Backend, query: str) -> str:
-    """Call ``Vector.SearchSkills`` in its contract's manner.
+    """Call ``Vector.SearchSkills`` as its contract specifies.
 
     Returns:
-        The JSON list, or the message that says why the query cannot be embedded.
+        The JSON list, or an error message if the query could not be embedded.
 
     Raises:
-        UsageError: The query is no string, or it is empty or too long.
+        UsageError: The query is not a string or is too long.
         StoreError: The vectors cannot be read.
     """
     try:
@@ -74,13 +74,13 @@ def search_skills(backend: Backend, query: str) -> str:
 
 
 def vector_update(backend: Backend, filepath: str) -> str:
-    """Call ``Vector.VectorUpdate`` in its contract's manner.
+    """Call ``Vector.VectorUpdate`` as its contract specifies.
 
     Returns:
-        ``OK``, or the message that says why the file was not indexed.
+        ``OK``, or an error message if the file was not indexed.
 
     Raises:
-        UsageError: The path is no string.
+        UsageError: The path is not a string.
     """
     if not isinstance(filepath, str):
         raise UsageError("Vector.VectorUpdate: filepath is no string; give the path of a file.")

@@ -1,1 +1,1 @@
-"""Contract 5: the files of a project, searched exactly or fuzzily."""
+"""Contract 5: exact and fuzzy search in a project's files."""

@@ -1,22 +1,22 @@
-"""Files that contain a query as it is written, whatever its case."""
+"""Files that contain a query, ignoring case."""
 
 from collections.abc import Iterator, Sequence
 
+from repertory.project_search.files import File
 from repertory.project_search.query import SearchType
-from repertory.project_search.texts import File
 
 
-def containing(
+def exact_matches(
     files: Sequence[File], query: str, fields: Sequence[SearchType]
 ) -> Iterator[tuple[File, SearchType]]:
-    """The files that contain a query, each with the first of the fields that does.
+    """Yield the files that contain a query, each with the first field that contains it.
 
-    Those whose title contains it come first; otherwise they keep their order.
+    Files with a matching title come first; otherwise their order stays.
 
     Args:
-        files: What to search.
-        query: What is looked for, case-folded.
-        fields: Where to look, the title first.
+        files: The files to search.
+        query: The case-folded query.
+        fields: The fields to search, the title first.
     """
     if SearchType.TITLE in fields:
         titled = {file: SearchType.TITLE for file in files if query in file.title}

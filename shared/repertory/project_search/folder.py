@@ -1,4 +1,4 @@
-"""The text files of a project's folder, whether its catalogue holds them or not."""
+"""The text files of a project's folder, including those outside the catalogue."""
 
 import logging
 import os
@@ -10,14 +10,14 @@ from repertory.errors import SourceError
 from repertory.sources.documents import Documents
 from repertory.sources.reading.files import Found
 
-FRESH = 2.0  # seconds that a look at the folder lasts
-MOST_BYTES = 200_000_000  # of all files together
+RESCAN_INTERVAL_S = 2.0
+MAX_BYTES = 200_000_000  # of all files together
 
 _log = logging.getLogger(__name__)
 
 
 class Folder:
-    """Reads the text files of a folder: those that ``Documents`` would take if all were included.
+    """Reads the text files of a folder, with the rules of ``Documents`` and everything included.
 
     Args:
         directory: The folder.
@@ -25,35 +25,35 @@ class Folder:
 
     def __init__(self, directory: Path) -> None:
         self._source = _TextFiles(name="files", path=directory, include=["*"])
-        self._looked_at = float("-inf")
+        self._scanned_at = float("-inf")
         self._items: tuple[Item, ...] = ()
 
     def items(self) -> tuple[Item, ...]:
-        """The files as they are now, or were two seconds ago.
+        """Return the files, at most ``RESCAN_INTERVAL_S`` old.
 
-        The same tuple is returned as long as no file changed, and the same item for each that did
-        not.
+        The tuple is the same object while no file changes, and so is the item of each unchanged
+        file.
         """
-        if time.monotonic() - self._looked_at > FRESH:
+        if time.monotonic() - self._scanned_at > RESCAN_INTERVAL_S:
             try:
                 found = tuple(self._source.scan().items)
-            except SourceError:  # it is away, which takes nothing away
+            except SourceError:  # an unavailable folder keeps its files
                 found = self._items
             if list(map(id, found)) != list(map(id, self._items)):
                 self._items = found
-            self._looked_at = time.monotonic()
+            self._scanned_at = time.monotonic()
         return self._items
 
 
 class _TextFiles(Documents):
-    """All of them, up to what memory can be spared for."""
+    """All text files, up to a limit of memory."""
 
     file_limit = 1 << 18  # bytes
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """The files that are not ignored, as many as there is room for."""
+        """The files that are not ignored, up to ``MAX_BYTES`` in total."""
         taken: list[Found] = []
-        room = MOST_BYTES
+        room = MAX_BYTES
         for file in super().chosen(files):
             try:
                 size = os.stat(file.path).st_size  # noqa: PTH116 - speed

@@ -1,4 +1,4 @@
-"""Files with words like those of a query, by how much of the query they match."""
+"""Files with words similar to a query's, ranked by how much of the query they match."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,25 +10,25 @@ from rapidfuzz.process import cdist
 
 from repertory.index.keywords.lexicon import MIN_PREFIX_LENGTH, VARIANT_FACTOR
 from repertory.index.keywords.tokens import STOP_WORDS
+from repertory.project_search.files import File
 from repertory.project_search.query import SearchType
-from repertory.project_search.texts import File
-from repertory.project_search.words import Column, WordIndex, words_of
+from repertory.project_search.word_index import Column, WordIndex, words_of
 
-MOST_WORDS = 20  # of a query; the longest are taken
-_ROUNDING = 1e-6  # what the arithmetic of a similarity may be off by
+MAX_WORDS = 20  # of a query; the longest are compared
+_ROUNDING = 1e-6  # tolerance for the rounding error of similarities
 
 Scores = NDArray[np.float32]
 
 
-class Like(msgspec.Struct, frozen=True):
-    """A file that is like a query.
+class FuzzyMatch(msgspec.Struct, frozen=True):
+    """A file that matches a query.
 
     Attributes:
         file: The file.
-        field: Which of its texts is most like it.
+        field: The field that matches best.
         score: How much of the query the file matches, 0…1.
-        word: The word of that text that matches most of the query; empty where the text
-            matches as a whole.
+        word: The word of that field that matches most of the query; empty if the field matches
+            as a whole.
     """
 
     file: File
@@ -37,22 +37,21 @@ class Like(msgspec.Struct, frozen=True):
     word: str = ""
 
 
-def like(
+def fuzzy_matches(
     index: WordIndex, query: str, fields: Sequence[SearchType], threshold: float
-) -> Iterator[Like]:
-    """The files that are like a query, that which matches most of it first.
+) -> Iterator[FuzzyMatch]:
+    """Yield the files that resemble a query, best match first.
 
-    A word is matched by one that is at most ``threshold`` away (the share of letters that differ),
-    or by one that it begins; it counts by its length. A file must match ``(1 - threshold)²`` of
-    the query: all of it exactly at 0, half of it at 0.3, nothing at 1. A title like the whole query
-    matches that much of it. Of equals, those with a title that matches come first, then their
-    order counts.
+    A query word matches a word if at most ``threshold`` of the letters differ, or if it is that
+    word's prefix; it is weighted by its length. A file must match ``(1 - threshold)²`` of the
+    query: all of it exactly at 0, half of it at 0.3, nothing at 1. A title that resembles the whole
+    query scores its similarity. Ties: a matching title first, then the order of the files.
 
     Args:
         index: The words of the files.
-        query: What is looked for, case-folded.
-        fields: Where to look, the title first.
-        threshold: How unlike a match may be, 0…1.
+        query: The case-folded query.
+        fields: The fields to search, the title first.
+        threshold: The maximum distance of a match, 0…1.
     """
     typed = _typed(query)
     if not typed or not index.files:
@@ -78,18 +77,18 @@ def like(
     for row in rows[np.lexsort((rows, field_of[rows] > 0, -score[rows]))].tolist():
         field = fields[field_of[row]]
         word = _word(index, worth, index.columns[field].of(row))
-        yield Like(index.files[row], field, float(score[row]), word)
+        yield FuzzyMatch(index.files[row], field, float(score[row]), word)
 
 
 def _typed(query: str) -> list[str]:
-    """The words of a query that are compared: common ones only if it has no others."""
+    """The query's words to compare; stop words only if it has no others."""
     found = list(dict.fromkeys(words_of(query)))
     telling = [word for word in found if word not in STOP_WORDS] or found
-    return sorted(telling, key=len, reverse=True)[:MOST_WORDS]
+    return sorted(telling, key=len, reverse=True)[:MAX_WORDS]
 
 
 def _similarities(typed: Sequence[str], vocabulary: Sequence[str], least: float) -> Scores:
-    """How like each typed word each word of a vocabulary is, 0 where less than ``least``."""
+    """The similarity of each typed word with each word of a vocabulary; 0 below ``least``."""
     alike = _osa(typed, vocabulary, least)
     if least <= VARIANT_FACTOR:
         for beginning, similarity in zip(typed, alike, strict=True):
@@ -97,14 +96,14 @@ def _similarities(typed: Sequence[str], vocabulary: Sequence[str], least: float)
                 begun = [
                     number
                     for number, word in enumerate(vocabulary)
-                    if beginning in word and word.startswith(beginning)  # the first is quicker
+                    if beginning in word and word.startswith(beginning)  # "in" is a quick filter
                 ]
                 similarity[begun] = np.maximum(similarity[begun], np.float32(VARIANT_FACTOR))
     return alike
 
 
 def _osa(typed: Sequence[str], others: Sequence[str], least: float) -> Scores:
-    """The share of letters that are alike, of each with each, 0 where less than ``least``."""
+    """The normalised OSA similarity of all pairs; 0 below ``least``."""
     scores: Scores = cdist(
         typed, others, scorer=OSA.normalized_similarity, score_cutoff=least, dtype=np.float32
     )
@@ -112,7 +111,7 @@ def _osa(typed: Sequence[str], others: Sequence[str], least: float) -> Scores:
 
 
 def _best(alike: Scores, column: Column, rows: int) -> Scores:
-    """How like each typed word the most similar word of each row is."""
+    """The similarity of each typed word with the most similar word of each row."""
     best = np.zeros((len(alike), rows), np.float32)
     near: NDArray[np.bool_] = np.logical_or.reduce(alike > 0)
     hits = np.flatnonzero(near[column.numbers])
@@ -123,7 +122,7 @@ def _best(alike: Scores, column: Column, rows: int) -> Scores:
 
 
 def _word(index: WordIndex, worth: Scores, words: NDArray[np.int32]) -> str:
-    """The first of some words that is worth most."""
+    """The word with the highest worth, the first of equals; empty if all are 0."""
     most = worth[:, words].max(axis=0, initial=0.0)
     if not most.any():
         return ""

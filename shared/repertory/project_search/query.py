@@ -1,15 +1,15 @@
-"""What a search of a project's files is asked, and what it answers."""
+"""The query and the answer of a project search."""
 
 from enum import StrEnum
 
 import msgspec
 
-MOST_RESULTS = 1_000
+MAX_RESULTS = 1_000
 EMPTY_QUERY = "searchQuery parameter is required and cannot be empty"
 
 
 class SearchType(StrEnum):
-    """Where to look."""
+    """The fields to search."""
 
     TITLE = "title"
     CONTENT = "content"
@@ -18,7 +18,7 @@ class SearchType(StrEnum):
 
     @property
     def fields(self) -> "tuple[SearchType, ...]":
-        """The fields that it stands for, in the order in which they are looked at."""
+        """The fields it stands for, in the order of the search."""
         if self is SearchType.ALL:
             return SearchType.TITLE, SearchType.CONTENT, SearchType.SYNOPSIS
         return (self,)
@@ -28,11 +28,11 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One search of a project's files.
 
     Attributes:
-        search_query: What is looked for.
-        search_type: Where.
-        fuzzy_search: Whether typos are tolerated; else it is a substring, whatever its case.
-        max_results: The most results.
-        threshold: How unlike a fuzzy match may be: 0 is exact, 1 is anything.
+        search_query: The text to find.
+        search_type: The fields to search.
+        fuzzy_search: Whether typos are tolerated; otherwise substrings match, ignoring case.
+        max_results: The maximum number of results.
+        threshold: The maximum distance of a fuzzy match: 0 is exact, 1 is anything.
     """
 
     search_query: str
@@ -43,7 +43,7 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a search of a project's files answers: readable text, and how many results it lists."""
+    """The answer: readable text and the number of results in it."""
 
     success: bool = True
     content: str

@@ -1,4 +1,4 @@
-"""What a search of a project's files found, as text that a model or a person reads."""
+"""The results of a project search as text for models and people."""
 
 from collections.abc import Sequence
 
@@ -11,15 +11,15 @@ NO_FILES = "No files found in the project."
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One file that was found.
+    """One matching file.
 
     Attributes:
         id: The id of its item.
         title: Its title.
-        path: Where it is.
-        field: Which of its texts matched.
-        relevance: How well, in percent; None in exact mode.
-        snippet: What is around the match; empty where the text is.
+        path: Its path.
+        field: The field that matched.
+        relevance: The score in percent; None in exact mode.
+        snippet: The text around the match; empty if the field is empty.
     """
 
     id: str
@@ -31,9 +31,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def report(query: ProjectQuery, results: Sequence[Result]) -> str:
-    """A heading, what was asked, and a numbered list of what was found, or advice.
+    """Write a heading, the query and a numbered list of results, or suggestions.
 
-    What is of a file stays on its line, so that none can pass for several.
+    Text from a file stays on its line, so no file can fake another result.
     """
     lines = [
         "SEARCH RESULTS",

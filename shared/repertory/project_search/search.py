@@ -1,4 +1,4 @@
-"""The search of a project's files, whose texts are kept in memory as the index changes."""
+"""Search in a project's files, whose texts are kept in memory."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -6,48 +6,47 @@ from pathlib import Path
 
 from repertory.catalogue.item import Item
 from repertory.errors import UsageError
-from repertory.project_search.exact import containing
+from repertory.project_search.exact import exact_matches
+from repertory.project_search.files import File, ProjectFiles
 from repertory.project_search.folder import Folder
-from repertory.project_search.fuzzy import Like, like
+from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
 from repertory.project_search.query import (
     EMPTY_QUERY,
-    MOST_RESULTS,
+    MAX_RESULTS,
     ProjectAnswer,
     ProjectQuery,
     SearchType,
 )
 from repertory.project_search.report import NO_FILES, Result, report
 from repertory.project_search.snippets import place_of, place_of_word, snippet
-from repertory.project_search.texts import File, Texts
-from repertory.project_search.words import Words
+from repertory.project_search.word_index import WordIndexer
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class ProjectSearch:
-    """Searches the files of a project: the catalogue's documents and skills, and those beside them.
+    """Searches the catalogue's documents and skills, and optionally all text files. Thread-safe.
 
-    Safe to use from several threads. The texts are read when they are first needed, and then only
-    those that changed.
+    Texts are read on first use; later only the changed ones are read.
 
     Args:
-        directory: The project's, which paths are shown from.
-        whole: Whether all its text files are searched, not only those of the catalogue.
+        directory: The project's directory; paths are shown relative to it.
+        whole: Whether text files outside the catalogue are searched as well.
     """
 
     def __init__(self, directory: Path, *, whole: bool = False) -> None:
-        self._texts = Texts(directory, Folder(directory) if whole else None)
-        self._words = Words()
+        self._texts = ProjectFiles(directory, Folder(directory) if whole else None)
+        self._words = WordIndexer()
 
     def search(self, engine: SearchEngine, query: ProjectQuery) -> ProjectAnswer:
-        """Search the files that an engine's index holds.
+        """Search the project's files.
 
-        In exact mode they are those that contain the query, whatever its case: first by title,
-        then by path. In fuzzy mode, others that are like it follow, the most similar first.
+        Exact mode returns the files that contain the query, ignoring case: matching titles first,
+        then by path. Fuzzy mode appends similar files, best match first.
 
         Raises:
-            UsageError: The query is empty, or one of its numbers is out of range.
+            UsageError: The query is empty or too long, or a number is out of range.
             StoreError: The texts cannot be read.
         """
         _validate(query)
@@ -63,24 +62,24 @@ class ProjectSearch:
         ]
         return ProjectAnswer(content=report(query, results), total_results=len(results))
 
-    def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[Like]:
-        """What is found, best first; what contains the query is like it altogether."""
+    def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[FuzzyMatch]:
+        """Yield the matches, best first; a file that contains the query scores 1."""
         text, fields = query.search_query.casefold(), query.search_type.fields
         if not query.fuzzy_search:
-            for file, field in containing(files, text, fields):
-                yield Like(file, field, 1.0)
+            for file, field in exact_matches(files, text, fields):
+                yield FuzzyMatch(file, field, 1.0)
             return
         words = self._words.of(files)
         contains = set()
-        for file, field in containing(words.may_contain(text), text, fields):
+        for file, field in exact_matches(words.may_contain(text), text, fields):
             contains.add(file)
-            yield Like(file, field, 1.0)
-        for one in like(words, text, fields, query.threshold):
+            yield FuzzyMatch(file, field, 1.0)
+        for one in fuzzy_matches(words, text, fields, query.threshold):
             if one.file not in contains:
                 yield one
 
 
-def _result(found: Like, item: Item, query: ProjectQuery) -> Result:
+def _result(found: FuzzyMatch, item: Item, query: ProjectQuery) -> Result:
     texts = {
         SearchType.TITLE: item.name,
         SearchType.CONTENT: item.body,
@@ -109,7 +108,7 @@ def _validate(query: ProjectQuery) -> None:
             f"searchQuery has {len(query.search_query):,} characters; {MAX_QUERY_LENGTH:,} is the "
             "limit."
         )
-    if not 1 <= query.max_results <= MOST_RESULTS:
-        raise UsageError(f"maxResults is {query.max_results}; it must be from 1 to {MOST_RESULTS}.")
+    if not 1 <= query.max_results <= MAX_RESULTS:
+        raise UsageError(f"maxResults is {query.max_results}; it must be from 1 to {MAX_RESULTS}.")
     if not 0.0 <= query.threshold <= 1.0:
         raise UsageError(f"threshold is {query.threshold}; it must be from 0 to 1.")

@@ -1,4 +1,4 @@
-"""Contract 4: installed skills, found by meaning; an index of their own for programs in Python."""
+"""Contract 4: semantic search in installed skills; a separate index for Python programs."""
 
 from repertory.skill_discovery.index import SkillDiscoveryIndex, SkillSearchResult
 from repertory.skill_discovery.rebuild import rebuild_skill_index

@@ -1,4 +1,4 @@
-"""An index of skills in a folder of its own: written with embeddings, searched with one."""
+"""An index of skills in its own folder, written and searched with the caller's embeddings."""
 
 import threading
 from collections.abc import Sequence
@@ -13,25 +13,25 @@ from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
+from repertory.index.nearest import nearest
 from repertory.index.vectors import Match, Point
 from repertory.text import is_clean
 
 SkillSource = Literal["python", "markdown", "builtin"]
 
-PATIENCE = 1.0  # seconds to wait for another process
-LONGEST_ID = 1_000  # characters
-LONGEST_EMBEDDING = 65_536  # numbers
+LOCK_TIMEOUT_S = 1.0
+MAX_ID_LENGTH = 1_000  # characters
+MAX_DIMENSION = 65_536
 
-_COLLECTION = "skills_"  # and how long its vectors are
+_COLLECTION = "skills_"  # followed by the dimension
 _ANY_REVISION = 2**53
 
 
 class SkillSearchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill that a search found.
+    """One skill found.
 
     Attributes:
-        score: The cosine of the skill's embedding and the query's, 0 where it is negative: 0…1,
-            higher is better.
+        score: The cosine of the skill's embedding and the query's, 0…1; a negative cosine is 0.
     """
 
     skill_id: str
@@ -41,13 +41,12 @@ class SkillSearchResult(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill as it is stored.
+class StoredSkill(msgspec.Struct, frozen=True, kw_only=True):
+    """One stored skill.
 
     Attributes:
-        origin: The name of the source that a rebuild read it from; empty for one that was indexed
-            by hand.
-        digest: Of what was embedded, and by which model; empty likewise.
+        origin: The source that a rebuild read it from; empty for a skill added by ``index_skill``.
+        digest: The digest of the embedded text and the model; empty for the same skills.
     """
 
     skill_id: str
@@ -59,24 +58,23 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillDiscoveryIndex:
-    """Skills by their embeddings, in a folder of its own. A context manager; threads may share it.
+    """Skills by their embeddings, in a folder. A context manager; thread-safe.
 
-    One process at a time can use it. How long its embeddings are is settled by the first one, until
-    the index is empty again. Every method raises ``StoreError`` when the folder cannot be used,
-    ``StoreBusyError`` when another process does, and ``StoreCorruptError`` when what is stored
-    there cannot be read.
+    One process at a time can use it. The first embedding sets the dimension until the index is
+    empty again. Every method raises ``StoreError`` if the folder cannot be used, ``StoreBusyError``
+    if another process uses it, and ``StoreCorruptError`` if its data cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._store = EdgeStore(path, PATIENCE)
+        self._store = EdgeStore(path, LOCK_TIMEOUT_S)
         self._collection: EdgeCollection | None = None
         self._is_closed = False
         self._lock = threading.RLock()
 
     @classmethod
     def open(cls, path: Path | str) -> Self:
-        """Open the index in a folder, which is made when it is missing."""
+        """Open the index in a folder, which is created if it is missing."""
         index = cls(Path(path))
         try:
             index._path.mkdir(parents=True, exist_ok=True)
@@ -89,7 +87,7 @@ class SkillDiscoveryIndex:
         return index
 
     def close(self) -> None:
-        """Flush and let go. Closing twice is allowed."""
+        """Flush and release the folder. Closing twice is allowed."""
         with self._lock:
             self._is_closed = True
             if self._collection is not None:
@@ -110,45 +108,43 @@ class SkillDiscoveryIndex:
         source: SkillSource,
         embedding: Sequence[float] | NDArray[np.floating],
     ) -> None:
-        """Index a skill, or index it anew. A rebuild leaves what was indexed so as it is.
+        """Add or replace a skill. Rebuilds do not change skills added this way.
 
         Args:
-            skill_id: What it is known by; an entry of that id is overwritten.
-            name: What a person calls it.
+            skill_id: Its unique id; a skill with that id is replaced.
+            name: Its name for people.
             description: What it does.
-            source: What sort of skill it is.
-            embedding: Of what it does, of any length but zero; it is scaled to unit length.
+            source: Its kind.
+            embedding: The embedding of its text; it is scaled to unit length.
 
         Raises:
-            UsageError: The id, a text, the source or the embedding cannot be one, or the embeddings
-                here are of another length.
+            UsageError: An argument is invalid, or the index has another dimension.
         """
         if not all(isinstance(text, str) for text in (skill_id, name, description)):
             raise UsageError("The id, the name and the description of a skill must be texts.")
-        if not (0 < len(skill_id) <= LONGEST_ID and is_clean(skill_id)):
+        if not (0 < len(skill_id) <= MAX_ID_LENGTH and is_clean(skill_id)):
             raise UsageError(
-                f"The skill id {skill_id[:100]!r} cannot be one; give 1 to {LONGEST_ID:,} "
+                f"The skill id {skill_id[:100]!r} cannot be one; give 1 to {MAX_ID_LENGTH:,} "
                 "characters that can be shown."
             )
         if source not in get_args(SkillSource):
             known = ", ".join(get_args(SkillSource))
-            raise UsageError(f"The source {source!r} is none that a skill can have: {known}.")
-        entry = Entry(skill_id=skill_id, name=name, description=description, source=source)
+            raise UsageError(f"The source {source!r} of a skill is not one of {known}.")
+        entry = StoredSkill(skill_id=skill_id, name=name, description=description, source=source)
         self.write([entry], _unit(embedding)[np.newaxis])
 
     def remove_skill(self, skill_id: str) -> None:
-        """Remove a skill; one that is not there is passed over."""
-        if self.is_indexed(skill_id):  # an id that cannot be one would trouble the store
+        """Remove a skill; a missing one is ignored."""
+        if self.is_indexed(skill_id):  # the store must not see an invalid id
             self.remove([skill_id])
 
     def search(
         self, embedding: Sequence[float] | NDArray[np.floating], limit: int
     ) -> list[SkillSearchResult]:
-        """The skills nearest to a query's embedding, best first, of equals by their ids.
+        """Return the skills nearest to a query's embedding, best first, ties by id.
 
         Raises:
-            UsageError: The limit is below 1, or the embedding cannot be one, or is of another
-                length than those here.
+            UsageError: The limit is below 1, the embedding is invalid, or its dimension differs.
         """
         if limit < 1:
             raise UsageError(f"limit is {limit}; it must be at least 1.")
@@ -158,7 +154,13 @@ class SkillDiscoveryIndex:
             if collection is None or not collection.count():
                 return []
             self._check_length(len(vector))
-            matches = _nearest(collection, vector, limit)
+            # All ties of the last result are needed, since their ids decide.
+            matches = nearest(
+                collection,
+                vector,
+                min(2 * limit, collection.count() + 1),
+                lambda found: _score(found[-1]) < _score(found[limit - 1]),
+            )
             records = collection.records([match.key for match in matches])
         scores = {match.key: _score(match) for match in matches}
         results = [
@@ -168,39 +170,39 @@ class SkillDiscoveryIndex:
         return sorted(results, key=lambda one: (-one.score, one.skill_id))[:limit]
 
     def is_indexed(self, skill_id: str) -> bool:
-        """Whether there is a skill of that id."""
+        """Whether a skill with that id exists."""
         with self._lock:
             collection = self._existing()
             return collection is not None and any(collection.states([skill_id]))
 
     def indexed_count(self) -> int:
-        """How many skills there are."""
+        """The number of skills."""
         with self._lock:
             collection = self._existing()
             return 0 if collection is None else collection.count()
 
     @property
     def dimension(self) -> int | None:
-        """How long the embeddings are; None while there are none."""
+        """The dimension of the embeddings; None while the index is empty."""
         with self._lock:
             collection = self._existing()
             if collection is None or not collection.count():
                 return None
             return int(collection.name.removeprefix(_COLLECTION))
 
-    def entries(self) -> list[Entry]:
-        """Everything that is stored, in no order."""
+    def entries(self) -> list[StoredSkill]:
+        """All stored skills, in no order."""
         with self._lock:
             collection = self._existing()
             if collection is None:
                 return []
-            return [msgspec.convert(record, Entry) for record in collection.scan()]
+            return [msgspec.convert(record, StoredSkill) for record in collection.scan()]
 
-    def write(self, entries: Sequence[Entry], vectors: NDArray[np.float32]) -> None:
-        """Store entries over those of their ids, each with its row of ``vectors``, of unit length.
+    def write(self, entries: Sequence[StoredSkill], vectors: NDArray[np.float32]) -> None:
+        """Add or replace skills, each with its row of ``vectors``, of unit length.
 
         Raises:
-            UsageError: The vectors here are of another length.
+            UsageError: The index has another dimension.
         """
         with self._lock:
             self._check_length(vectors.shape[1])
@@ -225,14 +227,14 @@ class SkillDiscoveryIndex:
             )
 
     def remove(self, skill_ids: Sequence[str]) -> None:
-        """Remove skills; those that are not there are passed over."""
+        """Remove skills; missing ones are ignored."""
         with self._lock:
             collection = self._existing()
             if collection is not None:
                 collection.delete_items(skill_ids, before=_ANY_REVISION)
 
     def _existing(self) -> EdgeCollection | None:
-        """The collection; None as long as nothing was ever indexed."""
+        """The collection; None before the first write."""
         if self._is_closed:
             raise StoreError(f"The skill index in {self._path} has been closed: open it again.")
         if self._collection is None:
@@ -241,7 +243,7 @@ class SkillDiscoveryIndex:
         return self._collection
 
     def _for_length(self, length: int) -> EdgeCollection:
-        """The collection, made where there is none, or only an empty one of another length."""
+        """The collection for a dimension; an empty one of another dimension is replaced."""
         name = f"{_COLLECTION}{length}"
         collection = self._existing()
         if collection is not None and collection.name != name:
@@ -261,39 +263,24 @@ class SkillDiscoveryIndex:
             )
 
 
-def _nearest(collection: EdgeCollection, vector: NDArray[np.float32], limit: int) -> list[Match]:
-    """The nearest skills, together with all that are as near as the last that is wanted."""
-    total = collection.count()
-    asked = limit
-    while True:
-        asked = min(2 * asked, total)
-        matches = collection.search(vector, asked)
-        if len(matches) < asked or asked == total:
-            return matches
-        if _score(matches[-1]) < _score(matches[limit - 1]):
-            return matches
-
-
 def _score(match: Match) -> float:
     return min(1.0, max(0.0, match.score))
 
 
 def _unit(embedding: Sequence[float] | NDArray[np.floating]) -> NDArray[np.float32]:
-    """An embedding as a vector of unit length.
+    """Scale an embedding to unit length.
 
     Raises:
-        UsageError: It cannot be one.
+        UsageError: It is not a sequence of finite numbers, or all of them are 0.
     """
     try:
         vector = np.asarray(embedding, np.float64)
     except (TypeError, ValueError) as exc:
         raise UsageError("The embedding must be a sequence of numbers.") from exc
-    if vector.ndim != 1 or not 0 < vector.size <= LONGEST_EMBEDDING:
-        raise UsageError(
-            f"The embedding must be one sequence of 1 to {LONGEST_EMBEDDING:,} numbers."
-        )
+    if vector.ndim != 1 or not 0 < vector.size <= MAX_DIMENSION:
+        raise UsageError(f"The embedding must be one sequence of 1 to {MAX_DIMENSION:,} numbers.")
     largest = np.abs(vector).max()
     if not (np.isfinite(largest) and largest > 0):
-        raise UsageError("The embedding holds what is no finite number, or nothing but zeros.")
-    vector = vector / largest  # else squares of very large or small numbers are none
+        raise UsageError("The embedding holds a number that is not finite, or only zeros.")
+    vector = vector / largest  # squares of very large or small numbers would overflow
     return np.asarray(vector / np.linalg.norm(vector), np.float32)

@@ -1,4 +1,4 @@
-"""The skill index made equal to the skills that there are, embedding only what is new."""
+"""Rebuild of the skill index from its sources; only new and changed skills are embedded."""
 
 import logging
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from repertory.embedding.models import Model
 from repertory.errors import UsageError
 from repertory.index.cache import vector_key
 from repertory.indexing.scan import ScanResult, scan_source
-from repertory.skill_discovery.index import Entry, SkillDiscoveryIndex, SkillSource
+from repertory.skill_discovery.index import SkillDiscoveryIndex, SkillSource, StoredSkill
 from repertory.sources.builtin_skills import BuiltinSkills
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.python_skills import MANIFESTS, PythonSkills
@@ -38,27 +38,26 @@ def rebuild_skill_index(
     python_skills_dir: Path | str,
     builtins: Mapping[str, str] = _NONE,
 ) -> int:
-    """Make an index equal to the skills that there are; only what is new or changed is embedded.
+    """Update an index to match the installed skills; only new and changed ones are embedded.
 
     An id is ``python/``, ``skills/`` (``SKILL.md`` folders), ``markdown/`` or ``builtin/``, and the
-    skill's place or name. What an earlier rebuild indexed and is no longer there is removed, but
-    nothing that could not be read this time, and nothing that was indexed by hand. With another
-    model everything is embedded anew.
+    skill's path or name. Skills of earlier rebuilds that no longer exist are removed; unreadable
+    ones and those added by ``index_skill`` stay. With another model, everything is embedded again.
 
     Args:
         index: The index.
-        engine: Embeds, in one batch.
+        engine: Embeds all changed skills in one batch.
         skills_dir: The folder of ``SKILL.md`` folders and plain Markdown skills.
         python_skills_dir: The folder of Python skills.
-        builtins: The texts of built-in skills, by their names.
+        builtins: The texts of built-in skills, by name.
 
     Returns:
-        How many skills were embedded.
+        The number of skills embedded.
 
     Raises:
         ModelError: The engine failed; nothing was changed.
         StoreError: The index cannot be read or written.
-        UsageError: What was indexed by hand has embeddings of another length than the model's.
+        UsageError: ``index_skill`` added embeddings of another dimension than the model's.
     """
     stored = index.entries()
     by_hand = {entry.skill_id for entry in stored if not entry.origin}
@@ -69,15 +68,15 @@ def rebuild_skill_index(
             f"numbers, and {engine.model.id} makes {engine.model.dimension:,}; remove them first, "
             "or use another folder."
         )
-    looks = {
+    scans = {
         source.name: scan_source(source)
         for source in _sources(skills_dir, python_skills_dir, builtins)
     }
-    found = {entry.skill_id: entry for one in looks.values() for entry in _entries(one)}
+    found = {entry.skill_id: entry for one in scans.values() for entry in _skills(one)}
     kept = {
         entry.skill_id: entry
         for entry in stored
-        if entry.origin in looks and looks[entry.origin].keeps(entry.skill_id)
+        if entry.origin in scans and scans[entry.origin].keeps(entry.skill_id)
     }
     wanted = kept | found
     gone = [one.skill_id for one in stored if one.skill_id not in by_hand | wanted.keys()]
@@ -89,11 +88,11 @@ def rebuild_skill_index(
     ]
     if changed:
         vectors = engine.embed_texts([_text(entry) for entry in changed])
-        if is_foreign:  # then all have changed
+        if is_foreign:  # then all skills have changed
             index.remove(list(digests))
         index.write(changed, vectors)
     index.remove(gone)
-    for name, one in looks.items():
+    for name, one in scans.items():
         for problem in one.scan.problems if one.scan else [one.error]:
             _log.info("skill_problem", extra={"source": name, "problem": str(problem)})
     _log.info("skills_rebuilt", extra={"embedded": len(changed), "removed": len(gone)})
@@ -101,7 +100,7 @@ def rebuild_skill_index(
 
 
 class _PlainSkills(MarkdownSkills):
-    """Markdown skills, without the documents of skills that are folders."""
+    """Markdown skills without the documents of folder skills."""
 
     def enters(self, place: str) -> bool:
         folder = self.path / place
@@ -119,24 +118,24 @@ def _sources(
     ]
 
 
-def _entries(looked: ScanResult) -> list[Entry]:
+def _skills(scanned: ScanResult) -> list[StoredSkill]:
     return [
-        Entry(
+        StoredSkill(
             skill_id=item.id,
             name=item.name,
             description=item.description,
-            source=_SOURCES[looked.source.type],
-            origin=looked.source.name,
+            source=_SOURCES[scanned.source.type],
+            origin=scanned.source.name,
         )
-        for item in (looked.scan.items if looked.scan else ())
+        for item in (scanned.scan.items if scanned.scan else ())
     ]
 
 
-def _digested(model: Model, entry: Entry) -> Entry:
-    """The entry with a digest of all that is stored of it, and of the model."""
+def _digested(model: Model, entry: StoredSkill) -> StoredSkill:
+    """Set the digest of the skill's stored data and the model."""
     facts = "\0".join((str(RECIPE), entry.source, entry.name, entry.description))
     return msgspec.structs.replace(entry, digest=vector_key(model, facts).hex())
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: StoredSkill) -> str:
     return views(entry.name, "", entry.description, "")[0].text

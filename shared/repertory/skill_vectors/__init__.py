@@ -1,1 +1,1 @@
-"""Contracts 1 and 2: skill files of a sandbox, found by the plain cosine."""
+"""Contracts 1 and 2: skill files in a sandbox, ranked by cosine similarity."""

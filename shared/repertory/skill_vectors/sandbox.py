@@ -1,4 +1,4 @@
-"""The folder that files may be read from, whatever path is asked for."""
+"""A folder that confines which files can be read."""
 
 import os
 import re
@@ -11,32 +11,32 @@ from repertory.errors import UsageError
 from repertory.sources.reading.top import Top
 from repertory.text import is_clean
 
-LARGEST = 1 << 17  # bytes of a file: embedding takes some ten seconds by then
-LONGEST_PATH = 4_096  # characters
+MAX_BYTES = 1 << 17  # of a file; embedding that much takes about ten seconds
+MAX_PATH_LENGTH = 4_096  # characters
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# A FIFO without a writer would hold a plain open for ever.
+# A plain open would block forever on a FIFO without a writer.
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
 class SandboxFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the sandbox: its absolute path, links resolved, and its text."""
+    """A file of the sandbox: its resolved absolute path and its text."""
 
     path: str
     text: str
 
 
 class Sandbox:
-    """A folder that nothing is read outside of.
+    """A folder; nothing outside it is read.
 
     Args:
         folder: The folder; it may be a link.
 
     Attributes:
-        root: Its absolute path, links resolved.
+        root: Its resolved absolute path.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class Sandbox:
         self.root = self._top.real
 
     def place(self, path: str) -> str | None:
-        """An absolute path as one relative to the sandbox, with ``/``; None outside of it."""
+        """Convert an absolute path to one relative to the sandbox, with ``/``; None if outside."""
         return self._top.place(path)
 
     def path(self, place: str) -> str:
@@ -52,22 +52,22 @@ class Sandbox:
         return os.path.join(self.root, place)  # noqa: PTH118 - of strings
 
     def missing(self, filepath: str) -> str | None:
-        """The absolute path of a file that would be in the sandbox, if nothing is there."""
+        """The absolute path of a valid place in the sandbox without a file; None otherwise."""
         if _fault(filepath):
             return None
         path = os.path.realpath(self.path(filepath))
         return path if self.place(path) and not os.path.lexists(path) else None
 
     def read(self, filepath: str) -> SandboxFile:
-        """Read a file, whole.
+        """Read a whole file.
 
         Args:
-            filepath: Its path relative to the sandbox, with ``/``. Links are followed as long as
-                they stay inside.
+            filepath: Its path relative to the sandbox, with ``/``. Links that stay inside are
+                followed.
 
         Raises:
-            UsageError: The path leaves the sandbox, or names no text in UTF-8 of at most
-                ``LARGEST`` bytes that can be read.
+            UsageError: The path leaves the sandbox, or is not a readable UTF-8 text of at most
+                ``MAX_BYTES`` bytes.
         """
         shown = repr(filepath[:200])
         if fault := _fault(filepath):
@@ -86,15 +86,15 @@ class Sandbox:
             raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
         if data is None:
             raise UsageError(f"{shown} is no plain file (a folder, a pipe or a device).")
-        if len(data) > LARGEST:
-            raise UsageError(f"The file {shown} has more than {LARGEST:,} bytes; split it.")
+        if len(data) > MAX_BYTES:
+            raise UsageError(f"The file {shown} has more than {MAX_BYTES:,} bytes; split it.")
         return SandboxFile(path=path, text=_text(data, shown))
 
     def _content(self, place: str) -> bytes | None:
-        """The beginning of a file, one byte more than is allowed; None if it is no plain file.
+        """Read up to ``MAX_BYTES`` + 1 bytes; None if it is not a regular file.
 
-        The place has no links any more. Should one be put there meanwhile, it is not followed:
-        each folder is opened within the one above.
+        The place contains no links. A link created in the meantime is not followed, because each
+        folder is opened relative to its parent.
         """
         *folders, name = place.split("/")
         above = os.open(self.root, _FOLDER)
@@ -110,16 +110,16 @@ class Sandbox:
             if not stat.S_ISREG(os.fstat(file).st_mode):
                 return None
             with open(file, "rb", closefd=False) as stream:
-                return stream.read(LARGEST + 1)
+                return stream.read(MAX_BYTES + 1)
         finally:
             os.close(file)
 
 
 def _fault(filepath: str) -> str | None:
-    """What is wrong with a path as it is written, if anything is."""
+    """Say why a path is invalid; None if it is valid."""
     faults = (
         (not filepath, "is empty; name a file of the sandbox"),
-        (len(filepath) > LONGEST_PATH, f"has more than {LONGEST_PATH:,} characters"),
+        (len(filepath) > MAX_PATH_LENGTH, f"has more than {MAX_PATH_LENGTH:,} characters"),
         (_CONTROL.search(filepath), "holds control characters"),
         ("\\" in filepath, "holds a backslash; separate folders with '/'"),
         (_ABSOLUTE.match(filepath), "is absolute; name the file relative to the sandbox"),

@@ -1,4 +1,4 @@
-"""The vectors of skill files in a sandbox: written one by one, searched by the plain cosine."""
+"""The vectors of skill files in a sandbox: written one by one, searched by cosine."""
 
 import contextlib
 import hashlib
@@ -12,6 +12,7 @@ from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
+from repertory.index.nearest import nearest
 from repertory.index.vectors import Collection, Filter, Point, VectorStore
 from repertory.indexing.collections import model_slug
 from repertory.search.engine import SearchEngine
@@ -20,24 +21,23 @@ from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
 from repertory.skill_vectors.sandbox import Sandbox
 
-LEAST_SCORE = 0.5
-RECIPE = 1  # raised when files are embedded differently, so that stored vectors no longer fit
-AT_ONCE = 200  # points that a search asks for first
+MIN_SCORE = 0.5
+RECIPE = 1  # incremented when files are embedded differently and stored vectors become invalid
+FIRST_LIMIT = 200  # points that a search requests first
 
 _log = logging.getLogger(__name__)
 
 
 class SkillVectors:
-    """The vectors of a sandbox's skill files. Safe to use from several threads.
+    """The vectors of a sandbox's skill files. Thread-safe.
 
-    Those that are written have a collection of their own, one for each sandbox and model. It is
-    opened for each call, which takes a hundredth of a second, so that other processes may open it
-    between two calls where the store is embedded.
+    Each sandbox and model has its own collection. It is opened for each call (about 10 ms), so that
+    other processes can use an embedded store between two calls.
 
     Args:
         sandbox: The folder whose files may be read.
-        store: Where the vectors are.
-        embedding: Gives the engine, waiting for it; raises ModelError.
+        store: Returns the store of the vectors.
+        embedding: Returns the engine once it is loaded; raises ModelError.
     """
 
     def __init__(
@@ -51,24 +51,25 @@ class SkillVectors:
         self._embedding = embedding
 
     def search(self, query: str, engine: SearchEngine | None) -> list[SkillMatch]:
-        """The skill files whose cosine with the query is at least ``LEAST_SCORE``, best first.
+        """Return the skill files whose cosine with the query is at least ``MIN_SCORE``, best first.
 
-        They are those that were written here, and the catalogue's skills that lie in the sandbox;
-        of a file that is both, what was written counts. A blank query finds none. No file is read.
+        Both files written by ``update`` and the catalogue's skills in the sandbox are searched; for
+        a file that is both, the written vector counts. A blank query finds nothing. No file is
+        read.
 
         Args:
-            query: What is looked for.
-            engine: The catalogue's search; None where nothing is indexed.
+            query: The text to find.
+            engine: The catalogue's search; None if nothing is indexed.
 
         Raises:
             UsageError: The query is too long.
-            ModelError: It cannot be embedded.
+            ModelError: The query cannot be embedded.
             StoreError: The vectors cannot be read.
         """
         if not query.strip():
             return []
         check_text(query)
-        with _told_as("SearchSkills"):
+        with _embedding_for("SearchSkills"):
             embedding = self._embedding()
             vector = embedding.embed_query(query)
         scores = self._catalogued(vector, embedding.model, engine) if engine else {}
@@ -86,13 +87,13 @@ class SkillVectors:
         return sorted(found, key=lambda match: (-match.score, match.path))
 
     def update(self, filepath: str) -> None:
-        """Read a file of the sandbox, whole, and store its vector under its absolute path.
+        """Read a whole file of the sandbox and store its vector under its absolute path.
 
-        What was stored of a file that is no longer there is removed.
+        If the file no longer exists, its stored vectors are removed.
 
         Raises:
-            UsageError: The path leaves the sandbox, or its file cannot be read.
-            ModelError: It cannot be embedded.
+            UsageError: The path leaves the sandbox, or the file cannot be read.
+            ModelError: The text cannot be embedded.
             StoreError: The vector cannot be stored.
         """
         seen = _now()
@@ -100,17 +101,17 @@ class SkillVectors:
             self._forget(gone)
         file = self._sandbox.read(filepath)
         digest = hashlib.sha256(file.text.encode()).hexdigest()
-        with _told_as("VectorUpdate"):
+        with _embedding_for("VectorUpdate"):
             embedding = self._embedding()
             if self._holds(embedding.model, file.path, digest):
                 return
             texts = [file.text, *parts(file.path, file.text, embedding.model.max_tokens)]
             vectors = embedding.embed_texts(texts)
-        with self._made(embedding.model) as collection:
+        with self._open_or_create(embedding.model) as collection:
             _write(collection, file.path, digest, vectors, seen)
 
     def _catalogued(self, vector: Vectors, model: Model, engine: SearchEngine) -> dict[str, float]:
-        """The catalogue's skills in the sandbox that are near enough, by their absolute paths."""
+        """The scores of the catalogue's matching skills in the sandbox, by absolute path."""
         collection, index = engine.collection, engine.keywords
         if collection is None or index is None or model_slug(collection.name) != model.slug:
             return {}
@@ -118,12 +119,12 @@ class SkillVectors:
         for key, score in _near(collection, vector, Filter(kinds=(Kind.SKILL,))).items():
             row = index.row_of_key.get(key)
             place = None if row is None else self._sandbox.place(index.entries[row].path)
-            if place:  # several skills of one file come best first
+            if place:  # the first of several skills in a file is the best
                 scores.setdefault(self._sandbox.path(place), score)
         return scores
 
     def _holds(self, model: Model, path: str, digest: str) -> bool:
-        """Whether the vectors of this very text are there."""
+        """Whether the vectors of exactly this text are stored."""
         with contextlib.suppress(StoreCorruptError):
             if collection := self._existing(model):
                 with collection:
@@ -131,8 +132,8 @@ class SkillVectors:
         return False
 
     def _forget(self, path: str) -> None:
-        """Remove what was stored of a file, if anything was."""
-        with _told_as("VectorUpdate"):
+        """Remove the stored vectors of a file."""
+        with _embedding_for("VectorUpdate"):
             collection = self._existing(self._embedding().model)
         if collection:
             with collection:
@@ -143,17 +144,17 @@ class SkillVectors:
         return f"repertory_sandbox_{sandbox}_{model.slug}_g{RECIPE}"
 
     def _existing(self, model: Model) -> Collection | None:
-        """The collection of what was written, if anything was."""
+        """Open the collection; None if nothing was written yet."""
         store, name = self._store(), self._name(model)
         return store.open(name) if name in store.collections() else None
 
-    def _made(self, model: Model) -> Collection:
-        """The same collection, made where there is none, or none that can be read."""
+    def _open_or_create(self, model: Model) -> Collection:
+        """Open the collection; create it if it is missing or corrupt."""
         store, name = self._store(), self._name(model)
         try:
             if collection := self._existing(model):
                 return collection
-        except StoreCorruptError:  # what it held can be written again
+        except StoreCorruptError:  # callers can write its files again
             _log.exception("sandbox_corrupt", extra={"collection": name})
             store.drop(name)
         try:
@@ -161,12 +162,12 @@ class SkillVectors:
         except StoreError:
             if name not in store.collections():
                 raise
-            return store.open(name)  # another process made it a moment ago
+            return store.open(name)  # another process has just created it
 
 
 @contextlib.contextmanager
-def _told_as(function: str) -> Iterator[None]:
-    """Say in the contract's words that something could not be embedded."""
+def _embedding_for(function: str) -> Iterator[None]:
+    """Prefix the message of a ModelError as the contract specifies."""
     try:
         yield
     except ModelError as error:
@@ -174,32 +175,28 @@ def _told_as(function: str) -> Iterator[None]:
 
 
 def _near(collection: Collection, vector: Vectors, where: Filter | None = None) -> dict[str, float]:
-    """The best cosine of each item that is near enough, by its key, best first."""
-    limit = AT_ONCE
-    while True:
-        matches = collection.search(vector, limit, where)
-        if len(matches) < limit or matches[-1].score < LEAST_SCORE:
-            break
-        limit *= 4
+    """The best cosine of each item with at least ``MIN_SCORE``, by its key, best first."""
     best: dict[str, float] = {}
-    for match in matches:
-        if match.score >= LEAST_SCORE:
+    for match in nearest(
+        collection, vector, FIRST_LIMIT, lambda found: found[-1].score < MIN_SCORE, where
+    ):
+        if match.score >= MIN_SCORE:
             best.setdefault(match.key, match.score)
     return best
 
 
 def _write(collection: Collection, path: str, digest: str, vectors: Vectors, seen: int) -> None:
-    """Write a file's vectors, its own first, over those of an older look at it.
+    """Replace a file's vectors unless newer ones are stored.
 
     Args:
-        collection: Where to.
+        collection: The target.
         path: The file.
-        digest: Of its text.
-        vectors: Its own and those of its parts.
-        seen: When it was looked at.
+        digest: The digest of its text.
+        vectors: The vector of the file, then those of its parts.
+        seen: When the file was read, in microseconds.
     """
     known = next(collection.states([path]), None)
-    # A clock that was set back keeps nothing from being written.
+    # A clock that was set back must not prevent the write.
     revision = known.revision + 1 if known and known.revision > _now() else seen
     own, *sections = (
         Point(
@@ -216,14 +213,14 @@ def _write(collection: Collection, path: str, digest: str, vectors: Vectors, see
         )
         for section, vector in zip([None, *range(len(vectors) - 1)], vectors, strict=True)
     )
-    # The file's own point, whose digest tells that all of it is there, is last.
+    # The file's own point is last: its digest marks the file as complete.
     collection.upsert(sections)
     collection.delete_sections([path], before=revision)
     collection.upsert([own])
-    for state in collection.states([path]):  # a newer one, if another process was faster
+    for state in collection.states([path]):  # newer if another process was faster
         collection.delete_sections([path], before=state.revision)
 
 
 def _now() -> int:
-    """The time in microseconds, which is a revision: it stays below 2**53 until 2255."""
+    """The time in microseconds, used as a revision; it stays below 2**53 until 2255."""
     return time.time_ns() // 1_000

@@ -1,1 +1,1 @@
-"""TypeScript for tools: types from their schemas, and methods that call them."""
+"""TypeScript for tools: types made from their schemas and methods that call them."""

@@ -1,14 +1,14 @@
-"""An example of a call, as a model would begin one: what must be given, and nothing else."""
+"""An example call of a tool, with the required arguments only."""
 
 from collections.abc import Mapping
 
 from repertory.catalogue.item import Item
 from repertory.typescript.module import Module
-from repertory.typescript.references import References, listed
-from repertory.typescript.words import key, quoted
+from repertory.typescript.references import References, as_list
+from repertory.typescript.syntax import key, quoted
 
-DEEPEST = 4  # levels of nesting
-LONGEST = 200  # characters of a value that the schema gives
+MAX_DEPTH = 4  # levels of nesting
+MAX_VALUE_LENGTH = 200  # characters of a value from the schema
 _BLANKS = {
     "string": '"…"',
     "integer": "1",
@@ -20,7 +20,7 @@ _BLANKS = {
 
 
 def example(tool: Item, module: Module) -> str:
-    """A few lines that call a tool of a module, which is beside them as ``tools.ts``."""
+    """Write a few lines that import a module as ``tools.ts`` and call one of its tools."""
     given = _value(tool.input_schema, References(tool.input_schema), 0)
     arguments = "" if given == "{}" else given
     return (
@@ -31,20 +31,20 @@ def example(tool: Item, module: Module) -> str:
 
 
 def _value(schema: object, references: References, depth: int) -> str:
-    """An expression for a value that a simple schema allows."""
-    if not isinstance(schema, Mapping) or depth > DEEPEST:
+    """Write a value that a simple schema allows."""
+    if not isinstance(schema, Mapping) or depth > MAX_DEPTH:
         return "{}"
     known = [schema[word] for word in ("const", "default") if word in schema]
-    known += [*listed(schema.get("enum")), *listed(schema.get("examples"))]
-    if known and len(shown := quoted(known[0])) <= LONGEST:
+    known += [*as_list(schema.get("enum")), *as_list(schema.get("examples"))]
+    if known and len(shown := quoted(known[0])) <= MAX_VALUE_LENGTH:
         return shown
-    parts = [one for word in ("anyOf", "oneOf", "allOf") for one in listed(schema.get(word))]
+    parts = [one for word in ("anyOf", "oneOf", "allOf") for one in as_list(schema.get(word))]
     if (pointer := references.pointer(schema.get("$ref"))) is not None:
         parts.insert(0, references.at(pointer))
     if parts:
         return _value(parts[0], references, depth + 1)
     kind = schema.get("type")
-    simple = _BLANKS.get(str(listed(kind)[0] if listed(kind) else kind))
+    simple = _BLANKS.get(str(as_list(kind)[0] if as_list(kind) else kind))
     return simple or _object(schema, references, depth)
 
 
@@ -53,7 +53,7 @@ def _object(schema: Mapping[str, object], references: References, depth: int) ->
     properties = given if isinstance(given, Mapping) else {}
     fields = [
         f"{key(name)}: {_value(properties.get(name), references, depth + 1)}"
-        for name in listed(schema.get("required"))
+        for name in as_list(schema.get("required"))
         if isinstance(name, str)
     ]
     return f"{{ {', '.join(fields)} }}" if fields else "{}"

@@ -1,6 +1,6 @@
-"""The TypeScript module of some tools: their types, and methods that call them through a gateway.
+"""A TypeScript module with the types of tools and methods that call them through a gateway.
 
-It needs nothing but ``fetch``, and holds no syntax that Node could not strip.
+It needs only ``fetch`` and uses no syntax that Node cannot strip.
 """
 
 import textwrap
@@ -13,9 +13,17 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.errors import UsageError
 from repertory.typescript.schema import declarations
-from repertory.typescript.words import Names, camel, comment, identifier, key, pascal, quoted
+from repertory.typescript.syntax import (
+    IdentifierPool,
+    camel,
+    comment,
+    identifier,
+    key,
+    pascal,
+    quoted,
+)
 
-LARGEST = 20_000_000  # characters of a module
+MAX_MODULE_LENGTH = 20_000_000  # characters of a module
 
 _HEAD = """\
 /** Tools of MCP servers, called through a Repertory server. */
@@ -56,12 +64,7 @@ async function call<Result>(id: string, params: unknown, structured: boolean): P
 
 
 class Module(msgspec.Struct, frozen=True):
-    """A module.
-
-    Attributes:
-        text: Its source.
-        methods: What each tool is called as, by its id: ``tools.files.read_file``.
-    """
+    """A module's source, and its methods by the ids of their tools: ``tools.files.read_file``."""
 
     text: str
     methods: dict[str, str]
@@ -70,17 +73,17 @@ class Module(msgspec.Struct, frozen=True):
 def module(tools: Sequence[Item], gateway: str) -> Module:
     """Write the module of some tools.
 
-    A server's name is written in camel case, a tool's as it is. Types are called after both, in
-    Pascal case. Of names that become the same, all but the first are numbered.
+    A server's name becomes camel case; a tool keeps its name. Type names combine both in Pascal
+    case. Duplicate names are numbered from the second on.
 
     Args:
         tools: Items that are tools.
         gateway: The URL of the server that calls them.
 
     Raises:
-        UsageError: It would become too large.
+        UsageError: The module would be too large.
     """
-    types, servers = Names(), Names()
+    types, servers = IdentifierPool(), IdentifierPool()
     declared: list[str] = []
     groups: list[str] = []
     methods: dict[str, str] = {}
@@ -101,10 +104,10 @@ def module(tools: Sequence[Item], gateway: str) -> Module:
             at = key(tool.name)
             methods[tool.id] = f"tools.{group}" + (f"[{at}]" if at[0] == '"' else f".{at}")
             size += len(declared[-1]) + len(declared[-2]) + len(calls[-1])
-            if size > LARGEST:
+            if size > MAX_MODULE_LENGTH:
                 raise UsageError(
-                    f"The module of {len(tools):,} tools would be larger than {LARGEST:,} "
-                    "characters; name the servers or tools that are wanted."
+                    f"The module of {len(tools):,} tools would be larger than "
+                    f"{MAX_MODULE_LENGTH:,} characters; name the servers or tools that are wanted."
                 )
         groups.append(f"  {group}: {{\n" + "\n".join(calls) + "  },\n")
     head = _HEAD % quoted(gateway)
@@ -124,6 +127,6 @@ def _method(tool: Item, params: str, result: str) -> str:
 
 
 def _needs_nothing(schema: Mapping[str, object] | None) -> bool:
-    """Whether a call without arguments is one that the schema allows."""
+    """Whether the schema certainly allows a call without arguments."""
     words = ("required", "minProperties", "$ref", "const", "enum", "anyOf", "oneOf", "allOf")
     return schema is None or not any(schema.get(word) for word in words)

@@ -1,14 +1,14 @@
-"""Where the references of a JSON Schema lead, and which of them types could not follow."""
+"""References within a JSON Schema, and limits on the types that follow them."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from repertory.typescript.types import DEEPEST, MOST_MEMBERS
+from repertory.typescript.types import MAX_DEPTH, MAX_MEMBERS
 
-# Where in its root a schema is: the parts of a JSON pointer.
+# The parts of a JSON pointer.
 Pointer = tuple[str, ...]
 
-TOO_WIDE = MOST_MEMBERS + 1
+TOO_WIDE = MAX_MEMBERS + 1
 
 
 class References:
@@ -24,7 +24,7 @@ class References:
         self._widths: dict[Pointer, int] = {}
 
     def pointer(self, reference: object) -> Pointer | None:
-        """Where a ``$ref`` leads; None for one that leads to no schema, or out of the root."""
+        """The target of a ``$ref``; None if it is not a schema within the root."""
         if not isinstance(reference, str) or reference[:2] not in ("#", "#/"):
             return None
         parts = unquote(reference).split("/")[1:]
@@ -32,7 +32,7 @@ class References:
         return pointer if isinstance(self.at(pointer), Mapping | bool) else None
 
     def at(self, pointer: Pointer) -> object:
-        """What a pointer leads to; None for nothing."""
+        """The value at a pointer; None if it is missing."""
         found = self._root
         for part in pointer:
             if isinstance(found, Mapping):
@@ -44,9 +44,9 @@ class References:
         return found
 
     def join(self, whole: Pointer, part: Pointer) -> bool:
-        """Make a type a part of another, unless that one is a part of it already.
+        """Record that a type contains another; False if that would make a type contain itself.
 
-        A type that were a part of itself could never be worked out.
+        Compilers cannot resolve such a type.
         """
         found, waiting = {part}, [part]
         while waiting:
@@ -59,26 +59,26 @@ class References:
         return True
 
     def width(self, schema: object, depth: int = 0) -> int:
-        """The most members that the union of a schema's type can have, multiplied out.
+        """The maximum number of members of a schema's type, with intersections expanded.
 
-        Compilers do multiply an intersection of unions out, and give up at a hundred thousand.
+        Compilers expand an intersection of unions and fail at 100,000 members.
 
         Returns:
-            ``TOO_WIDE`` for more than ``MOST_MEMBERS``, and where it is too deep to tell.
+            At most ``TOO_WIDE``, which stands for more than ``MAX_MEMBERS`` or unknown.
         """
         if not isinstance(schema, Mapping):
             return 1
-        if depth > DEEPEST:
+        if depth > MAX_DEPTH:
             return TOO_WIDE
 
         def widths(keyword: str) -> list[int]:
-            return [self.width(one, depth + 1) for one in listed(schema.get(keyword))]
+            return [self.width(one, depth + 1) for one in as_list(schema.get(keyword))]
 
-        factors = [len(listed(schema.get("type"))), len(listed(schema.get("enum")))]
+        factors = [len(as_list(schema.get("type"))), len(as_list(schema.get("enum")))]
         factors += [sum(widths("anyOf")), sum(widths("oneOf")), *widths("allOf")]
         if (pointer := self.pointer(schema.get("$ref"))) is not None:
             if pointer not in self._widths:
-                self._widths[pointer] = TOO_WIDE  # for whoever comes here on the way
+                self._widths[pointer] = TOO_WIDE  # if the reference leads back here
                 self._widths[pointer] = self.width(self.at(pointer), depth + 1)
             factors.append(self._widths[pointer])
         product = 1
@@ -87,6 +87,6 @@ class References:
         return product
 
 
-def listed(value: object) -> list[object]:
-    """A value that is a list; an empty one for any other."""
+def as_list(value: object) -> list[object]:
+    """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

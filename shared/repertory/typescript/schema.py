@@ -1,7 +1,7 @@
 """The TypeScript types of a JSON Schema.
 
-A type says as much of its schema as TypeScript can say plainly. What it cannot, and what would be
-too much, is ``unknown``; bounds, patterns and conditions are left to whoever checks the call.
+A type expresses what TypeScript can express simply. Everything else, and everything beyond the size
+limits, is ``unknown``. Bounds, patterns and conditions are checked when the tool is called.
 """
 
 import textwrap
@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from repertory.text import cut
-from repertory.typescript.references import TOO_WIDE, Pointer, References, listed
+from repertory.typescript.references import TOO_WIDE, Pointer, References, as_list
+from repertory.typescript.syntax import IdentifierPool, comment, key, pascal
 from repertory.typescript.types import (
     ANY_OBJECT,
-    DEEPEST,
-    MOST_PLACES,
+    MAX_DEPTH,
+    MAX_TUPLE_LENGTH,
     NEVER,
     UNKNOWN,
     Type,
@@ -24,11 +25,10 @@ from repertory.typescript.types import (
     text,
     union,
 )
-from repertory.typescript.words import Names, comment, key, pascal
 
-MOST_DECLARED = 500  # types of one schema
-LONGEST_TYPES = 500_000  # characters of a schema's types, with those within others counted again
-LONGEST_REMARK = 500  # characters of a property's description
+MAX_DECLARED = 500  # types of one schema
+MAX_TYPES_LENGTH = 500_000  # characters of a schema's types; nested types count again
+MAX_DESCRIPTION_LENGTH = 500  # characters of a property's description
 
 Json = Mapping[str, object]
 
@@ -41,22 +41,22 @@ _SIMPLE = {
 }
 
 
-def declarations(name: str, schema: object, about: str, names: Names) -> str:
-    """Declare the type of a schema, and those of the schemas that it refers to.
+def declarations(name: str, schema: object, about: str, names: IdentifierPool) -> str:
+    """Declare the type of a schema and the types of the schemas it refers to.
 
-    What is an object only becomes an interface, anything else an alias.
+    Plain objects become interfaces, all other types become aliases.
 
     Args:
-        name: The name of the type, which is taken already.
-        schema: The schema as it came; None for any object.
+        name: The name of the type, already taken from ``names``.
+        schema: The unvalidated schema; None for any object.
         about: The text of the comment before it.
-        names: Where names for the other types are taken from.
+        names: Provides names for the other types.
     """
     return comment(about) + _Writer(name, schema, names).written()
 
 
 class _Owner(NamedTuple):
-    """A declared type, for what is a part of it with no property between."""
+    """The declared type that contains a schema directly, without a property between."""
 
     pointer: Pointer
     in_tuple: bool = False
@@ -65,16 +65,16 @@ class _Owner(NamedTuple):
 class _Writer:
     """Writes the types of one schema.
 
-    The target of a ``$ref`` becomes a type of its own. So types may refer to themselves, and a
-    schema that is referred to a thousand times is written once.
+    The target of a ``$ref`` becomes a named type, so types can be recursive and a schema that is
+    referenced a thousand times is written once.
     """
 
-    def __init__(self, name: str, root: object, names: Names) -> None:
+    def __init__(self, name: str, root: object, names: IdentifierPool) -> None:
         self._names = names
         self._references = References(root)
         self._declared: dict[Pointer, str] = {(): name}
-        self._waiting: deque[Pointer] = deque([()])  # declared and not written yet
-        self._left = LONGEST_TYPES
+        self._waiting: deque[Pointer] = deque([()])  # declared but not yet written
+        self._left = MAX_TYPES_LENGTH
 
     def written(self) -> str:
         types: list[str] = []
@@ -91,21 +91,21 @@ class _Writer:
         return "\n".join(types)
 
     def _type(self, schema: object, owner: _Owner | None, depth: int) -> Type:
-        """The type of a schema.
+        """Return the type of a schema.
 
         Args:
             schema: The schema.
-            owner: The declared type that this is a part of with no property between, if any.
-            depth: How deep in the declared type this is.
+            owner: See ``_Owner``; None below a property.
+            depth: The level of nesting within the declared type.
         """
         if schema is False:
             return NEVER
-        if not isinstance(schema, Mapping) or depth > DEEPEST or self._left < 0:
+        if not isinstance(schema, Mapping) or depth > MAX_DEPTH or self._left < 0:
             return UNKNOWN
         if "const" in schema:
             found = literal(schema["const"])
         elif "enum" in schema:
-            found = union(map(literal, listed(schema["enum"])))
+            found = union(map(literal, as_list(schema["enum"])))
             if found == UNKNOWN:  # there are too many
                 found = self._own(schema, owner, depth)
         else:
@@ -116,10 +116,10 @@ class _Writer:
         return found
 
     def _composed(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
-        """The type of what a schema says itself, and of the schemas that it is composed of."""
+        """Combine a schema's own type with those of its reference and its branches."""
 
         def types(keyword: str) -> list[Type]:
-            return [self._type(one, owner, depth + 1) for one in listed(schema.get(keyword))]
+            return [self._type(one, owner, depth + 1) for one in as_list(schema.get(keyword))]
 
         parts = [self._reference(schema.get("$ref"), owner), *types("allOf")]
         parts += [union(choice) for choice in (types("anyOf"), types("oneOf")) if choice]
@@ -131,11 +131,11 @@ class _Writer:
         return intersection(parts)
 
     def _reference(self, reference: object, owner: _Owner | None) -> Type:
-        """The name of the type that is referred to; ``unknown`` where there is none to be had."""
+        """The name of the referenced type; ``unknown`` if it cannot be declared."""
         pointer = self._references.pointer(reference)
         if pointer is None:
             return UNKNOWN
-        if pointer not in self._declared and len(self._declared) == MOST_DECLARED:
+        if pointer not in self._declared and len(self._declared) == MAX_DECLARED:
             return UNKNOWN
         if owner and not self._references.join(owner.pointer, pointer):
             return UNKNOWN
@@ -145,9 +145,9 @@ class _Writer:
         return (self._declared[pointer],)
 
     def _own(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
-        """The type of what a schema says itself."""
+        """The type of a schema without its reference and branches."""
         named = schema.get("type")
-        kinds = [named] if isinstance(named, str) else listed(named)
+        kinds = [named] if isinstance(named, str) else as_list(named)
         if not kinds:
             kinds = ["object"] if _is_of_an_object(schema) else []
             kinds += ["array"] if _is_of_an_array(schema) else []
@@ -162,19 +162,19 @@ class _Writer:
 
     def _object(self, schema: Json, depth: int) -> Type:
         properties = _mapping(schema.get("properties"))
-        required = [one for one in listed(schema.get("required")) if isinstance(one, str)]
+        required = [one for one in as_list(schema.get("required")) if isinstance(one, str)]
         lines = []
         for name in dict.fromkeys([*properties, *required]):
-            inner = properties.get(name, True)  # what is required need not be described
+            inner = properties.get(name, True)  # a required property need not be described
             remark = _mapping(inner).get("description")
-            about = comment(cut(remark, LONGEST_REMARK)) if isinstance(remark, str) else ""
+            about = comment(cut(remark, MAX_DESCRIPTION_LENGTH)) if isinstance(remark, str) else ""
             mark = "" if name in required else "?"
             lines.append(f"{about}{key(name)}{mark}: {text(self._type(inner, None, depth + 1))};")
         others = [*_mapping(schema.get("patternProperties")).values()]
         if (additional := schema.get("additionalProperties", False)) is not False:
             others.append(additional)
         if lines:
-            if others:  # what is said of them would have to hold for the properties above, too
+            if others:  # an index signature of their type would apply to the properties above, too
                 lines.append("[key: string]: unknown;")
             return ("{\n" + textwrap.indent("\n".join(lines), "  ") + "\n}",)
         if others:
@@ -184,15 +184,15 @@ class _Writer:
         return (f"{{ [key: string]: {text(value)} }}",)
 
     def _array(self, schema: Json, owner: _Owner | None, depth: int) -> Type:
-        items, places = schema.get("items", True), listed(schema.get("prefixItems"))
-        if older := listed(items):  # as older drafts have it
+        items, places = schema.get("items", True), as_list(schema.get("prefixItems"))
+        if older := as_list(items):  # older drafts
             items, places = schema.get("additionalItems", True), older
-        if len(places) > MOST_PLACES:
+        if len(places) > MAX_TUPLE_LENGTH:
             items, places = True, []
         most, least = schema.get("maxItems"), schema.get("minItems")
         if places and isinstance(most, int) and most <= len(places):
             items = False
-        # Compilers put off what an array is of until they are asked, but not within a tuple.
+        # Compilers resolve an array's element type lazily, but not within a tuple.
         within = owner._replace(in_tuple=True) if owner and (places or owner.in_tuple) else None
         rest = self._type(items, within, depth + 1)
         if not places:

@@ -1,4 +1,4 @@
-"""Which tools a module is made of."""
+"""The choice of tools for a module."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,16 +6,16 @@ from repertory.catalogue.item import Kind
 from repertory.errors import UnknownItemError, UsageError
 from repertory.index.keywords.document import Entry
 
-MOST_TOOLS = 2_000  # of one module
-MOST_TOLD = 10  # unknown names
+MAX_TOOLS = 2_000  # of one module
+MAX_NAMES_SHOWN = 10  # unknown names
 
 
-def selected(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
-    """The ids of the tools of named servers, and of named tools; no names select all.
+def select_tools(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
+    """Return the ids of the named tools and of the named servers' tools; without names, all ids.
 
     Raises:
         UnknownItemError: A name is neither a server's nor a tool's.
-        UsageError: There are too many for a module.
+        UsageError: There are more than ``MAX_TOOLS``.
     """
     tools = [entry for entry in entries if entry.kind is Kind.TOOL]
     if names:
@@ -23,15 +23,15 @@ def selected(entries: Sequence[Entry], names: Collection[str]) -> list[str]:
         if unknown := [repr(name[:200]) for name in names if name not in known]:
             raise UnknownItemError(f"There is no server and no tool {_listed(unknown)}.")
         tools = [tool for tool in tools if tool.id in names or tool.server in names]
-    if len(tools) > MOST_TOOLS:
+    if len(tools) > MAX_TOOLS:
         raise UsageError(
-            f"These are {len(tools):,} tools, and a module holds {MOST_TOOLS:,} at most; name the "
+            f"These are {len(tools):,} tools, and a module holds {MAX_TOOLS:,} at most; name the "
             "servers or tools that are wanted."
         )
     return [tool.id for tool in tools]
 
 
 def _listed(names: list[str]) -> str:
-    shown = names[:MOST_TOLD]
-    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+    shown = names[:MAX_NAMES_SHOWN]
+    more = f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
     return " or ".join(shown) + more

@@ -1,17 +1,17 @@
-"""TypeScript's types as text: unions, intersections, and those of single values."""
+"""TypeScript's unions, intersections and literal types as text."""
 
 import math
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from repertory.typescript.words import key, quoted
+from repertory.typescript.syntax import key, quoted
 
-DEEPEST = 32  # levels of nesting
-MOST_MEMBERS = 1_000  # of a union
-MOST_PLACES = 100  # of a tuple
-LONGEST_LITERAL = 1_000  # characters
+MAX_DEPTH = 32  # levels of nesting
+MAX_MEMBERS = 1_000  # of a union
+MAX_TUPLE_LENGTH = 100  # of a tuple
+MAX_LITERAL_LENGTH = 1_000  # characters
 
-# A type is the members of its union, each once; ``never`` has none.
+# A type is the distinct members of its union; ``never`` has none.
 Type = tuple[str, ...]
 UNKNOWN: Type = ("unknown",)
 NEVER: Type = ()
@@ -24,18 +24,18 @@ def text(members: Type) -> str:
 
 
 def operand(members: Type) -> str:
-    """The text of a type that an operator stands beside."""
+    """The text of a type as an operand, in parentheses if necessary."""
     return f"({text(members)})" if len(members) > 1 else text(members)
 
 
 def union(types: Iterable[Type]) -> Type:
-    """The type of whatever is of one of the types."""
+    """The union of some types; ``unknown`` if it has too many members."""
     members = tuple(dict.fromkeys(chain.from_iterable(types)))
-    return UNKNOWN if "unknown" in members or len(members) > MOST_MEMBERS else members
+    return UNKNOWN if "unknown" in members or len(members) > MAX_MEMBERS else members
 
 
 def intersection(types: Iterable[Type]) -> Type:
-    """The type of what is of all types; there is at least one."""
+    """The intersection of one or more types."""
     parts = list(dict.fromkeys(types))
     if len(parts) == 1:
         return parts[0]
@@ -43,18 +43,18 @@ def intersection(types: Iterable[Type]) -> Type:
 
 
 def literal(value: object, depth: int = 0) -> Type:  # noqa: PLR0911 - one for each type
-    """The type of one JSON value."""
+    """The literal type of a JSON value, widened if it is too large."""
     if isinstance(value, str):
-        return (quoted(value) if len(value) <= LONGEST_LITERAL else "string",)
+        return (quoted(value) if len(value) <= MAX_LITERAL_LENGTH else "string",)
     if value is None or isinstance(value, bool):
         return ("null" if value is None else str(value).lower(),)
     if isinstance(value, int | float):
         is_exact = math.isfinite(value) if isinstance(value, float) else abs(value) < 1 << 53
         return (repr(value) if is_exact else "number",)
-    if depth == DEEPEST:
+    if depth == MAX_DEPTH:
         return UNKNOWN
     if isinstance(value, list):
-        if len(value) > MOST_PLACES:
+        if len(value) > MAX_TUPLE_LENGTH:
             return ("unknown[]",)
         return (f"[{', '.join(text(literal(one, depth + 1)) for one in value)}]",)
     if isinstance(value, Mapping) and value:

@@ -1,4 +1,4 @@
-"""The texts of a project's files, kept in memory as the index changes."""
+"""The texts of a project's files, cached in memory and updated as the index changes."""
 
 import threading
 import weakref
@@ -15,18 +15,18 @@ from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.sources.reading.top import Top
 
-READ_AT_ONCE = 500  # items
+BATCH_SIZE = 500  # items
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One file as it is searched; the same object as long as the file is the same.
+    """One searchable file; the same object as long as the file does not change.
 
     Attributes:
         id: The id of its item.
-        hash: What tells its version.
-        path: Where it is, from the project's directory where it lies below that.
+        hash: Identifies its version.
+        path: Its path, relative to the project's directory if it is inside.
         title, content, synopsis: Its texts, case-folded.
-        item: The file as it is written, where the catalogue does not hold it.
+        item: The original, if the file is not in the catalogue.
     """
 
     id: str
@@ -38,12 +38,12 @@ class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     item: Item | None = None
 
 
-class Texts:
-    """Reads the files of an index, and others beside them. Safe to call from several threads.
+class ProjectFiles:
+    """Reads the files of an index and, optionally, of a folder. Thread-safe.
 
     Args:
-        directory: The project's.
-        folder: Gives the files that are searched though the catalogue does not hold them.
+        directory: The project's directory.
+        folder: Provides files that are not in the catalogue.
     """
 
     def __init__(self, directory: Path, folder: Folder | None = None) -> None:
@@ -52,16 +52,14 @@ class Texts:
         self._lock = threading.Lock()
         self._files: tuple[File, ...] = ()
         self._others: tuple[Item, ...] = ()
-        # Held no longer than it is in force: an engine has a keyword index of its own.
+        # Weak: an engine holds a whole keyword index, which must be freed once it is replaced.
         self._engine: weakref.ref[SearchEngine] | None = None
 
     def of(self, engine: SearchEngine) -> tuple[File, ...]:
-        """The files of an engine's index, and the others, by path; only what changed is read.
-
-        Whoever asks while they are being read waits for them.
+        """Return all files by path; only changed files are read, while other callers wait.
 
         Raises:
-            StoreError: They cannot be read.
+            StoreError: The files cannot be read.
         """
         with self._lock:
             others = self._folder.items() if self._folder else ()
@@ -113,5 +111,5 @@ def _is_of(file: File, items: Mapping[str, Item]) -> bool:
 
 
 def _items(engine: SearchEngine, ids: list[str]) -> Iterator[Item]:
-    for start in range(0, len(ids), READ_AT_ONCE):
-        yield from lookup.items(engine, ids[start : start + READ_AT_ONCE]).values()
+    for start in range(0, len(ids), BATCH_SIZE):
+        yield from lookup.items(engine, ids[start : start + BATCH_SIZE]).values()

@@ -1,4 +1,8 @@
-"""The words of a project's files, as numbers: what a fuzzy search compares with."""
+"""The words of a project's files as numbers, for fuzzy search.
+
+It is not the keyword index: it covers files outside the catalogue, stop words and the order of
+words, and a caller's threshold may be any distance.
+"""
 
 import re
 import threading
@@ -9,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords import tokens
+from repertory.project_search.files import File
 from repertory.project_search.query import SearchType
-from repertory.project_search.texts import File
 
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _ASCII = re.compile("[a-z]+")
@@ -21,7 +25,7 @@ Numbers = NDArray[np.int32]
 class Column(msgspec.Struct, frozen=True):
     """The words of one field: those of a row are ``numbers[starts[row]:starts[row + 1]]``.
 
-    Each is there once, in the order of the text.
+    Each word of a row occurs once, in the order of the text.
     """
 
     numbers: Numbers
@@ -37,12 +41,12 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class WordIndex(msgspec.Struct, frozen=True):
-    """The words of some files, whose rows are their places.
+    """The words of some files.
 
     Attributes:
-        files: The files.
+        files: The files, by row.
         vocabulary: The words, by number.
-        columns: Which words each field has.
+        columns: The words of each field.
     """
 
     files: Sequence[File]
@@ -50,9 +54,9 @@ class WordIndex(msgspec.Struct, frozen=True):
     columns: Mapping[SearchType, Column]
 
     def may_contain(self, text: str) -> Sequence[File]:
-        """The files that may contain a case-folded text, in their order; none that does is missing.
+        """Return the files that may contain a case-folded text, in order, without omissions.
 
-        They are those with a word in which the longest run of ASCII letters of the text occurs.
+        They have a word that contains the text's longest run of ASCII letters.
         """
         part = max(_ASCII.findall(text), key=len, default="")
         if not part:
@@ -64,19 +68,19 @@ class WordIndex(msgspec.Struct, frozen=True):
         return [self.files[row] for row in np.flatnonzero(rows).tolist()]
 
 
-class Words:
-    """Reads the words of files. Safe to call from several threads."""
+class WordIndexer:
+    """Builds the word index and updates it as files change. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._numbers: dict[str, int] = {}  # of the words; only grows, until most are unused
+        self._numbers: dict[str, int] = {}  # of words; rebuilt once most are unused
         self._index = WordIndex((), (), {})
 
     def of(self, files: Sequence[File]) -> WordIndex:
-        """The words of files; only files that were not among the last ones are read.
+        """Return the words of files; only files new since the last call are read.
 
         Args:
-            files: The files; the same object as long as they are the same.
+            files: The files; the same object as long as none of them changes.
         """
         with self._lock:
             if self._index.files is not files:
@@ -106,21 +110,21 @@ class Words:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """The words of a case-folded text in the order in which each is first met, some repeated.
+    """Yield the words of a case-folded text in the order of first occurrence, some repeatedly.
 
-    They are those of the keyword index as they are written, and the words that it leaves out.
-    Every run of ASCII letters is one of them, or part of one.
+    They are the keyword index's words, unstemmed, including stop words. Every run of ASCII letters
+    is a word or part of one.
     """
     for run in dict.fromkeys(_RUN.findall(text)):
         if run.isascii():
             yield run
-        else:  # it may have accents, or no spaces between its words
+        else:  # with accents, or in a script without spaces
             yield from (word for word, _ in tokens.words(run))
             yield from _ASCII.findall(run)
 
 
 def _unused(index: WordIndex) -> int:
-    """How many words of the vocabulary no file has any more."""
+    """The number of words in the vocabulary that no file contains."""
     used = np.zeros(len(index.vocabulary), np.bool_)
     for column in index.columns.values():
         used[column.numbers] = True

@@ -1,7 +1,7 @@
-"""JSON Schema within bounds: a schema comes from a stranger, and so may the value.
+"""JSON Schema validation with a time limit, because schemas and values come from strangers.
 
-The library's keywords are kept, each with a look at the clock before it; those that match patterns
-or compare everything with everything are our own. Nothing is ever fetched.
+The library's keywords run with a deadline check before each one. Keywords that match patterns or
+compare all items with each other are our own. Nothing is ever fetched.
 """
 
 import functools
@@ -12,53 +12,58 @@ from typing import Any
 
 import msgspec
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
+from jsonschema.exceptions import ValidationError, best_match
 from jsonschema.validators import extend, validator_for
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 from pydantic_core import ValidationError as Mismatch
 from referencing import Registry
 
-LONGEST_CHECK = 1.0  # seconds of the processor
-KNOWN_PATTERNS = 1_024  # that are kept compiled
+CHECK_TIMEOUT_S = 1.0  # processor time
+PATTERN_CACHE_SIZE = 1_024  # compiled patterns
 
-# Neither the validator that a keyword is given nor what is checked has a type in the library.
+# The library has no types for its validators and keywords.
 _Validator = Any
 _Keyword = Callable[[_Validator, Any, Any, Any], Iterator[ValidationError] | None]
 
 _deadline: ContextVar[float] = ContextVar("deadline")
 
 
-class TooLongError(Exception):
-    """The check has taken its time."""
+class CheckTimeoutError(Exception):
+    """The check exceeded its time limit."""
 
 
-def errors(value: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    """What of a value does not fit a schema, found one by one.
+def schema_errors(value: object, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    """Yield the errors of a value against a schema, lazily.
 
     Args:
         value: Plain JSON.
-        schema: In the draft that it names, else 2020-12. Formats are not checked, nor patterns
-            that only an engine that backtracks could match, nor ``unevaluated…``.
+        schema: In the draft it names, 2020-12 by default. Formats, ``unevaluated…`` and patterns
+            that need backtracking are not checked.
 
     Raises:
-        TooLongError: It takes too long.
-        Exception: Whatever a schema that is not as it should be makes the library raise.
+        CheckTimeoutError: The check takes too long.
+        Exception: An invalid schema can make the library raise anything.
     """
     draft = schema.get("$schema")
     named = {"$schema": draft} if isinstance(draft, str) else {}
     kind = _bounded(validator_for(named, Draft202012Validator))
-    _deadline.set(time.thread_time() + LONGEST_CHECK)
+    _deadline.set(time.thread_time() + CHECK_TIMEOUT_S)
     yield from kind(dict(schema), registry=Registry()).iter_errors(value)
+
+
+def closest(error: ValidationError) -> ValidationError:
+    """The error of the alternative that was nearly met; the error itself without alternatives."""
+    return best_match([error]) or error
 
 
 @functools.cache
 def _bounded(draft: Any) -> Any:  # noqa: ANN401 - classes without a type
-    """The validator of a draft, within our bounds."""
+    """Return a draft's validator class with our keywords and the deadline."""
     keywords = {name: _timed(_OWN.get(name, one)) for name, one in draft.VALIDATORS.items()}
     bounded: Any = extend(draft, keywords)  # type: ignore[no-untyped-call]  # it has no types
 
     def evolve(self: _Validator, schema: object, _resolver: object = None) -> _Validator:
-        """The same kind for a part: the kind of a draft that it names would have no bounds."""
+        """Keep this class for subschemas: the class of a draft they name would have no bounds."""
         return type(self)(schema, registry=Registry(), _resolver=_resolver or self._resolver)
 
     bounded.evolve = evolve
@@ -70,14 +75,14 @@ def _timed(keyword: _Keyword) -> _Keyword:
         validator: _Validator, wanted: object, value: object, schema: object
     ) -> Iterator[ValidationError] | None:
         if time.thread_time() > _deadline.get():
-            raise TooLongError
+            raise CheckTimeoutError
         return keyword(validator, wanted, value, schema)
 
     return run
 
 
 def _anything(*_: object) -> None:
-    """Whatever it is, it fits."""
+    """Accept any value."""
 
 
 def _pattern(
@@ -132,7 +137,7 @@ _OWN: dict[str, _Keyword] = {
 
 
 def _is_found(pattern: str, text: str) -> bool | None:
-    """Whether a pattern is found in a text; None for one that cannot be looked for."""
+    """Whether a text contains a match; None if the pattern is unsupported."""
     matcher = _compiled(pattern)
     if matcher is None:
         return None
@@ -143,9 +148,9 @@ def _is_found(pattern: str, text: str) -> bool | None:
     return True
 
 
-@functools.lru_cache(KNOWN_PATTERNS)
+@functools.lru_cache(PATTERN_CACHE_SIZE)
 def _compiled(pattern: str) -> SchemaValidator | None:
-    """A pattern for the engine of Rust, whose time is linear; Python's may take for ever."""
+    """Compile a pattern with Rust's linear-time engine; Python's can take exponential time."""
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern, regex_engine="rust-regex"))
     except (SchemaError, UnicodeEncodeError):

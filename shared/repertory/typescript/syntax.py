@@ -1,23 +1,23 @@
-"""What TypeScript is written with: identifiers, keys, quoted text and comments, of any text."""
+"""TypeScript identifiers, property keys, string literals and comments, made from any text."""
 
 import json
 import re
 import unicodedata
 
 _PLAIN_KEY = re.compile(r"[A-Za-z_$][\w$]*", re.ASCII)
-_LETTERS = ("L", "Mn", "Mc")  # general categories that identifiers may hold
-# Every compiler knows the letters of so old a Unicode, whatever its own is.
+_LETTERS = ("L", "Mn", "Mc")  # general categories allowed in identifiers
+# All compilers know the letters of this old Unicode version.
 _category = unicodedata.ucd_3_2_0.category
 
 
-class Names:
-    """Hands out identifiers, no one twice."""
+class IdentifierPool:
+    """Hands out unique identifiers."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def take(self, wanted: str) -> str:
-        """The identifier that is wanted, numbered if it is taken."""
+        """Take an identifier, numbered if it is already taken."""
         name, number = wanted, 1
         while name in self._taken:
             number += 1
@@ -27,26 +27,26 @@ class Names:
 
 
 def pascal(text: str) -> str:
-    """A name as a part of a type's: ``read_file`` → ``ReadFile``; it may be empty or a number."""
+    """Convert to Pascal case: ``read_file`` → ``ReadFile``; may be empty or start with a digit."""
     return "".join(word[0].upper() + word[1:] for word in _words(text))
 
 
 def camel(text: str) -> str:
-    """A name as that of a value: ``My server`` → ``myServer``; it may be empty or a number."""
+    """Convert to camel case: ``My server`` → ``myServer``; may be empty or start with a digit."""
     first, *others = _words(text) or [""]
     first = first.lower() if first.isupper() else first[:1].lower() + first[1:]
     return first + pascal(" ".join(others))
 
 
 def identifier(letters: str, fallback: str) -> str:
-    """Such a name as an identifier: one that nothing is left of is the fallback."""
+    """Turn a converted name into an identifier; an empty one becomes the fallback."""
     if not letters:
         return fallback
     return letters if _category(letters[0])[0] == "L" else f"_{letters}"
 
 
 def quoted(value: object) -> str:
-    """A JSON value as an expression, on one line and readable, what cannot be seen escaped."""
+    """Write a JSON value as an expression on one line, with invisible characters escaped."""
     written = json.dumps(value, ensure_ascii=False)
     if written.isprintable():
         return written
@@ -54,25 +54,25 @@ def quoted(value: object) -> str:
 
 
 def key(name: str) -> str:
-    """A property's name, quoted unless it is a plain one."""
+    """A property name, quoted if necessary."""
     return name if _PLAIN_KEY.fullmatch(name) else quoted(name)
 
 
 def comment(text: str) -> str:
-    """A doc comment of the text's lines, and a newline; empty for a text with none.
+    """A doc comment and a newline; empty for a blank text.
 
-    Where the text holds an ``@``, the comment ends on a line of its own: compilers obey
-    ``@ts-expect-error`` and its like on the last one.
+    If the text contains an ``@``, the comment's last line is empty, because compilers obey
+    directives such as ``@ts-expect-error`` there.
     """
-    lines = [_shown(line).rstrip() for line in text.replace("\t", "    ").splitlines()]
-    told = "\n".join(lines).strip("\n").replace("*/", "*\\/")
-    if "\n" in told or "@" in told:
-        starred = (f" * {line}".rstrip() + "\n" for line in told.split("\n"))
+    lines = [_printable(line).rstrip() for line in text.replace("\t", "    ").splitlines()]
+    body = "\n".join(lines).strip("\n").replace("*/", "*\\/")
+    if "\n" in body or "@" in body:
+        starred = (f" * {line}".rstrip() + "\n" for line in body.split("\n"))
         return f"/**\n{''.join(starred)} */\n"
-    return f"/** {told.strip()} */\n" if told else ""
+    return f"/** {body.strip()} */\n" if body else ""
 
 
-def _shown(line: str) -> str:
+def _printable(line: str) -> str:
     return "".join(filter(str.isprintable, line))
 
 
