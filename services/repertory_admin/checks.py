@@ -153,7 +153,7 @@ def sources(
             text = f"{len(one.scan.items):,} items in {short_path(one.source.location)}"
             findings.append(Finding(State.GOOD, subject, text))
         else:
-            is_skipped = one.source.type == "mcp" and one.source.name in skipped.servers
+            is_skipped = not one.source.is_trusted and one.source.name in skipped.servers
             state = State.UNSURE if is_skipped else State.BAD
             findings.append(Finding(state, subject, one.error))
     if not built:

@@ -1,1 +1,1 @@
-"""The watch service: what happens to files and servers becomes looks at their sources."""
+"""The watch service: scans sources when their files, servers or configuration change."""

@@ -1,70 +1,70 @@
-"""When to look at a source after something was noticed of it: as soon as its files are quiet."""
+"""When to scan a source after a change: as soon as its files have stopped changing."""
 
 from collections.abc import Callable, Hashable
 
-# After so many quiet periods a source is looked at although some file never rests. A log that is
-# written without end costs a look every three seconds then, and holds up nobody's save for longer.
-MOST_QUIETS = 10
+# After this many quiet periods a source is scanned even if one of its files never stops changing.
+# A continuously written log then costs a scan every three seconds and delays no save for longer.
+MAX_QUIET_PERIODS = 10
 
 
 class Debounce:
-    """What was noticed of sources, until they are due. Pure but for the signatures.
+    """Collects the changes of sources until they are due. Pure, except for the signatures.
 
-    However many of its files change, a source is due once.
+    A source is due once, regardless of how many of its files changed.
 
     Args:
         quiet: Seconds without a change after which a file counts as written.
-        signature: What of a file, by its path, changes when the file does; it shows what goes on
-            without being told.
+        signature: Returns, for a path, a value that changes with the file; it reveals changes that
+            no event reports.
     """
 
     def __init__(self, quiet: float, signature: Callable[[str], Hashable]) -> None:
         self._quiet = quiet
         self._signature = signature
-        self._sources: dict[str, _Noticed] = {}
+        self._pending: dict[str, _Changes] = {}
 
-    def noticed(self, source: str, path: str, now: float) -> None:
-        """Note that a file of a source changed, came or went.
+    def add(self, source: str, path: str, now: float) -> None:
+        """Record that a file of a source was changed, created or deleted.
 
         Args:
             source: The source's name.
             path: The file's path.
-            now: The time, in seconds, on a clock that never jumps.
+            now: The time in seconds on a monotonic clock.
         """
-        noticed = self._sources.setdefault(source, _Noticed(now))
-        noticed.files[path] = self._signature(path)
-        noticed.last = now
+        changes = self._pending.setdefault(source, _Changes(now))
+        changes.files[path] = self._signature(path)
+        changes.last = now
 
     def due(self, now: float) -> list[str]:
-        """The sources to look at now; what was noticed of them is forgotten."""
-        due = [name for name, noticed in self._sources.items() if self._is_due(noticed, now)]
+        """Return the sources to scan now, and forget their changes."""
+        due = [name for name, changes in self._pending.items() if self._is_due(changes, now)]
         for name in due:
-            del self._sources[name]
+            del self._pending[name]
         return due
 
     def forget(self, source: str) -> None:
-        """Forget what was noticed of a source, if anything was."""
-        self._sources.pop(source, None)
+        """Forget the changes of a source, if there are any."""
+        self._pending.pop(source, None)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether some source will be due."""
-        return bool(self._sources)
+    def is_pending(self) -> bool:
+        """Whether a source will become due."""
+        return bool(self._pending)
 
-    def _is_due(self, noticed: "_Noticed", now: float) -> bool:
-        if now - noticed.first >= MOST_QUIETS * self._quiet:
+    def _is_due(self, changes: "_Changes", now: float) -> bool:
+        if now - changes.first >= MAX_QUIET_PERIODS * self._quiet:
             return True
-        if now - noticed.last < self._quiet:
+        if now - changes.last < self._quiet:
             return False
-        signatures = {path: self._signature(path) for path in noticed.files}
-        if signatures == noticed.files:
+        signatures = {path: self._signature(path) for path in changes.files}
+        if signatures == changes.files:
             return True
-        noticed.files, noticed.last = signatures, now
+        changes.files, changes.last = signatures, now
         return False
 
 
-class _Noticed:
-    """What was noticed of one source: since when, until when, and its files' signatures."""
+class _Changes:
+    """The changes of one source: the times of the first and the last, and the files' signatures."""
 
     def __init__(self, now: float) -> None:
         self.first = self.last = now

@@ -1,4 +1,4 @@
-"""Which folders the system tells of no changes in, so that they have to be looked at again."""
+"""File systems that report no changes, so that folders on them have to be polled."""
 
 import re
 from pathlib import Path
@@ -7,8 +7,8 @@ import msgspec
 
 MOUNTS = Path("/proc/self/mountinfo")
 
-# Others write to these without this system's knowledge: network file systems, and what a virtual
-# machine shares with its host. All of ``fuse.…`` is among them: Docker Desktop, sshfs, rclone.
+# Others write to these without this system's knowledge: network file systems, and folders that a
+# virtual machine shares with its host. ``fuse.…`` counts as well: Docker Desktop, sshfs, rclone.
 SILENT = frozenset(
     {"9p", "afs", "ceph", "cifs", "drvfs", "fakeowner", "fuse", "gfs2", "lustre", "ncpfs", "nfs"}
     | {"nfs4", "ocfs2", "prl_fs", "smb", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs"}
@@ -18,19 +18,19 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """One mounted file system: where, and of what type."""
+    """One mounted file system: its mount point and its type."""
 
     place: str
     type: str
 
     @property
     def is_silent(self) -> bool:
-        """Whether changes in it may go untold."""
+        """Whether changes in it may go unreported."""
         return self.type in SILENT or self.type.startswith("fuse.")
 
 
 def mounts(file: Path = MOUNTS) -> list[Mount]:
-    """What is mounted, the later over the earlier; nothing where the system has no such list."""
+    """List the mounts, later ones over earlier; empty if the system has no such list."""
     try:
         text = file.read_text("utf-8", "surrogateescape")
     except OSError:
@@ -39,11 +39,11 @@ def mounts(file: Path = MOUNTS) -> list[Mount]:
 
 
 def silent_type(folder: str, mounted: list[Mount]) -> str:
-    """The type of a file system at, or below, a folder that tells of no changes; empty for none.
+    """Return the type of a silent file system at or below a folder; empty if there is none.
 
     Args:
         folder: An absolute path without links.
-        mounted: What is mounted.
+        mounted: The mounts, as ``mounts`` lists them.
     """
     above = [mount for mount in mounted if _holds(mount.place, folder)]
     own = max(reversed(above), key=lambda mount: len(mount.place), default=None)
@@ -56,7 +56,7 @@ def _holds(folder: str, path: str) -> bool:
 
 
 def _parse(line: str) -> Mount | None:
-    """The mount of a line: its place is the fifth field, its type the first after a lone dash."""
+    """Parse a line: the fifth field is the mount point, the first after a lone dash the type."""
     fields, dash, rest = line.partition(" - ")
     parts, types = fields.split(" "), rest.split(" ")
     if not dash or len(parts) < 5 or not types[0]:

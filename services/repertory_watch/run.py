@@ -10,10 +10,10 @@ from repertory_watch.service import WatchService
 
 
 def run(settings: Settings, directory: Path) -> None:
-    """Watch a directory's sources for a team until the process is told to end.
+    """Watch a directory's sources for a team until SIGINT or SIGTERM.
 
     Raises:
-        ConfigurationError: There is no team's server to work for.
+        ConfigurationError: No team server is configured.
     """
     parts = Parts(settings, directory)
     coordinator = parts.coordinator(parts.queue())

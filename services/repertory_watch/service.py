@@ -1,7 +1,7 @@
-"""The watch service: it sees that every source is looked at when it has to be.
+"""The watch service: it scans each source when the source may have changed.
 
-One loop decides and hands over to the coordinator. Looking is done on a few other threads, and
-servers are listened to on threads of their own, so that none of them holds up a file's save.
+One loop makes the decisions and passes results to the coordinator. Scans run in a small thread
+pool and servers report on threads of their own, so that none of them delays a save.
 """
 
 import contextlib
@@ -19,40 +19,68 @@ import msgspec
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import ScanResult, scan_source
+from repertory.indexing.scan import ScanResult
 from repertory.settings import Settings
-from repertory.sources.catalogue import Catalogue
-from repertory.sources.folder import FolderSource
-from repertory.sources.mcp.source import McpServer
+from repertory.sources.configured import Catalogue
+from repertory.sources.reading.signature import signature
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
-from repertory_watch.configuration import Configured, Paths, read
+from repertory_watch.configuration import Configuration, WatchedPaths, reload
 from repertory_watch.debounce import Debounce
-from repertory_watch.events import Folders
-from repertory_watch.signatures import signature
+from repertory_watch.events import FolderWatches
 
-AT_ONCE = 4  # looks
-BUSY, IDLE = 0.05, 0.25  # seconds between two rounds of the loop
-CHECK = 0.5  # seconds between two looks at whether folders and configuration are what they were
-SAY = 1.0  # seconds between two reports
-CONFIGURATION = ""  # stands for the configuration where a source's name is expected
+SCAN_CONCURRENCY = 4
+BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
+CHECK_INTERVAL_S = 0.5  # between two checks of folders and configuration files
+STATUS_INTERVAL_S = 1.0
+CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
 
 T = TypeVar("T")
-Seen = ScanResult | Configured
 
 _log = logging.getLogger(__name__)
 
 
+class _Task:
+    """A load that never runs twice at once: of the configuration, or of a source.
+
+    Attributes:
+        name: The source's name, or ``CONFIGURATION``.
+        is_running: Whether it is running.
+        is_requested: Whether it has to run again after the current run.
+        finished_at: When it last finished, on the service's clock; None before that.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_running = self.is_requested = False
+        self.finished_at: float | None = None
+
+
+class _SourceState(_Task):
+    """A source of the current catalogue.
+
+    Attributes:
+        source: The source.
+        stop: Ends the source's own watch; None if it has none.
+        is_ready: Whether it can be scanned without waiting for its watch.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.name)
+        self.source = source
+        self.stop: Callable[[], None] | None = None
+        self.is_ready = True
+
+
 class WatchService:
-    """Keeps looking at the sources of a workspace. For one ``run``.
+    """Keeps the index of a workspace up to date. An instance supports one ``run``.
 
     Args:
-        settings: How long to wait for what. The sources follow the configuration's files as they
-            change; these settings do not.
-        workspace: What is to be watched.
-        coordinator: Is told what was seen, on the thread that calls ``run``.
-        status: Where the service says how it is, as ``watch``.
-        clock: A clock that never jumps, in seconds.
+        settings: The intervals. Changed configuration files change the sources, not these.
+        workspace: The workspace to watch.
+        coordinator: Receives every scan, on the thread that calls ``run``.
+        status: Receives the service's status as ``watch``.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -67,206 +95,215 @@ class WatchService:
         self._coordinator = coordinator
         self._status = status
         self._clock = clock
-        self._configured = Configured(workspace)
-        self._paths = Paths()
+        self._configuration = Configuration(workspace)
+        self._loading = _Task(CONFIGURATION)
+        self._paths = WatchedPaths()
         self._paths.follow(workspace)
+        self._states: dict[str, _SourceState] = {}
         self._debounce = Debounce(self._values.quiet, signature)
-        self._folders = Folders(self._notice)
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="look")
-        self._sources: dict[str, Source] = {}
-        self._heard: dict[str, bool] = {}  # the servers that are followed: whether they were heard
+        self._folders = FolderWatches(self._on_event)
+        self._pool = ThreadPoolExecutor(SCAN_CONCURRENCY, thread_name_prefix="scan")
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._noticed: set[tuple[str, str]] = set()  # a set, for the loop may be held up
-        self._spoken: SimpleQueue[McpServer] = SimpleQueue()
-        self._seen: SimpleQueue[tuple[str, Seen]] = SimpleQueue()
-        self._looking: set[str] = set()
-        self._again: set[str] = set()
-        self._looked: dict[str, float] = {}
+        self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
+        self._signals: SimpleQueue[_SourceState] = SimpleQueue()
+        self._results: SimpleQueue[tuple[_Task, ScanResult | Configuration]] = SimpleQueue()
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until told to stop; servers have ended when it returns."""
-        checked = said = float("-inf")
-        reconciled = self._clock()
+        """Watch until ``stop`` is set; all servers have ended on return."""
+        checked_at = reported_at = float("-inf")
+        reconciled_at = self._clock()
         try:
             with self._folders:
-                self._look(CONFIGURATION)
+                self._start(self._loading)
                 while not stop.is_set():
                     now = self._clock()
-                    if now - checked >= CHECK:
+                    if now - checked_at >= CHECK_INTERVAL_S:
                         self._check(now)
-                        checked = now
-                    self._hear(now)
-                    if now - reconciled >= self._values.reconcile:
+                        checked_at = now
+                    self._start_due(now)
+                    if now - reconciled_at >= self._values.reconcile:
                         self._reconcile()
-                        reconciled = now
+                        reconciled_at = now
                     self._collect()
                     self._coordinator.tick()
-                    if now - said >= SAY:
-                        self._say()
-                        said = now
-                    self._wake.wait(BUSY if self.is_busy else IDLE)
+                    if now - reported_at >= STATUS_INTERVAL_S:
+                        self._report()
+                        reported_at = now
+                    self._wake.wait(BUSY_WAIT_S if self.is_busy else IDLE_WAIT_S)
                     self._wake.clear()
         finally:
-            self._end()
+            self._close()
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is under way."""
-        return bool(self._looking) or self._debounce.is_waiting or self._coordinator.is_busy
+        """Whether work is running or pending."""
+        return (
+            self._loading.is_running
+            or any(state.is_running for state in self._states.values())
+            or self._debounce.is_pending
+            or self._coordinator.is_busy
+        )
 
     def _check(self, now: float) -> None:
-        """See what nobody tells: folders that came and went, configuration files that changed."""
+        """Check for changes without events: folders replaced, configuration files changed."""
         for name in self._folders.check():
-            self._debounce.noticed(name, str(self._sources[name].location), now)
+            self._debounce.add(name, self._states[name].source.location, now)
         for path in self._paths.changed():
-            self._debounce.noticed(CONFIGURATION, path, now)
+            self._debounce.add(CONFIGURATION, path, now)
 
-    def _hear(self, now: float) -> None:
-        """Take in what was told, and look at what is due."""
+    def _start_due(self, now: float) -> None:
+        """Take in events and signals, and start the scans that are due."""
         with self._lock:
-            noticed, self._noticed = self._noticed, set()
-        for name, path in noticed:
-            if name in self._sources:
-                self._debounce.noticed(name, path, now)
+            events, self._events = self._events, set()
+        for name, path in events:
+            if name in self._states:
+                self._debounce.add(name, path, now)
         for name in self._debounce.due(now):
-            self._look(name)
-        for server in _all(self._spoken):
-            if self._sources.get(server.name) is server:
-                self._heard[server.name] = True
-                self._look(server.name)
+            self._start(self._loading if name == CONFIGURATION else self._states[name])
+        for state in _drain(self._signals):
+            if self._states.get(state.name) is state:
+                state.is_ready = True
+                self._start(state)
         for name in self._folders.polling:
-            if name not in self._looking and now - self._looked.get(name, now) >= self._values.poll:
-                self._look(name)
+            state = self._states[name]
+            is_due = state.finished_at is not None and now - state.finished_at >= self._values.poll
+            if is_due and not state.is_running:
+                self._start(state)
 
     def _reconcile(self) -> None:
-        """Look at everything, whatever was told."""
+        """Scan everything, with or without a sign of change."""
         self._folders.check(thoroughly=True)
-        self._look(CONFIGURATION)
-        for name in self._sources:
-            if self._heard.get(name, True):
-                self._look(name)
+        self._start(self._loading)
+        for state in self._states.values():
+            if state.is_ready:
+                self._start(state)
         self._coordinator.reconcile()
 
-    def _look(self, name: str) -> None:
-        """Look at a source, or at the configuration, on another thread; never twice at once."""
-        if name in self._looking:
-            self._again.add(name)
+    def _start(self, task: _Task) -> None:
+        """Run a task in the pool, or request another run if it is running."""
+        if task.is_running:
+            task.is_requested = True
             return
-        self._looking.add(name)
-        if name == CONFIGURATION:
-            self._pool.submit(self._do, name, functools.partial(_read, self._configured))
+        task.is_running = True
+        if isinstance(task, _SourceState):
+            self._pool.submit(self._run, task, functools.partial(_scan, task.source))
         else:
-            self._pool.submit(self._do, name, functools.partial(_look_at, self._sources[name]))
+            self._pool.submit(self._run, task, functools.partial(_reload, self._configuration))
 
-    def _do(self, name: str, work: Callable[[], Seen]) -> None:
-        self._seen.put((name, work()))
+    def _run(self, task: _Task, work: Callable[[], ScanResult | Configuration]) -> None:
+        self._results.put((task, work()))
         self._wake.set()
 
     def _collect(self) -> None:
-        """Hand over what was seen."""
-        for name, result in _all(self._seen):
-            self._looking.discard(name)
-            self._looked[name] = self._clock()
-            if isinstance(result, Configured):
+        """Take in the results of finished tasks."""
+        for task, result in _drain(self._results):
+            task.is_running = False
+            task.finished_at = self._clock()
+            if isinstance(result, Configuration):
                 self._configure(result)
-            elif self._sources.get(name) is result.source:
+            elif self._states.get(task.name) is task:
                 self._coordinator.observe(result)
-            if name in self._again:
-                self._again.discard(name)
-                if name == CONFIGURATION or name in self._sources:
-                    self._look(name)
+            else:  # the source was removed or replaced meanwhile
+                continue
+            if task.is_requested:
+                task.is_requested = False
+                self._start(task)
 
-    def _configure(self, configured: Configured) -> None:
-        before, self._configured = self._configured, configured
-        if configured.error and configured.error != before.error:
-            _log.warning("configuration_broken", extra={"error": configured.error})
-        self._paths.follow(configured.workspace)
-        if configured.catalogue is not None and configured.catalogue != before.catalogue:
-            self._adopt(configured.catalogue)
+    def _configure(self, configuration: Configuration) -> None:
+        before, self._configuration = self._configuration, configuration
+        if configuration.error and configuration.error != before.error:
+            _log.warning("configuration_broken", extra={"error": configuration.error})
+        self._paths.follow(configuration.workspace)
+        if configuration.catalogue is not None and configuration.catalogue != before.catalogue:
+            self._adopt(configuration.catalogue)
 
     def _adopt(self, catalogue: Catalogue) -> None:
-        before, self._sources = self._sources, {one.name: one for one in catalogue.sources}
+        before = self._states
+        self._states = {source.name: _state(source, before) for source in catalogue.sources}
         _log.info(
             "configuration_adopted",
-            extra={"configuration": catalogue.hash, "sources": len(self._sources)},
+            extra={"configuration": catalogue.hash, "sources": len(self._states)},
         )
-        for name, source in before.items():
-            if self._sources.get(name) is not source:
+        for name, state in before.items():
+            if self._states.get(name) is not state:
                 self._debounce.forget(name)
-                self._looked.pop(name, None)
-                if self._heard.pop(name, None) is not None and isinstance(source, McpServer):
-                    self._pool.submit(source.leave)
+                if state.stop is not None:
+                    self._pool.submit(state.stop)
         self._coordinator.adopt(catalogue)
-        # Watched before they are looked at, so that nothing is missed in between.
-        folders = (one for one in catalogue.sources if isinstance(one, FolderSource))
+        # Watched before they are scanned, so that no change is missed in between.
+        folders = {one.name: one.folder for one in catalogue.sources if one.folder is not None}
         changed = self._folders.follow(folders)
-        for name, source in self._sources.items():
-            is_new = before.get(name) is not source
-            if name in changed or (is_new and not self._follows(source)):
-                self._look(name)
+        for name, state in self._states.items():
+            is_new = before.get(name) is not state
+            if is_new:
+                self._watch(state)
+            if name in changed or (is_new and state.is_ready):
+                self._start(state)
 
-    def _follows(self, source: Source) -> bool:
-        """Follow a server that may be followed: it is looked at when it is heard of."""
-        if not isinstance(source, McpServer):
-            return False
-        speak = functools.partial(self._speak, source)
-        if not source.follow(speak, self._values.reconcile):
-            return False
-        self._heard[source.name] = False
-        return True
+    def _watch(self, state: _SourceState) -> None:
+        """Let a source report its changes; its first signal then starts its first scan."""
+        state.stop = state.source.watch(
+            functools.partial(self._on_signal, state), self._values.reconcile
+        )
+        state.is_ready = state.stop is None
 
-    def _notice(self, name: str, path: str) -> None:
+    def _on_event(self, name: str, path: str) -> None:
         with self._lock:
-            self._noticed.add((name, path))
+            self._events.add((name, path))
         self._wake.set()
 
-    def _speak(self, server: McpServer) -> None:
-        self._spoken.put(server)
+    def _on_signal(self, state: _SourceState) -> None:
+        self._signals.put(state)
         self._wake.set()
 
-    def _say(self) -> None:
+    def _report(self) -> None:
         status = msgspec.structs.replace(
             self._coordinator.status(),
-            configuration_error=self._configured.error,
+            configuration_error=self._configuration.error,
             watching=self._folders.watching,
             polling=sorted(self._folders.polling),
         )
         try:
             self._status.report("watch", msgspec.to_builtins(status))
-        except StoreError as error:  # said again in a second
+        except StoreError as error:  # the next report follows in a second
             _log.debug("status_unsaid", extra={"error": str(error)})
 
-    def _end(self) -> None:
-        for name in self._heard:
-            source = self._sources[name]
-            assert isinstance(source, McpServer)
-            self._pool.submit(source.leave)
+    def _close(self) -> None:
+        for state in self._states.values():
+            if state.stop is not None:
+                self._pool.submit(state.stop)
         self._pool.shutdown()
 
 
-def _look_at(source: Source) -> ScanResult:
+def _state(source: Source, before: dict[str, _SourceState]) -> _SourceState:
+    """Return the state of a source: the earlier one if the source is the same object."""
+    state = before.get(source.name)
+    return state if state is not None and state.source is source else _SourceState(source)
+
+
+def _scan(source: Source) -> ScanResult:
     try:
         return scan_source(source)
-    # A boundary: a fault in reading one source must not end the watch over the others.
+    # A boundary: a bug in one source must not end the watch of the others.
     except Exception:
-        _log.exception("look_failed", extra={"source": source.name})
+        _log.exception("scan_failed", extra={"source": source.name})
         error = f"The source {source.name} could not be read because of a fault; see the log."
         return ScanResult(source=source, scan=None, error=error, at=time.time())
 
 
-def _read(before: Configured) -> Configured:
+def _reload(before: Configuration) -> Configuration:
     try:
-        return read(before)
-    # A boundary, likewise.
+        return reload(before)
+    # A boundary, as above.
     except Exception:
         _log.exception("configuration_failed")
         error = "The configuration could not be read because of a fault; see the log."
         return msgspec.structs.replace(before, error=error)
 
 
-def _all(queue: SimpleQueue[T]) -> Iterator[T]:
-    """What waits in a queue."""
+def _drain(queue: SimpleQueue[T]) -> Iterator[T]:
+    """Yield everything in a queue."""
     with contextlib.suppress(Empty):
         while True:
             yield queue.get_nowait()

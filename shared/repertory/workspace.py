@@ -17,7 +17,7 @@ from repertory.errors import StoreError, UsageError
 from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:
-    from repertory.sources.catalogue import Catalogue
+    from repertory.sources.configured import Catalogue
     from repertory.sources.mcp.trust import TrustStore
 
 T = TypeVar("T")
@@ -39,12 +39,7 @@ class Indexed(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, request: str, catalogue: "Catalogue") -> "Indexed":
         """What a run with this request and this catalogue indexed."""
-        servers = {
-            source.name: dict(source.identity())
-            for source in catalogue.sources
-            if source.type == "mcp"
-        }
-        return cls(request=request, configuration=catalogue.hash, servers=servers)
+        return cls(request=request, configuration=catalogue.hash, servers=catalogue.known)
 
 
 class Workspace:
@@ -102,13 +97,16 @@ class Workspace:
         found in the directory and the home; and the MCP configurations that the user named.
         """
         from repertory.sources.discover import discover, entry_of  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         if paths := self.paths():
             entries = [entry for path in paths for entry in entry_of(path)]
         elif self._settings.sources:
             trusted = self._settings.trusted
             entries = [
-                {**entry, "trusted": trusted} if entry.get("type") == "mcp" else dict(entry)
+                dict(entry)
+                if files_to_trust(entry, self.base) is None
+                else {**entry, "trusted": trusted}
                 for entry in self._settings.sources
             ]
         else:
@@ -131,14 +129,19 @@ class Workspace:
         Raises:
             ConfigurationError: What the configuration file says of a source is wrong.
         """
-        from repertory.sources.catalogue import catalogue  # noqa: PLC0415 - not to search
+        from repertory.sources.configured import build_catalogue  # noqa: PLC0415 - not to search
 
         written = bool(self._settings.sources) and not self.paths()
         if known is None:
             last = self.indexed()
             known = last.servers if last else {}
-        rules = self._settings.rules
-        return catalogue(self.entries(), self.base, found=not written, known=known, rules=rules)
+        return build_catalogue(
+            self.entries(),
+            self.base,
+            found=not written,
+            known=known,
+            rules=self._settings.rules,
+        )
 
     def again(self) -> "Workspace":
         """The same directory with all settings read anew.
@@ -154,6 +157,7 @@ class Workspace:
         What is merely found deep inside a project is not among them.
         """
         from repertory.sources.discover import places  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         settings = self._settings
         paths = [*files(settings.flags, self.directory), self._data / "trusted.json"]
@@ -161,9 +165,7 @@ class Workspace:
         if given := self.paths():
             return [*paths, *given, *(place for path in given for place in places(path))]
         for entry in settings.sources:
-            if entry.get("type") == "mcp":
-                configs = _listed(entry.get("config"))
-                paths += [self.base / Path(path).expanduser() for path in configs]
+            paths += files_to_trust(entry, self.base) or ()
         return paths if settings.sources else paths + places(self.directory, Path.home())
 
     @property
@@ -225,13 +227,14 @@ class Workspace:
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """An entry with what only the workspace knows: time limits and trust."""
-        if entry.get("type") != "mcp":
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        paths = files_to_trust(entry, self.base)
+        if paths is None:
             return entry
-        config = entry.get("config", [])
-        paths = [self.base / Path(path).expanduser() for path in _listed(config)]
         trusted = entry.get("trusted") or all(self.trust.is_trusted(path) for path in paths)
         timeout = self._settings.values.mcp_timeout
-        given = "mcp_timeout" in self._settings.origins
+        given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
         limits = {"timeout": timeout} if given and "timeout" not in entry else {}
         return {**entry, **limits, "trusted": bool(trusted)}
 
@@ -242,14 +245,6 @@ class Workspace:
     @property
     def _indexed_file(self) -> Path:
         return self._data / "workspaces" / f"{self.key}.json"
-
-
-def _listed(config: object) -> list[str]:
-    return [config] if isinstance(config, str) else [str(path) for path in _list(config)]
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _digest(value: object) -> str:

@@ -1,234 +1,297 @@
-"""What every source of files must do, run on each of them."""
+"""The contract of the ``Source`` port, run on every adapter."""
 
 import json
-import os
-from collections.abc import Callable, Iterator
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from repertory.errors import SourceError
-from repertory.sources.builtin_skills import BuiltinSkills
-from repertory.sources.registry import build
-from repertory.sources.source import Severity, Source
+from repertory.errors import CallError, CallsOffError, SourceError
+from repertory.sources.registry import TYPES, build
+from repertory.sources.source import Source
+from repertory.sources.unreadable import Unreadable
+from tests.support.bulletin_source import BOARDS, TYPE, registered
+from tests.support.source_cases import CASES, Case
+
+SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "changing.py"
+TIMEOUT_S = 60
 
 
-class Case(msgspec.Struct, frozen=True):
-    """How one type of source is fed.
+class Adapter(msgspec.Struct, frozen=True):
+    """One adapter, and how a test changes the place that it reads.
 
     Attributes:
-        type: The type.
-        good: The place and text of a file that offers one item; ``{n}`` becomes a number.
-        broken: The place and text of one that should and cannot.
-        options: What its entry says besides type, name and path.
+        name: Its name in the test's id.
+        make: Builds the source over a folder; two built over one folder are equal.
+        add: Adds one item to the place; None if the items are fixed.
+        spoil: Makes the place unreadable; None if it is always readable or never.
+        is_readable: Whether it can be scanned at all.
     """
 
-    type: str
-    good: tuple[str, str]
-    broken: tuple[str, str]
-    options: dict[str, Any] = {}
-
-    def fill(self, root: Path, numbers: range) -> None:
-        """Write good files."""
-        for number in numbers:
-            place, text = (part.replace("{n}", str(number)) for part in self.good)
-            write(root / place, text)
-
-    def source(self, root: Path, name: str = "team") -> Source:
-        """A source of this type on a folder."""
-        entry = {"type": self.type, "path": str(root), "name": name, **self.options}
-        [source] = build(entry, Path("/"))
-        return source
+    name: str
+    make: Callable[[Path], Source]
+    add: Callable[[Path], None] | None = None
+    spoil: Callable[[Path], None] | None = None
+    is_readable: bool = True
 
 
-CASES = [
-    Case(
-        "skills",
-        ("s{n}/SKILL.md", "---\nname: s{n}\ndescription: Does {n}.\n---\nBody."),
-        ("broken/SKILL.md", "---\nname: broken\n---\n"),
+def _only(source_list: list[Source]) -> Source:
+    [source] = source_list
+    return source
+
+
+def _of_files(case: Case) -> Adapter:
+    return Adapter(
+        name=" with ".join([case.type, *case.options]),
+        make=lambda folder: case.source(folder / "root"),
+        add=lambda folder: _add_file(case, folder / "root"),
+        spoil=lambda folder: shutil.rmtree(folder / "root"),
+    )
+
+
+def _add_file(case: Case, root: Path) -> None:
+    number = sum(path.is_file() for path in root.rglob("*"))
+    case.fill(root, range(number, number + 1))
+
+
+def _add_tool(folder: Path) -> None:
+    """Add a tool to a single tool file."""
+    file = folder / "tools.json"
+    tools = json.loads(file.read_text())["tools"] if file.exists() else []
+    tool = {"name": f"t{len(tools)}", "inputSchema": {"type": "object"}}
+    file.write_text(json.dumps({"server": "lab", "tools": [*tools, tool]}))
+
+
+def _add_row(folder: Path) -> None:
+    """Add an item to a corpus."""
+    with (folder / "corpus.jsonl").open("a+") as file:
+        file.seek(0)
+        number = len(file.readlines())
+        file.write(json.dumps({"id": f"i{number}", "kind": "skill", "name": f"i{number}"}) + "\n")
+
+
+def _server(folder: Path, *, trusted: bool = True) -> Source:
+    """A real server over stdio, whose tools are the lines of a file."""
+    server = {
+        "command": sys.executable,
+        "args": [str(SERVER), "stdio"],
+        "env": {"TOOLS": str(folder / "tools"), "STARTS": str(folder / "starts")},
+    }
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"lab": server}}))
+    return _only(build({"type": "mcp", "config": "mcp.json", "trusted": trusted}, folder))
+
+
+def _offer(folder: Path) -> None:
+    """Let the server offer one tool more."""
+    file = folder / "tools"
+    names = file.read_text().split() if file.exists() else []
+    half = folder / "tools.half"
+    half.write_text("\n".join([*names, f"t{len(names)}"]))
+    half.replace(file)
+
+
+def _post(_: Path) -> None:
+    board = BOARDS["board"]
+    board.post(*(str(number) for number in range(len(board.read()) + 1)))
+
+
+def _close(_: Path) -> None:
+    BOARDS["board"].is_closed = True
+
+
+def _build(folder: Path, **entry: object) -> Source:
+    return _only(build(entry, folder))
+
+
+ADAPTERS = [
+    *map(_of_files, CASES),
+    Adapter(
+        "tools in one file",
+        make=partial(_build, type="tools", path="tools.json"),
+        add=_add_tool,
+        spoil=lambda folder: (folder / "tools.json").unlink(),
     ),
-    Case(
-        "python-skills",
-        ("s{n}/skill.json", '{"name": "s{n}", "description": "Does {n}."}'),
-        ("broken/skill.json", "{"),
+    Adapter(
+        "corpus",
+        make=partial(_build, type="corpus", path="corpus.jsonl"),
+        add=_add_row,
+        spoil=lambda folder: (folder / "corpus.jsonl").unlink(),
     ),
-    Case("markdown-skills", ("s{n}.md", "# S\n\nDoes {n}."), ("broken.md", "---\na: b")),
-    Case(
-        "neuroscript",
-        ("s{n}.ns.txt", "DEFINE PROCEDURE S{n}()\nCOMMENT:\nPURPOSE: Does {n}.\nENDCOMMENT\nEND"),
-        ("broken.ns.txt", "DEFINE PROCEDURE B()\nCOMMENT:\nPURPOSE: x"),
+    Adapter(
+        "builtin-skills",
+        make=partial(_build, type="builtin-skills", skills={"b": "Does b.", "a": "Does a."}),
     ),
-    Case("documents", ("d{n}.md", "# D{n}\n\nAbout {n}."), ("broken.md", "")),
-    Case("documents", ("src/d{n}.py", "n = {n}"), ("broken.md", ""), {"include": ["**/src/*.py"]}),
-    Case(
-        "tools",
-        ("t{n}.json", '{"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}'),
-        ("broken.json", '{"tools": ['),
+    Adapter("mcp", make=_server, add=_offer, spoil=lambda folder: (folder / "tools").unlink()),
+    Adapter("mcp without trust", make=partial(_server, trusted=False), is_readable=False),
+    Adapter(
+        "unreadable",
+        make=lambda _: Unreadable("lab", {"type": "mcp", "name": "lab"}, "It is half saved."),
+        is_readable=False,
     ),
+    Adapter("a type of one's own", partial(_build, type=TYPE, name="board"), _post, _close),
 ]
+READABLE = [adapter for adapter in ADAPTERS if adapter.is_readable]
+CHANGING = [adapter for adapter in ADAPTERS if adapter.add]
+FAILING = [adapter for adapter in ADAPTERS if adapter.spoil or not adapter.is_readable]
 
 
-def write(path: Path, text: str) -> None:
-    """Make a file and the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+def on(adapters: list[Adapter]) -> pytest.MarkDecorator:
+    """Run a test on these adapters."""
+    return pytest.mark.parametrize("adapter", adapters, ids=lambda adapter: adapter.name)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: " with ".join([case.type, *case.options]))
-def case(request: pytest.FixtureRequest) -> Case:
-    """Each type of source in turn."""
-    found: Case = request.param
-    return found
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for the adapter, and an empty board."""
+    registered(monkeypatch, "board")
+    return tmp_path
 
 
-def test_ids_are_unique_and_in_a_fixed_order(case: Case, tmp_path: Path) -> None:
-    """However the files came to be, they are found in one order."""
-    case.fill(tmp_path / "up", range(9))
-    for number in reversed(range(9)):
-        case.fill(tmp_path / "down", range(number, number + 1))
-    ids = [item.id for item in case.source(tmp_path / "up").scan().items]
-    assert len(set(ids)) == 9
-    assert ids == [item.id for item in case.source(tmp_path / "down").scan().items]
+def filled(adapter: Adapter, place: Path) -> Source:
+    """The adapter's source, with one item at least if items can be added."""
+    if adapter.add:
+        adapter.add(place)
+    return adapter.make(place)
 
 
-def test_an_id_depends_on_nothing_but_source_and_place(case: Case, tmp_path: Path) -> None:
-    """Other files come and go, other text is written: an id stays."""
-    case.fill(tmp_path, range(5))
-    source = case.source(tmp_path)
-    before = {item.path: item.id for item in source.scan().items}
-    case.fill(tmp_path, range(5, 9))
-    place, text = (part.replace("{n}", "0") for part in case.good)
-    write(tmp_path / place, text.replace("Does", "Did"))
-    after = {item.path: item.id for item in source.scan().items}
-    assert before.items() <= after.items()
-    assert len(after) == 9
+def ids(source: Source) -> list[str]:
+    """The ids that a scan finds."""
+    return [item.id for item in source.scan().items]
 
 
-def test_items_name_their_source_and_say_where_they_are_from(case: Case, tmp_path: Path) -> None:
-    """The path is the file's, and every item encodes and hashes."""
-    case.fill(tmp_path, range(2))
-    for item in case.source(tmp_path).scan().items:
-        assert item.source == "team"
-        assert Path(item.path).is_relative_to(tmp_path)
-        assert Path(item.path).is_file()
-        assert item.metadata_hash()
-        assert item.content_hash()
+@on(ADAPTERS)
+def test_it_introduces_itself(adapter: Adapter, place: Path) -> None:
+    """It has a type of the registry, a name and a location, also if it cannot be scanned."""
+    source = adapter.make(place)
+    assert source.type in {*TYPES, TYPE}
+    assert source.name
+    assert isinstance(source.location, str)
 
 
-def test_scanning_twice_finds_the_same(case: Case, tmp_path: Path) -> None:
-    """Nothing is remembered that changes an answer, problems included."""
-    case.fill(tmp_path, range(3))
-    write(tmp_path / case.broken[0], case.broken[1])
-    source = case.source(tmp_path)
-    assert source.scan() == source.scan() == case.source(tmp_path).scan()
-
-
-def test_an_empty_root_is_an_empty_scan(case: Case, tmp_path: Path) -> None:
-    """Nothing there is no error."""
-    found = case.source(tmp_path).scan()
-    assert (found.items, found.problems) == ([], [])
-    assert not found.keeps("team/anything")
-
-
-def test_a_missing_root_is_an_error(case: Case, tmp_path: Path) -> None:
-    """A failure is not an empty source."""
-    with pytest.raises(SourceError, match="missing"):
-        case.source(tmp_path / "missing").scan()
-
-
-def test_a_removed_file_is_gone(case: Case, tmp_path: Path) -> None:
-    """A deletion is no failure: nothing keeps the item."""
-    case.fill(tmp_path, range(2))
-    source = case.source(tmp_path)
-    first = source.scan().items[0]
-    Path(first.path).unlink()
-    found = source.scan()
-    assert first.id not in [item.id for item in found.items]
-    assert not found.keeps(first.id)
-
-
-def _unreadable(path: Path) -> None:
-    path.symlink_to(path.parent / "nowhere")
-
-
-def _binary(path: Path) -> None:
-    path.write_bytes(b"\0\1\2")
-
-
-def _huge(path: Path) -> None:
-    with path.open("wb") as file:
-        file.truncate(64 << 20)
-
-
-@pytest.mark.parametrize("spoil", [None, _unreadable, _binary, _huge])
-def test_one_broken_file_is_a_problem_and_the_rest_is_there(
-    case: Case, tmp_path: Path, spoil: Callable[[Path], None] | None
-) -> None:
-    """Malformed, unreadable, binary or huge: an error that names it, and nothing else is lost."""
-    case.fill(tmp_path, range(3))
-    path = tmp_path / case.broken[0]
-    write(path, case.broken[1])
-    if spoil:
-        path.unlink()
-        spoil(path)
-    found = case.source(tmp_path).scan()
-    assert len(found.items) == 3
-    [problem] = found.problems
-    assert (problem.severity, problem.path) == (Severity.ERROR, str(path))
-
-
-def test_what_a_file_offered_is_kept_while_it_is_broken(case: Case, tmp_path: Path) -> None:
-    """A failure is never a deletion."""
-    case.fill(tmp_path, range(2))
-    source = case.source(tmp_path)
-    for item in source.scan().items:
-        Path(item.path).write_bytes(b"\0")
-        found = source.scan()
-        assert item.id not in [other.id for other in found.items]
-        assert found.keeps(item.id)
-
-
-def test_what_a_folder_offered_is_kept_while_it_cannot_be_listed(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody knows what is in it, so nothing of it is gone (simulated: tests may run as root)."""
-    case.fill(tmp_path / "locked", range(1))
-    case.fill(tmp_path, range(1, 2))
-    source = case.source(tmp_path)
-    before = source.scan()
-    listing = os.scandir
-
-    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
-        if Path(path).is_relative_to(tmp_path / "locked"):
-            raise PermissionError(13, "Permission denied")
-        return listing(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    found = source.scan()
-    assert len(before.items) == 2
-    assert len(found.items) == 1
-    assert all(item in found.items or found.keeps(item.id) for item in before.items)
-    assert [problem.path for problem in found.problems] == [str(tmp_path / "locked")]
-
-
-def test_identity_is_plain_stable_and_its_own(case: Case, tmp_path: Path) -> None:
-    """It is JSON, tells sources apart, and does not change with what the folder holds."""
-    source = case.source(tmp_path)
+@on(ADAPTERS)
+def test_identity_is_plain_json_and_stable(adapter: Adapter, place: Path) -> None:
+    """The identity does not change with what the source offers."""
+    source = adapter.make(place)
     before = json.dumps(source.identity(), sort_keys=True)
-    case.fill(tmp_path, range(2))
-    source.scan()
-    assert json.dumps(case.source(tmp_path).identity(), sort_keys=True) == before
-    assert source.identity() != case.source(tmp_path, name="other").identity()
-    assert source.identity() != case.source(tmp_path / "other").identity()
-    assert source.identity()["type"] == source.type == case.type
+    if adapter.add:
+        adapter.add(place)
+    assert json.dumps(adapter.make(place).identity(), sort_keys=True) == before
 
 
-def test_built_in_skills_scan_alike_each_time() -> None:
-    """The one source without files keeps what of the contract is not about files."""
-    source: Source = BuiltinSkills(skills={"b": "Does b.", "a": "Does a."})
-    assert source.scan() == source.scan()
-    assert [item.id for item in source.scan().items] == ["builtin/a", "builtin/b"]
-    json.dumps(source.identity())
-    assert BuiltinSkills(skills={}).scan().items == []
+@on(ADAPTERS)
+def test_equal_configurations_make_equal_sources(adapter: Adapter, place: Path) -> None:
+    """So a reloaded configuration keeps the source that remembers its files or session."""
+    source = adapter.make(place)
+    assert source == adapter.make(place)
+    assert hash(source) == hash(adapter.make(place))
+    assert source != Unreadable(source.name, source.identity(), "another")
+
+
+@on(READABLE)
+def test_scans_are_deterministic(adapter: Adapter, place: Path) -> None:
+    """The same source and a new one find the same items, each with a unique id."""
+    source = filled(adapter, place)
+    scan = source.scan()
+    assert scan.items
+    assert scan == source.scan() == adapter.make(place).scan()
+    assert len({item.id for item in scan.items}) == len(scan.items)
+    assert {item.source for item in scan.items} == {source.name}
+    assert not source.is_away()
+
+
+@on(CHANGING)
+def test_a_scan_finds_what_was_added(adapter: Adapter, place: Path) -> None:
+    """A source holds no outdated items."""
+    source = filled(adapter, place)
+    before = ids(source)
+    assert adapter.add
+    adapter.add(place)
+    assert set(before) < set(ids(source))
+
+
+@on(FAILING)
+def test_a_failure_is_an_error_and_never_an_empty_scan(adapter: Adapter, place: Path) -> None:
+    """A source that cannot be read raises, and stays the same source."""
+    source = filled(adapter, place)
+    identity = source.identity()
+    if adapter.spoil:
+        assert ids(source)
+        adapter.spoil(place)
+    with pytest.raises(SourceError):
+        source.scan()
+    assert source.identity() == identity
+
+
+@on(ADAPTERS)
+def test_only_a_source_that_needs_trust_can_lack_it(adapter: Adapter, place: Path) -> None:
+    """One without trust cannot be scanned, watched or called, and starts nothing."""
+    source = filled(adapter, place)
+    assert source.is_trusted or source.needs_trust
+    if not source.is_trusted:
+        with pytest.raises(SourceError, match="trust"):
+            source.scan()
+        with pytest.raises(CallsOffError, match="trust"):
+            source.to_call("t0")
+        assert source.watch(lambda: None, 1) is None
+        assert not (place / "starts").exists()
+
+
+@on(CHANGING)
+def test_changes_are_reported(adapter: Adapter, place: Path) -> None:
+    """Either by the events of a folder, or by the source itself, from the first scan on."""
+    source = filled(adapter, place)
+    assert adapter.add
+    if source.folder is not None:
+        path = source.folder.path
+        assert path.exists()
+        changed = [path] if path.is_file() else [Path(one.path) for one in source.scan().items]
+        assert all(source.folder.concerns(file.name) for file in changed)
+        assert source.watch(lambda: None, 1) is None
+        return
+    reported = threading.Event()
+    stop = source.watch(reported.set, 60)
+    assert stop
+    try:
+        assert reported.wait(TIMEOUT_S)
+        before = ids(source)
+        reported.clear()
+        adapter.add(place)
+        assert reported.wait(TIMEOUT_S)
+        assert set(before) < set(ids(source))
+    finally:
+        stop()
+    reported.clear()
+    adapter.add(place)
+    assert set(before) < set(ids(source))
+    assert not reported.is_set()
+
+
+@on(ADAPTERS)
+def test_only_servers_have_tools_to_call(adapter: Adapter, place: Path) -> None:
+    """An adapter returns the server that runs a tool, says why it cannot, or has none."""
+    source = adapter.make(place)
+    if isinstance(source, Unreadable):
+        with pytest.raises(CallError, match="half saved"):
+            source.to_call("t0")
+    elif source.is_trusted:
+        server = source.to_call("t0")
+        assert (server is not None) == (source.type == "mcp")
+
+
+@on(list(map(_of_files, CASES)))
+def test_a_folder_that_is_gone_is_away(adapter: Adapter, place: Path) -> None:
+    """A missing folder may be on a disk that is not mounted."""
+    source = filled(adapter, place)
+    assert adapter.spoil
+    adapter.spoil(place)
+    assert source.is_away()
+
+
+def test_every_registered_type_is_in_this_suite() -> None:
+    """A new type of source adds its adapter here."""
+    assert set(TYPES) <= {adapter.name.split(" with ")[0] for adapter in ADAPTERS}

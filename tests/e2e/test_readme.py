@@ -12,7 +12,7 @@ import pytest
 
 from repertory.catalogue.item import Item
 from repertory.settings import load
-from repertory.sources.catalogue import catalogue
+from repertory.sources.configured import build_catalogue
 from tests.support.command_line import Cli
 from tests.support.server_process import Serve
 
@@ -93,7 +93,7 @@ def example_items() -> dict[str, Item]:
     settings = load({"config": str(ROOT / "examples" / "repertory.toml")}, ROOT, {})
     entries = [entry for entry in settings.sources if entry["type"] != "mcp"]
     items: dict[str, Item] = {}
-    for source in catalogue(entries, settings.base).sources:
+    for source in build_catalogue(entries, settings.base).sources:
         scan = source.scan()
         assert scan.problems == []
         items |= {item.id: item for item in scan.items}

@@ -266,7 +266,7 @@ def test_bad_answers(line: Line, tool: str, message: str) -> None:
 
 def test_the_limit_of_output_is_per_call(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long session may produce more in total."""
-    monkeypatch.setattr(traffic, "MOST_LINES", 500)
+    monkeypatch.setattr(traffic, "MAX_LINES", 500)
     process = line.text("process")
     assert [line.text("talk") for _ in range(3)] == ["done"] * 3
     assert line.text("process") == process
@@ -402,7 +402,7 @@ def test_too_much_over_http(
     lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A response that is too large is aborted; the next call succeeds."""
-    monkeypatch.setattr(traffic, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(traffic, "MAX_BYTES", 100_000)
     remote = lines(start_web("http").config)
     for _ in range(3):
         assert len(remote.text("echo", {"value": "x" * 60_000})) == 60_002

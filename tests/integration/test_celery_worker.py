@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import redis
-from repertory.serving import Parts
 
 from repertory.catalogue.item import Item, Kind
 from repertory.compose import Parts

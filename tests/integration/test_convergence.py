@@ -24,8 +24,8 @@ from repertory.indexing.coordinator import LOST, Coordinator
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.scan import scan_source
 from repertory.indexing.writer import Writer
-from repertory.sources.catalogue import Catalogue
-from repertory.sources.source import Scan
+from repertory.sources.configured import Catalogue
+from repertory.sources.source import Scan, Source
 from tests.support.lossy_queue import LossyQueue
 
 NAMES = [f"skill-{number}" for number in range(6)]
@@ -33,7 +33,7 @@ LONG = "".join(f"## Part {n}\n" + f"Plain words of part {n} about nothing. " * 3
 BODIES = ["", "Short.", LONG, LONG.replace("Part 3", "Last part")]
 
 
-class Folder:
+class Folder(Source):
     """A source whose items a test sets by hand."""
 
     type = "skills"

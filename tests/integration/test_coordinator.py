@@ -26,12 +26,12 @@ from repertory.indexing.generations import GRACE
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
 from repertory.indexing.writer import Writer
-from repertory.sources.catalogue import Catalogue
-from repertory.sources.source import Scan
+from repertory.sources.configured import Catalogue
+from repertory.sources.source import Scan, Source
 from tests.support.lossy_queue import LossyQueue
 
 
-class Folder:
+class Folder(Source):
     """A source whose items a test sets by hand."""
 
     type = "skills"
@@ -40,7 +40,7 @@ class Folder:
     def __init__(self, name: str, *items: str) -> None:
         self.name = name
         self.items = set(items)
-        self.is_away = False
+        self.is_unreadable = False
 
     def identity(self) -> Mapping[str, Any]:
         """There is one of each name."""
@@ -48,7 +48,7 @@ class Folder:
 
     def scan(self) -> Scan:
         """The items as they are now."""
-        if self.is_away:
+        if self.is_unreadable:
             raise SourceError("The folder is away.")
         return Scan(items=[self.item(name) for name in sorted(self.items)])
 
@@ -200,11 +200,11 @@ def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team
     assert not team.coordinator.status()["pending"]
 
 
-@pytest.mark.parametrize("is_away", [False, True])
-def test_an_empty_configuration_is_refused_without_haste(team: Team, is_away: bool) -> None:
+@pytest.mark.parametrize("is_unreadable", [False, True])
+def test_an_empty_configuration_is_refused_without_haste(team: Team, is_unreadable: bool) -> None:
     """While a configuration that offers nothing is refused, the store is not read all the time."""
     empty = Folder("other")
-    empty.is_away = is_away
+    empty.is_unreadable = is_unreadable
     team.adopt(empty)
     team.work()
     assert team.indexed() == {"team/a"}
@@ -214,7 +214,7 @@ def test_an_empty_configuration_is_refused_without_haste(team: Team, is_away: bo
         team.tick(0.05)
     assert not team.coordinator.is_busy
     assert team.store.opened <= 2
-    empty.is_away = False
+    empty.is_unreadable = False
     empty.items.add("b")
     team.look()
     team.work()

@@ -1,4 +1,4 @@
-"""Following MCP servers that are real processes."""
+"""Following real MCP server processes."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ SECRET = "s3cret-t0ken"
 
 
 class Place:
-    """Where a changing server reads its tools, and notes that it was started."""
+    """The files of a changing server: its tools, and the ids of its processes."""
 
     def __init__(self, folder: Path) -> None:
         self.tools = folder / "tools"
@@ -29,19 +29,19 @@ class Place:
         self.offer("first")
 
     def offer(self, *names: str) -> None:
-        """Make the server offer other tools."""
+        """Change the server's tools."""
         half = self.tools.with_suffix(".half")
         half.write_text("\n".join(names))
         half.replace(self.tools)
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the server needs to know."""
+        """The server's environment."""
         return {"TOOLS": str(self.tools), "STARTS": str(self.starts)}
 
     @property
     def started(self) -> list[int]:
-        """The ids of the processes that were started."""
+        """The process ids of all starts."""
         return [int(line) for line in self.starts.read_text().split()]
 
 
@@ -52,19 +52,21 @@ def place(tmp_path: Path) -> Place:
 
 
 class Following:
-    """A source that is followed, and what its last scans found."""
+    """A followed source and its scans."""
 
     def __init__(self, config: ServerConfig, poll: float = 60) -> None:
         self.source = McpServer(config, trusted=True)
         self.changed = threading.Event()
-        assert self.source.follow(self.changed.set, poll)
+        stop = self.source.watch(self.changed.set, poll)
+        assert stop
+        self.stop = stop
 
     def names(self) -> list[str]:
-        """The tools that a scan finds."""
+        """Scan and return the tools' names."""
         return [item.name for item in self.source.scan().items]
 
     def wait_for(self, *names: str) -> None:
-        """Wait until a scan finds these tools, looking whenever there is news."""
+        """Wait until a scan finds these tools; scan after each signal."""
         deadline = time.monotonic() + 30
         while True:
             with contextlib.suppress(SourceError):
@@ -89,11 +91,11 @@ def follow() -> Iterator[Follow]:
 
     yield begin
     for one in followed:
-        one.source.leave()
+        one.stop()
 
 
 def stdio(place: Place, **env: str) -> ServerConfig:
-    """A changing server over stdio."""
+    """Configure a changing server over stdio."""
     arguments = (str(SERVERS / "changing.py"), "stdio")
     return ServerConfig(
         name="lab", command=sys.executable, args=arguments, env=place.environment | env, timeout=20
@@ -101,7 +103,7 @@ def stdio(place: Place, **env: str) -> ServerConfig:
 
 
 def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) -> None:
-    """A server over stdio that tells of changes is started once, and listed again and again."""
+    """A stdio server that reports changes is started once and listed repeatedly."""
     lab = follow(stdio(place))
     lab.wait_for("first")
     place.offer("first", "second")
@@ -111,10 +113,10 @@ def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) ->
     assert len(place.started) == 1
 
 
-def test_the_newer_protocol_tells_of_changes_too(
+def test_the_newer_protocol_reports_changes_too(
     place: Place, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no session is shaken hands on, changes are subscribed to."""
+    """A protocol without a handshake has a subscription for changes."""
     monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     lab = follow(stdio(place))
     lab.wait_for("first")
@@ -123,8 +125,8 @@ def test_the_newer_protocol_tells_of_changes_too(
     assert len(place.started) == 1
 
 
-def test_a_server_that_tells_of_no_changes_is_asked_again(place: Place, follow: Follow) -> None:
-    """Each time it is started anew, and ends in between."""
+def test_a_server_that_reports_no_changes_is_polled(place: Place, follow: Follow) -> None:
+    """It is started for each listing and ends after it."""
     lab = follow(stdio(place, QUIET="1"), poll=0.2)
     lab.wait_for("first")
     place.offer("second")
@@ -133,7 +135,7 @@ def test_a_server_that_tells_of_no_changes_is_asked_again(place: Place, follow: 
 
 
 def test_a_server_that_was_killed_is_started_again(place: Place, follow: Follow) -> None:
-    """Its tools stay as they were meanwhile: a lost line is no failure yet."""
+    """Its tools are kept meanwhile: a lost connection alone is no failure."""
     lab = follow(stdio(place))
     lab.wait_for("first")
     place.offer("second")
@@ -142,8 +144,8 @@ def test_a_server_that_was_killed_is_started_again(place: Place, follow: Follow)
     assert len(place.started) == 2
 
 
-def test_a_failure_is_told_and_got_over(place: Place, follow: Follow) -> None:
-    """While a server cannot be listed a scan says why, without its secrets; then it recovers."""
+def test_a_failure_is_reported_and_overcome(place: Place, follow: Follow) -> None:
+    """A scan reports why the server failed, without secrets; then the server recovers."""
     place.tools.unlink()
     lab = follow(stdio(place, TOKEN=SECRET), poll=0.5)
     with pytest.raises(SourceError, match="The MCP server lab ") as caught:
@@ -153,11 +155,11 @@ def test_a_failure_is_told_and_got_over(place: Place, follow: Follow) -> None:
     lab.wait_for("first")
 
 
-def test_leaving_ends_the_server(place: Place, follow: Follow) -> None:
-    """No process is left behind, and a scan launches the server itself again."""
+def test_stopping_ends_the_server(place: Place, follow: Follow) -> None:
+    """No process is left behind, and the next scan starts the server itself."""
     lab = follow(stdio(place))
     lab.wait_for("first")
-    lab.source.leave()
+    lab.stop()
     with pytest.raises(ProcessLookupError):
         os.kill(place.started[0], 0)
     assert lab.names() == ["first"]
@@ -165,7 +167,7 @@ def test_leaving_ends_the_server(place: Place, follow: Follow) -> None:
 
 
 def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixture) -> None:
-    """Changes come on the stream that the session holds open; the key is logged nowhere."""
+    """Changes arrive on the session's open stream; the key is never logged."""
     caplog.set_level(logging.DEBUG)
     process = subprocess.Popen(
         [sys.executable, str(SERVERS / "changing.py"), "http"],
@@ -187,7 +189,7 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
         lab.wait_for("first")
         place.offer("second")
         lab.wait_for("second")
-        lab.source.leave()
+        lab.stop()
     finally:
         process.kill()
         process.communicate()
@@ -203,6 +205,6 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
     ],
 )
 def test_what_may_not_be_run_is_not_followed(config: ServerConfig) -> None:
-    """A server nobody trusts, one that is set up wrong, and this program itself."""
+    """An untrusted server, an invalid one, and Repertory itself."""
     trusted = config.command != "true"
-    assert not McpServer(config, trusted=trusted).follow(lambda: None, 60)
+    assert McpServer(config, trusted=trusted).watch(lambda: None, 60) is None

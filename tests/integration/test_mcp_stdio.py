@@ -1,4 +1,4 @@
-"""MCP servers over stdio, as real processes: those that behave, and those that do not."""
+"""Well-behaved and misbehaving MCP servers over stdio, as real processes."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ SECRET = "s3cret-t0ken"
 
 
 def server(behaviour: str, timeout: float = 20, **env: str) -> McpServer:
-    """A server of one behaviour, which may be run."""
+    """Build the trusted source of a server with one behaviour."""
     config = ServerConfig(
         name="raw",
         command=sys.executable,
@@ -36,12 +36,12 @@ def server(behaviour: str, timeout: float = 20, **env: str) -> McpServer:
 
 
 def names(scan: Scan) -> list[str]:
-    """The names of what was found."""
+    """Return the names of the items found."""
     return [item.name for item in scan.items]
 
 
 def failure(source: McpServer) -> str:
-    """Why a source could not be read."""
+    """Scan a source that fails, and return the message."""
     with pytest.raises(SourceError) as caught:
         source.scan()
     message = str(caught.value)
@@ -80,7 +80,7 @@ def test_a_server_on_the_sdk() -> None:
 
 
 def test_a_server_without_the_handshake() -> None:
-    """A server that knows only the newest protocol is spoken to in that."""
+    """A server with only the newest protocol is supported."""
     assert names(server("modern").scan()) == ["good"]
 
 
@@ -92,7 +92,7 @@ def test_pages() -> None:
 
 
 def test_the_same_page_again() -> None:
-    """A cursor that comes again ends the listing, with a warning; nothing is found twice."""
+    """A repeated cursor ends the listing with a warning; no tool is listed twice."""
     scan = server("same_page").scan()
     assert names(scan) == ["only"]
     assert [str(problem) for problem in scan.problems] == [
@@ -101,21 +101,21 @@ def test_the_same_page_again() -> None:
 
 
 def test_endless_pages() -> None:
-    """Pages without end are read up to a limit."""
+    """Endless pages are read up to a limit."""
     scan = server("endless").scan()
     assert names(scan) == []
     assert "has more than 1,000 pages" in scan.problems[0].message
 
 
 def test_too_many_tools() -> None:
-    """More tools than the limit are cut off there, and that is said."""
+    """Tools beyond the limit are left out, with a problem."""
     scan = server("many").scan()
     assert len(scan.items) == 10_000
     assert [problem.severity for problem in scan.problems] == [Severity.ERROR]
 
 
 def test_bad_tools() -> None:
-    """Bad tools are complained of one by one, and the good ones beside them found."""
+    """Each bad tool has a problem; the good ones are found."""
     scan = server("bad_tools").scan()
     assert {"good", "also_good"} <= set(names(scan))
     assert len(scan.problems) >= 3
@@ -123,7 +123,7 @@ def test_bad_tools() -> None:
 
 
 def test_control_characters() -> None:
-    """Nothing that a server says can steer a terminal."""
+    """No text of a server can steer a terminal."""
     [item] = server("control_characters").scan().items
     assert "Paints" in item.description
     assert item.description.isprintable()
@@ -135,7 +135,7 @@ def test_no_tools() -> None:
 
 
 def test_words_before_the_protocol() -> None:
-    """A line on stdout that is not MCP does no harm."""
+    """A line on stdout that is not MCP is ignored."""
     assert names(server("banner").scan()) == ["good"]
 
 
@@ -153,7 +153,7 @@ def test_include_and_exclude() -> None:
 
 
 def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server sees what it was given, and nothing else of our environment but the harmless."""
+    """A server receives its own variables and only harmless ones of our environment."""
     monkeypatch.setenv("OTHER_SECRET", SECRET)
     monkeypatch.setenv("PASSED", "on")
     script = (
@@ -175,44 +175,44 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_such_command() -> None:
-    """A command that is not there is named."""
+    """The message names a missing command."""
     source = McpServer(ServerConfig(name="raw", command="no-such-command-anywhere"), trusted=True)
     assert "could not be started" in failure(source)
     assert "no-such-command-anywhere" in failure(source)
 
 
 def test_no_such_folder(tmp_path: Path) -> None:
-    """A folder to start in that is not there is named."""
+    """The message names a missing working directory."""
     config = ServerConfig(name="raw", command=sys.executable, cwd=str(tmp_path / "none"))
     assert str(tmp_path / "none") in failure(McpServer(config, trusted=True))
 
 
 def test_crash() -> None:
-    """A crash is told with its exit code and last words, from which secrets are taken."""
+    """The message for a crash has its exit code and last output, without secrets."""
     message = failure(server("crash", TOKEN=SECRET))
     assert "ended with exit code 3" in message
     assert "it wrote: fatal: cannot log in with ***" in message
 
 
 def test_error() -> None:
-    """A refusal to list tools is told in the server's words, from which secrets are taken."""
+    """The message for a refused listing quotes the server, without secrets."""
     assert "no ***" in failure(server("fails", TOKEN=SECRET))
 
 
 def test_silent() -> None:
-    """A server that never says a word is left after its time limit."""
+    """A silent server is abandoned after its timeout."""
     assert "did not answer within 0.5 s" in failure(server("silent", timeout=0.5))
 
 
 def test_stuck() -> None:
-    """A server that hangs in the listing is left after its time limit, and its words are told."""
+    """A server that hangs in the listing is abandoned after its timeout; its output is quoted."""
     message = failure(server("stuck", timeout=2))
     assert "did not answer within 2 s; it wrote: warming up" in message
 
 
 @pytest.mark.parametrize("behaviour", ["garbage", "endless_line"])
 def test_flood(behaviour: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A flood on stdout is cut off at a limit, long before the time is up, and is not logged."""
+    """A flood on stdout is cut off at a limit, long before the timeout, and is not logged."""
     caplog.set_level(logging.DEBUG)
     assert "sent more than 32 MB or 50,000 lines" in failure(server(behaviour))
     assert not any("lorem" in record.getMessage() for record in caplog.records)
@@ -220,7 +220,7 @@ def test_flood(behaviour: str, caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("hang", [False, True])
 def test_nothing_is_left_behind(tmp_path: Path, hang: bool) -> None:
-    """A server's children and grandchildren go with it, listed or not."""
+    """A server's children and grandchildren end with it, after success and failure."""
     pids = tmp_path / "pids"
     env = {"PIDS": str(pids)} | ({"HANG": "1"} if hang else {})
     source = server("children", timeout=3 if hang else 20, **env)
@@ -234,7 +234,7 @@ def test_nothing_is_left_behind(tmp_path: Path, hang: bool) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and alive; a zombie is dead already."""
+    """Whether a process is alive; a zombie is not."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -242,13 +242,13 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for(done: Callable[[], bool]) -> None:
-    """Wait until something is so; the test's own time limit ends it."""
+    """Wait for a condition; the test's timeout is the limit."""
     while not done():
         time.sleep(0.02)
 
 
 def test_side_by_side(tmp_path: Path) -> None:
-    """Servers are listed side by side: each of eight answers only when all have been started."""
+    """Servers are listed concurrently: each of eight answers only after all have started."""
     source = server("slow", timeout=60, FOLDER=str(tmp_path), OTHERS="8")
     with ThreadPoolExecutor(8) as pool:
         scans = list(pool.map(lambda _: source.scan(), range(8)))

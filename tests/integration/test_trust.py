@@ -1,4 +1,4 @@
-"""Nothing that was merely found is ever run, whatever a cloned project says of itself."""
+"""A server that was only found never runs, whatever a cloned project's files say."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project somebody else made, whose MCP server leaves a mark when it is started."""
+    """A stranger's project, whose MCP server creates a file when it is started."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     project = tmp_path / "clone"
@@ -36,14 +36,14 @@ def ran(clone: Path, **flags: object) -> bool:
 
 
 def test_a_configuration_that_was_found_is_not_run(clone: Path) -> None:
-    """Not by itself, and not because the project's own configuration names it."""
+    """Neither by itself, nor because the project's own configuration names it."""
     assert not ran(clone)
     (clone / "repertory.toml").write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\n')
     assert not ran(clone)
 
 
 def test_a_project_cannot_trust_itself(clone: Path) -> None:
-    """Neither by saying so, nor by bringing a data directory with a list of its own."""
+    """Neither with ``trusted = true``, nor with a data directory of its own."""
     config = clone / "repertory.toml"
     config.write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\ntrusted = true\n')
     with pytest.raises(ConfigurationError, match="trust"):
@@ -57,7 +57,7 @@ def test_a_project_cannot_trust_itself(clone: Path) -> None:
 
 
 def test_naming_a_file_trusts_what_it_names_and_nothing_else(clone: Path, tmp_path: Path) -> None:
-    """A configuration of one's own does not vouch for what is found beside it."""
+    """The user's own configuration does not cover servers found elsewhere."""
     mine = tmp_path / "mine.toml"
     mine.write_text("[search]\nlimit = 5\n")
     assert not ran(clone, config=str(mine))
@@ -66,7 +66,7 @@ def test_naming_a_file_trusts_what_it_names_and_nothing_else(clone: Path, tmp_pa
 
 
 def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -> None:
-    """The user's word is for the bytes that were there."""
+    """Trust covers exactly the bytes of the file."""
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
         repertory.workspace.trust.trust(clone / ".mcp.json")
@@ -77,7 +77,7 @@ def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -
 
 
 def test_a_configuration_that_is_half_saved_takes_nothing_away(clone: Path) -> None:
-    """The servers of a found configuration keep their items while it cannot be read."""
+    """The servers of a found configuration keep their items while it is unreadable."""
     config = clone / ".mcp.json"
     server = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
     whole = json.dumps({"mcpServers": {"time": server}})

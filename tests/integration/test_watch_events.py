@@ -1,4 +1,4 @@
-"""What people and programs do to folders and files, and what the watch service makes of it."""
+"""Changes of folders, files and servers, and the reactions of the watch service."""
 
 import ctypes
 import errno
@@ -14,11 +14,12 @@ from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
 from repertory_watch import events, filesystems
+from tests.support.bulletin_source import registered
 from tests.support.watching import Watching
 
 SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 
-# Folders that appear while watchdog walks through their parent are added twice, which it says.
+# Folders that appear while watchdog walks through their parent are added twice, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
 
 
@@ -29,14 +30,14 @@ def save(path: Path, says: str = "Does it.") -> None:
 
 
 def save_atomically(path: Path, says: str) -> None:
-    """Write a skill as careful editors do: beside its place, then over it."""
+    """Write a skill as careful editors do: to a temporary file that replaces it."""
     half = path.with_name(f".{path.name}.tmp")
     half.write_text(f"{says}\n")
     half.replace(path)
 
 
 def configure(project: Path, *sources: tuple[str, str]) -> None:
-    """Write a configuration of folders of Markdown skills, by name."""
+    """Write a configuration of Markdown skill folders, by name."""
     entries = (
         f'[[sources]]\ntype = "markdown-skills"\nname = "{name}"\npath = "{path}"\n'
         for name, path in sources
@@ -46,7 +47,7 @@ def configure(project: Path, *sources: tuple[str, str]) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with one folder of skills, ``team``, that holds one."""
+    """A project with one skill folder, ``team``, that holds one skill."""
     root = tmp_path / "project"
     save(root / "skills" / "first.md")
     configure(root, ("team", "skills"))
@@ -55,7 +56,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def skills(project: Path) -> Path:
-    """The folder of the skills."""
+    """The skill folder."""
     return project / "skills"
 
 
@@ -64,7 +65,7 @@ Watch = Callable[..., Watching]
 
 @pytest.fixture
 def watch(project: Path) -> Iterator[Watch]:
-    """Begins to watch the project, and waits until its one skill is indexed."""
+    """Start to watch the project, and wait until its skill is indexed."""
     begun: list[Watching] = []
 
     def begin(*items: str, **flags: object) -> Watching:
@@ -79,46 +80,46 @@ def watch(project: Path) -> Iterator[Watch]:
         one.__exit__(None, None, None)
 
 
-def test_a_save_is_one_look(skills: Path, watch: Watch) -> None:
-    """A new file, a changed and a deleted one: each costs one look, and the index follows."""
+def test_a_save_is_one_scan(skills: Path, watch: Watch) -> None:
+    """A new, a changed and a deleted file each cost one scan, and the index follows."""
     watching = watch()
-    looks = watching.looks()
+    scans = watching.scans()
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")
-    assert watching.looks() == looks + 1
+    assert watching.scans() == scans + 1
     (skills / "first.md").unlink()
     watching.wait_for("team/second")
-    assert watching.looks() == looks + 2
+    assert watching.scans() == scans + 2
     save_atomically(skills / "second.md", "Does something else.")
-    watching.wait(lambda: watching.looks() == looks + 3)
+    watching.wait(lambda: watching.scans() == scans + 3)
     save(skills / "deep" / "er" / "third.md")
     watching.wait_for("team/deep/er/third", "team/second")
 
 
-def test_what_editors_write_beside_a_file_is_no_look(
+def test_temporary_files_of_editors_cause_no_scan(
     project: Path, skills: Path, watch: Watch
 ) -> None:
-    """Swap files, locks, backups and probes concern nobody, nor does what tools keep."""
+    """Swap files, locks, backups, probes and the files of tools cause no scan."""
     save(project / "others" / "other.md")
     configure(project, ("team", "skills"), ("others", "others"))
     watching = watch("team/first", "others/other")
-    looks = watching.looks()
+    scans = watching.scans()
     for name in (".first.md.swp", "4913", "#first.md#", "first.md~", "._first.md", "notes.bin"):
         (skills / name).write_text("anything")
         (skills / name).unlink()
     (skills / ".#first.md").symlink_to("me@host.17:1")
     save(skills / ".git" / "refs.md")
-    save(project / "others" / "second.md")  # noticed last, so what else was is due by then
+    save(project / "others" / "second.md")  # the last event, so the others are due by then
     watching.wait_for("team/first", "others/other", "others/second")
-    assert watching.looks() == looks
+    assert watching.scans() == scans
     (skills / "first.md").rename(skills / "first.md~")  # as vim saves
     save(skills / "first.md", "Does it otherwise.")
-    watching.wait(lambda: watching.looks() == looks + 1)
+    watching.wait(lambda: watching.scans() == scans + 1)
     assert watching.indexed == ["others/other", "others/second", "team/first"]
 
 
-def test_a_thousand_files_are_a_few_looks(skills: Path, watch: Watch) -> None:
-    """A checkout that writes and one that deletes a thousand files are not a thousand looks."""
+def test_a_thousand_files_are_a_few_scans(skills: Path, watch: Watch) -> None:
+    """A checkout that writes or deletes a thousand files causes only a few scans."""
     repository = ("git", "-C", str(skills), "-c", "user.name=me", "-c", "user.email=me@example.org")
     for number in range(1_000):
         save(skills / f"folder{number % 30}" / f"{number}.md", f"Does {number}.")
@@ -132,15 +133,15 @@ def test_a_thousand_files_are_a_few_looks(skills: Path, watch: Watch) -> None:
         subprocess.run([*repository, *command], check=True)
     save(skills / "first.md")
     watching = watch()
-    looks = watching.looks()
+    scans = watching.scans()
     (skills / "first.md").unlink()
     subprocess.run([*repository, "checkout", "-q", "full"], check=True)
     watching.wait(lambda: len(watching.indexed) == 1_001)
-    assert watching.looks() <= looks + 5
+    assert watching.scans() <= scans + 5
 
 
 def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch) -> None:
-    """A folder that comes, goes or is renamed does so with all that is in it, and is watched."""
+    """A folder is added, removed or renamed with its content, and is watched."""
     elsewhere = tmp_path / "elsewhere"
     save(elsewhere / "deep" / "moved.md")
     watching = watch()
@@ -155,7 +156,7 @@ def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch
 
 
 def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, watch: Watch) -> None:
-    """Deleted, its items are stale; made again, it is watched again."""
+    """Its items are stale while it is missing; when it is back, it is watched again."""
     watching = watch()
     shutil.rmtree(skills)
     watching.wait(lambda: "cannot be read" in watching.error())
@@ -164,11 +165,11 @@ def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, wat
     watching.wait_for("team/second")
     save(skills / "third.md")
     watching.wait_for("team/second", "team/third")
-    watching.wait(lambda: watching.error() == "")  # it is said once a second
+    watching.wait(lambda: watching.error() == "")  # it is reported once a second
 
 
 def test_a_root_that_is_not_there_yet(project: Path, watch: Watch) -> None:
-    """A source whose folder is made later is watched from then on."""
+    """A folder that is created later is watched from then on."""
     configure(project, ("team", "skills"), ("later", "deep/later"))
     watching = Watching(project)
     with watching:
@@ -180,7 +181,7 @@ def test_a_root_that_is_not_there_yet(project: Path, watch: Watch) -> None:
 
 
 def test_a_root_that_is_replaced(skills: Path, tmp_path: Path, watch: Watch) -> None:
-    """Another folder in its place, by a move or behind a link, is what is looked at and watched."""
+    """A folder that replaces it, by a move or a link, is scanned and watched."""
     watching = watch()
     for number, place in enumerate(("moved", "linked")):
         save(tmp_path / place / f"{place}.md")
@@ -200,7 +201,7 @@ def test_a_root_that_is_replaced(skills: Path, tmp_path: Path, watch: Watch) -> 
 
 
 def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
-    """A source that is one file is watched in its folder, however the file is written."""
+    """A single file is watched through its folder, however the file is written."""
     tools = project / "tools.json"
     tool = {"name": "one", "inputSchema": {"type": "object"}}
     tools.write_text(json.dumps({"server": "lab", "tools": [tool]}))
@@ -216,7 +217,7 @@ def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
 
 
 def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> None:
-    """The last good one stays in force, the status says what is wrong and where, saves go on."""
+    """The last valid one stays active, the status has the error, and saves are followed."""
     watching = watch()
     good = (project / "repertory.toml").read_text()
     (project / "repertory.toml").write_text(good + "\n[[sources\n")
@@ -229,16 +230,16 @@ def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> 
     assert str(project / "repertory.toml") in watching.status["configuration_error"]
     assert len(watching.coordinator.adopted) == 1
     save(project / "more" / "more.md")
-    looks = watching.looks()
+    scans = watching.scans()
     configure(project, ("team", "skills"), ("more", "more"))
     watching.wait_for("more/more", "team/first", "team/second")
     watching.wait(lambda: watching.status["configuration_error"] == "")
     assert len(watching.coordinator.adopted) == 2
-    assert watching.looks() == looks  # the source that stayed the same was not looked at again
+    assert watching.scans() == scans  # the unchanged source was not scanned again
 
 
 def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
-    """The service waits for it to be mended, and takes nothing away meanwhile."""
+    """The service waits until it is fixed, and removes nothing meanwhile."""
     good = (project / "repertory.toml").read_text()
     watching = Watching(project)
     (project / "repertory.toml").write_text("[[")
@@ -249,8 +250,8 @@ def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
         watching.wait_for("team/first")
 
 
-def test_what_is_found_follows_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing is configured, a folder that hosts keep skills in is found when it is made."""
+def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a configuration, a host's skill folder is found when it is created."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     save(project / "README.md", "# Read me")
@@ -264,7 +265,7 @@ def test_what_is_found_follows_the_project(tmp_path: Path, monkeypatch: pytest.M
 def test_a_half_saved_server_configuration(
     project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The servers of an MCP configuration that cannot be read stay in force as they were."""
+    """The servers of an unreadable MCP configuration stay active."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     config = project / ".mcp.json"
     server = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "paginated"]}
@@ -282,7 +283,7 @@ def test_a_half_saved_server_configuration(
 
 
 def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch) -> None:
-    """A server that tells of changes is listed in the session that it is in."""
+    """A server that reports changes is listed in its open session."""
     environment = {"TOOLS": str(tmp_path / "tools"), "STARTS": str(tmp_path / "starts")}
     (tmp_path / "tools").write_text("one")
     arguments = [str(SERVERS / "changing.py"), "stdio"]
@@ -294,22 +295,40 @@ def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch
     assert len((tmp_path / "starts").read_text().split()) == 1
 
 
-def test_a_silent_server_holds_up_no_save(project: Path, skills: Path, watch: Watch) -> None:
-    """While servers do not answer, files are looked at; they are ended at the end."""
+def test_a_new_kind_of_source_is_followed(
+    project: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A type is a module and a line of the registry; its own signals start its scans."""
+    board = registered(monkeypatch, "board")
+    board.post("one")
+    with (project / "repertory.toml").open("a") as file:
+        file.write('\n[[sources]]\ntype = "bulletins"\nname = "board"\n')
+    watching = watch("board/one", "team/first")
+    scans = watching.scans("board")
+    board.post("one", "two")
+    watching.wait_for("board/one", "board/two", "team/first")
+    assert watching.scans("board") == scans + 1
+    configure(project, ("team", "skills"))
+    watching.wait_for("team/first")
+    watching.wait(lambda: board.listeners == [])
+
+
+def test_a_silent_server_delays_no_save(project: Path, skills: Path, watch: Watch) -> None:
+    """Files are scanned while servers do not answer; the servers end with the service."""
     stuck = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "stuck"]}
     servers = {f"stuck{number}": stuck for number in range(6)}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
     with Watching(project, mcp_config=[".mcp.json"]) as watching:
-        watching.wait(lambda: watching.looks() == 1)
+        watching.wait(lambda: watching.scans() == 1)
         save(skills / "second.md")
-        watching.wait(lambda: watching.looks() == 2)
-        assert {look.source.name for look in watching.coordinator.looks} == {"team"}
+        watching.wait(lambda: watching.scans() == 2)
+        assert {one.source.name for one in watching.coordinator.scans} == {"team"}
 
 
 def test_folders_on_silent_file_systems_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the system would tell of no changes they are found all the same."""
+    """Changes on a file system without events are found."""
     kind = filesystems.Mount("/", "nfs4")
     monkeypatch.setattr(events, "mounts", lambda: [kind])
     watching = watch()
@@ -324,7 +343,7 @@ def test_folders_on_silent_file_systems_are_polled(
 def test_folders_beyond_the_limit_of_watches_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, left: int
 ) -> None:
-    """A tree that takes more watches than there are is polled, also if it begins to be watched."""
+    """A tree that needs more watches than granted is polled, even if part of it was watched."""
     granted = inotify_c.inotify_add_watch
     counted = iter(range(left))
 
@@ -348,17 +367,17 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
 def test_a_watch_that_ends_before_it_has_begun_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As when a program is ended at once: the log stays quiet."""
-    with events.Folders(lambda *_: None):
+    """A program that ends at once logs nothing."""
+    with events.FolderWatches(lambda *_: None):
         emitter = inotify.InotifyEmitter(EventQueue(), ObservedWatch(tmp_path, recursive=True))
-        emitter.queue_events(0)  # what its thread does next where it was stopped meanwhile
+        emitter.queue_events(0)  # its thread's next step after a stop
     assert not caplog.records
 
 
-def test_everything_is_looked_at_now_and_then(
+def test_everything_is_scanned_now_and_then(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nobody told of is found by the reconcile."""
+    """Reconciliation finds unreported changes."""
     monkeypatch.setattr(events._Watched, "on_any_event", lambda *_: None)
     watching = watch(reconcile=0.5)
     save(skills / "second.md")
@@ -368,6 +387,6 @@ def test_everything_is_looked_at_now_and_then(
 def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None:
     """A file that could not be read may be readable now."""
     watching = watch()
-    looks = watching.looks()
+    scans = watching.scans()
     (skills / "first.md").chmod(0o600)
-    watching.wait(lambda: watching.looks() == looks + 1)
+    watching.wait(lambda: watching.scans() == scans + 1)

@@ -1,4 +1,4 @@
-"""A watch service over real folders, with a real index behind it that stores words alone."""
+"""A watch service over real folders, with a real index without vectors."""
 
 import contextlib
 import threading
@@ -21,41 +21,41 @@ from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import IN_FORCE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
-from repertory.indexing.scan import Scanned
+from repertory.indexing.scan import ScanResult
 from repertory.indexing.writer import Writer
 from repertory.settings import load
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
 
-PATIENCE = 60  # seconds, far longer than anything takes
+TIMEOUT_S = 60  # far longer than any step takes
 
 
-class Noting(Coordinator):
-    """A coordinator that notes what it is told."""
+class RecordingCoordinator(Coordinator):
+    """A coordinator that records its input."""
 
-    def __init__(self, **parts: Any) -> None:  # noqa: ANN401 - passed on as they are
+    def __init__(self, **parts: Any) -> None:  # noqa: ANN401 - passed on unchanged
         super().__init__(**parts)
-        self.looks: list[Scanned] = []
+        self.scans: list[ScanResult] = []
         self.adopted: list[Catalogue] = []
 
-    def observe(self, scanned: Scanned) -> None:
-        """Note a look at a source."""
-        self.looks.append(scanned)
+    def observe(self, scanned: ScanResult) -> None:
+        """Record a scan."""
+        self.scans.append(scanned)
         super().observe(scanned)
 
     def adopt(self, catalogue: Catalogue) -> None:
-        """Note a configuration."""
+        """Record a configuration."""
         self.adopted.append(catalogue)
         super().adopt(catalogue)
 
 
 class Watching:
-    """A directory that is watched, as a context manager.
+    """A watched directory, as a context manager.
 
     Args:
-        directory: Where the catalogue is looked for; what is stored is kept beside it.
-        flags: Settings; by default nothing is looked at again unless something is noticed.
+        directory: The directory of the catalogue; the data directory is beside it.
+        flags: Settings; by default only events cause scans.
     """
 
     def __init__(self, directory: Path, **flags: Any) -> None:  # noqa: ANN401 - as ``load`` takes them
@@ -78,7 +78,7 @@ class Watching:
             status=self.board,
         )
         self._queue = InProcessQueue(writer, failures, snapshots)
-        self.coordinator = Noting(
+        self.coordinator = RecordingCoordinator(
             store=self.store,
             queue=self._queue,
             deltas=deltas,
@@ -109,8 +109,8 @@ class Watching:
         self._cache.close()
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Wait until something is so."""
-        deadline = time.monotonic() + PATIENCE
+        """Wait for a condition."""
+        deadline = time.monotonic() + TIMEOUT_S
         while not done():
             assert self._thread.is_alive()
             assert time.monotonic() < deadline, self.status
@@ -121,21 +121,21 @@ class Watching:
         self.wait(lambda: self.indexed == sorted(items))
 
     def wait_until_quiet(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until the service is idle."""
         self.wait(lambda: not self.service.is_busy)
 
     @property
     def indexed(self) -> list[str]:
-        """The ids of what the index in force holds."""
+        """The ids in the active index."""
         with contextlib.suppress(StoreError):
             if name := self.store.alias(IN_FORCE):
                 with self.store.open(name) as collection:
                     return sorted(state.item for state in collection.states())
         return []
 
-    def looks(self, source: str = "team") -> int:
-        """How often a source was looked at."""
-        return sum(look.source.name == source for look in self.coordinator.looks)
+    def scans(self, source: str = "team") -> int:
+        """Count the scans of a source."""
+        return sum(one.source.name == source for one in self.coordinator.scans)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -143,6 +143,6 @@ class Watching:
         return self.board.reports().get("watch", {})
 
     def error(self, source: str = "team") -> str:
-        """What is wrong with a source."""
+        """Return the error of a source."""
         found: Iterable[dict[str, Any]] = self.status.get("sources", ())
         return next((one["error"] for one in found if one["name"] == source), "")

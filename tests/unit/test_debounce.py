@@ -1,11 +1,11 @@
-"""When a source is due after what was noticed of it, on a simulated clock."""
+"""When a source is due after its changes, on a simulated clock."""
 
 from collections.abc import Hashable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory_watch.debounce import MOST_QUIETS, Debounce
+from repertory_watch.debounce import MAX_QUIET_PERIODS, Debounce
 
 QUIET = 1.0
 STEP = 0.1
@@ -25,60 +25,60 @@ class Files:
 
 
 def play(gaps: list[float], files: int = 3) -> list[list[float]]:
-    """Notice one file after the other, asking all the time what is due.
+    """Change one file after the other, and poll for due sources all the time.
 
     Returns:
-        For each time that the source was due, when something was noticed since the time before,
-        and at the end when it was due.
+        For each time that the source was due: the times of the changes since the last time, then
+        the time when it was due.
     """
     debounce = Debounce(QUIET, Files())
-    looks: list[list[float]] = []
-    told: list[float] = []
+    scans: list[list[float]] = []
+    changes: list[float] = []
     now = 0.0
-    for number, gap in enumerate([*gaps, (MOST_QUIETS + 1) * QUIET]):
+    for number, gap in enumerate([*gaps, (MAX_QUIET_PERIODS + 1) * QUIET]):
         until = now + gap
         while now < until:
             now = min(now + STEP, until)
             if debounce.due(now):
-                looks.append([*told, now])
-                told = []
+                scans.append([*changes, now])
+                changes = []
         if number < len(gaps):
-            debounce.noticed("source", f"file{number % files}", now)
-            told.append(now)
-    assert not told
-    assert not debounce.is_waiting
-    return looks
+            debounce.add("source", f"file{number % files}", now)
+            changes.append(now)
+    assert not changes
+    assert not debounce.is_pending
+    return scans
 
 
 @given(gaps)
 def test_nothing_is_missed_and_nothing_starved(gaps: list[float]) -> None:
-    """After whatever is noticed the source is due, not later than the bound."""
-    looks = play(gaps)
-    assert sum(len(look) - 1 for look in looks) == len(gaps)
-    for first, *_, due in looks:
-        assert due <= first + MOST_QUIETS * QUIET + 2 * STEP
+    """After every change the source becomes due, within the limit."""
+    scans = play(gaps)
+    assert sum(len(scan) - 1 for scan in scans) == len(gaps)
+    for first, *_, due in scans:
+        assert due <= first + MAX_QUIET_PERIODS * QUIET + 2 * STEP
 
 
 @given(gaps)
 def test_nothing_is_due_without_quiet_or_the_bound(gaps: list[float]) -> None:
-    """Between the last thing noticed and being due lies the quiet period, else the bound passed."""
-    for look in play(gaps):
-        rested = look[-1] - look[-2] >= QUIET - 1e-9
-        assert rested or look[-1] - look[0] >= MOST_QUIETS * QUIET - 1e-9
+    """A source is due after a quiet period, or when the limit has passed."""
+    for scan in play(gaps):
+        rested = scan[-1] - scan[-2] >= QUIET - 1e-9
+        assert rested or scan[-1] - scan[0] >= MAX_QUIET_PERIODS * QUIET - 1e-9
 
 
 @given(st.lists(st.floats(0, QUIET / 2), min_size=1, max_size=15), st.integers(1, 5))
 def test_a_burst_is_due_once(gaps: list[float], files: int) -> None:
-    """However many files change in one go, there is one look."""
+    """A burst of changes causes one scan, regardless of the number of files."""
     assert len(play(gaps, files)) == 1
 
 
-def test_a_file_that_grows_untold_is_waited_for() -> None:
-    """A file whose signature changed since it was noticed is quiet only when that has rested."""
+def test_a_file_that_grows_without_events_is_waited_for() -> None:
+    """A file that changes without an event restarts the quiet period."""
     files = Files()
     debounce = Debounce(QUIET, files)
     files.signatures["a"] = 1
-    debounce.noticed("source", "a", 0.0)
+    debounce.add("source", "a", 0.0)
     files.signatures["a"] = 2
     assert debounce.due(1.0) == []
     assert debounce.due(1.9) == []
@@ -87,13 +87,13 @@ def test_a_file_that_grows_untold_is_waited_for() -> None:
 
 
 def test_sources_do_not_wait_for_each_other() -> None:
-    """A source is due when its own files are quiet, and forgotten when it is no longer there."""
+    """A source is due when its own files are quiet; a removed source is forgotten."""
     debounce = Debounce(QUIET, Files())
-    debounce.noticed("quiet", "a", 0.0)
-    debounce.noticed("gone", "b", 0.0)
-    debounce.noticed("busy", "c", 0.5)
+    debounce.add("quiet", "a", 0.0)
+    debounce.add("gone", "b", 0.0)
+    debounce.add("busy", "c", 0.5)
     debounce.forget("gone")
     assert debounce.due(1.0) == ["quiet"]
-    assert debounce.is_waiting
+    assert debounce.is_pending
     assert debounce.due(1.5) == ["busy"]
-    assert not debounce.is_waiting
+    assert not debounce.is_pending

@@ -1,13 +1,14 @@
-"""What is found where nobody configured anything."""
+"""Finding sources without a configuration."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.sources.catalogue import catalogue
-from repertory.sources.discover import Entry, discover, entry_of
+from repertory.sources.configured import build_catalogue
+from repertory.sources.discover import discover, entry_of
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
 
 
@@ -18,13 +19,13 @@ def write(file: Path, text: str = "x") -> Path:
     return file
 
 
-def by_type(entries: list[Entry], kind: str) -> list[Entry]:
-    """The entries of one type."""
+def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Return the entries of one type."""
     return [entry for entry in entries if entry["type"] == kind]
 
 
 def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path) -> None:
-    """Each is a source of its own, told apart by where it is and by its host."""
+    """Each is its own source, named after its place and host."""
     project, home = tmp_path / "project", tmp_path / "home"
     for place in PROJECT_ROOTS:
         (project / place).mkdir(parents=True)
@@ -40,8 +41,8 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
     assert len(set(names)) == len(names)
 
 
-def test_of_a_home_only_the_known_places_are_looked_at(tmp_path: Path) -> None:
-    """Agent hosts start servers there; nobody's whole disk is indexed for it."""
+def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
+    """Agent hosts start servers there; the whole disk is not indexed."""
     home = tmp_path / "home"
     write(home / ".claude" / "skills" / "a" / "SKILL.md")
     write(home / "deep" / "SKILL.md")
@@ -82,26 +83,26 @@ def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
-    """Finding is not naming: the servers are listed, and none may be run."""
+    """Found servers are listed without trust."""
     config = {"mcpServers": {"danger": {"command": "rm", "args": ["-rf", "/"]}}}
     write(tmp_path / ".mcp.json", json.dumps(config))
     (entry,) = by_type(discover(tmp_path), "mcp")
     assert "trusted" not in entry
-    (source,) = catalogue([entry], tmp_path).sources
+    (source,) = build_catalogue([entry], tmp_path).sources
     with pytest.raises(Exception, match="trust"):
         source.scan()
 
 
-def test_what_is_found_makes_a_catalogue_with_a_stable_hash(tmp_path: Path) -> None:
-    """The same folder has the same configuration hash; one more source has another."""
+def test_found_sources_make_a_catalogue_with_a_stable_hash(tmp_path: Path) -> None:
+    """The same folder has the same configuration hash; a new source changes it."""
     (tmp_path / "skills").mkdir()
-    first = catalogue(discover(tmp_path), tmp_path).hash
+    first = build_catalogue(discover(tmp_path), tmp_path).hash
     assert len(first) == 16
     assert int(first, 16) >= 0
     write(tmp_path / "skills" / "new" / "SKILL.md")
-    assert catalogue(discover(tmp_path), tmp_path).hash == first, "items are not sources"
+    assert build_catalogue(discover(tmp_path), tmp_path).hash == first, "items are not sources"
     (tmp_path / "tools").mkdir()
-    assert catalogue(discover(tmp_path), tmp_path).hash != first
+    assert build_catalogue(discover(tmp_path), tmp_path).hash != first
 
 
 @pytest.mark.parametrize(
@@ -129,13 +130,13 @@ def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
 
 
 def test_found_sources_never_stand_in_each_others_way(tmp_path: Path) -> None:
-    """A taken name gets a number, a broken configuration is a problem, a server is taken once."""
+    """A name in use gets a number, a broken configuration is a problem, a server is taken once."""
     write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
     write(tmp_path / ".mcp.json", '{"mcpServers": {"one": {"command": "x"}}}')
     write(tmp_path / ".cursor" / "mcp.json", '{"mcpServers": {"one": {"command": "y"}}}')
     write(tmp_path / ".vscode" / "mcp.json", "{ broken")
-    found = catalogue(discover(tmp_path), tmp_path, found=True)
+    found = build_catalogue(discover(tmp_path), tmp_path, found=True)
     names = [source.name for source in found.sources]
     assert names == [tmp_path.name, f"{tmp_path.name}-2", "one", "documents"]
     told = " ".join(problem.message for problem in found.problems)
@@ -144,7 +145,7 @@ def test_found_sources_never_stand_in_each_others_way(tmp_path: Path) -> None:
 
 
 def test_written_sources_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Who writes a configuration is told, not second-guessed."""
+    """A repeated name in a written configuration is an error."""
     entries = [{"type": "skills", "path": "a/x"}, {"type": "skills", "path": "b/x"}]
     with pytest.raises(ConfigurationError, match="'x'"):
-        catalogue(entries, tmp_path)
+        build_catalogue(entries, tmp_path)

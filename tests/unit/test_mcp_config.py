@@ -1,4 +1,4 @@
-"""Reading the MCP configurations of every agent host."""
+"""Reading the MCP configurations of all agent hosts."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def read(path: Path, text: str) -> dict[str, ServerConfig]:
-    """The servers of one file by name."""
+    """Return the servers of one file by name."""
     return {server.name: server for server in read_servers([write(path, text)])}
 
 
@@ -47,7 +47,7 @@ def test_claude(tmp_path: Path) -> None:
 
 
 def test_claude_user_file(tmp_path: Path) -> None:
-    """The servers at the top of ``~/.claude.json`` are read, whatever else it holds."""
+    """The top-level servers of ``~/.claude.json`` are read; the rest is ignored."""
     text = '{"projects": {"/a": {"history": []}}, "mcpServers": {"a": {"command": "a"}}}'
     assert list(read(tmp_path / ".claude.json", text)) == ["a"]
 
@@ -62,14 +62,14 @@ def test_claude_user_file(tmp_path: Path) -> None:
     ],
 )
 def test_cursor_addresses(tmp_path: Path, kind: str | None, transport: Transport) -> None:
-    """Cursor: every spelling of a type, and none."""
+    """Cursor: every spelling of a type, and a missing type."""
     entry = {"type": kind, "url": "https://x/mcp", "auth": {"CLIENT_ID": "${env:ID}"}}
     text = json.dumps({"mcpServers": {"a": entry}})
     assert read(tmp_path / ".cursor/mcp.json", text)["a"].transport is transport
 
 
 def test_cursor_command(tmp_path: Path) -> None:
-    """Cursor: a file of variables, and a folder to start in."""
+    """Cursor: an ``envFile`` and a working directory."""
     server = read(
         tmp_path / ".cursor/mcp.json",
         '{"mcpServers":{"a":{"command":"a","envFile":".env","cwd":"sub","env":{"N":"${env:NAME}"}}}}',
@@ -79,7 +79,7 @@ def test_cursor_command(tmp_path: Path) -> None:
 
 
 def test_vs_code(tmp_path: Path) -> None:
-    """VS Code: its own name for the table, inputs, and the workspace above ``.vscode``."""
+    """VS Code: its name for the table, inputs, and the workspace above ``.vscode``."""
     servers = read(
         tmp_path / ".vscode/mcp.json",
         """{"inputs":[{"type":"promptString","id":"tok","description":"API token","password":true}],
@@ -116,7 +116,7 @@ tool_timeout_sec = 60.0
 
 
 def test_codex_address(tmp_path: Path) -> None:
-    """Codex: headers as they are, from the environment, and of a bearer token."""
+    """Codex: literal headers, headers from the environment, and a bearer token."""
     server = read(
         tmp_path / "config.toml",
         """[mcp_servers.api]
@@ -139,7 +139,7 @@ startup_timeout_ms = 2500
 
 
 def test_gemini(tmp_path: Path) -> None:
-    """Gemini: httpUrl is HTTP and url is SSE, milliseconds, tool lists, and servers ruled out."""
+    """Gemini: httpUrl is HTTP and url is SSE, milliseconds, tool lists, and excluded servers."""
     servers = read(
         tmp_path / ".gemini/settings.json",
         """{"theme": "dark",
@@ -163,7 +163,7 @@ def test_toolscript(tmp_path: Path) -> None:
 
 
 def test_comments_and_trailing_commas(tmp_path: Path) -> None:
-    """Comments and trailing commas are passed over, but not inside of strings."""
+    """Comments and trailing commas are ignored, except inside strings."""
     servers = read(
         tmp_path / "mcp.json",
         """\ufeff// the servers
@@ -177,7 +177,7 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
 
 
 def test_later_files_win(tmp_path: Path) -> None:
-    """Of a server in several files the last entry holds, and it knows of all its files."""
+    """If several files define a server, the last entry counts, with all files as origins."""
     first = write(
         tmp_path / "1.json", '{"mcpServers": {"a": {"command": "old"}, "b": {"command": "b"}}}'
     )
@@ -192,7 +192,7 @@ def test_later_files_win(tmp_path: Path) -> None:
 
 
 def test_disabled(tmp_path: Path) -> None:
-    """A disabled server is left out, also where a later file disables it; another may enable it."""
+    """A later file can disable a server or enable it again."""
     on = write(
         tmp_path / "1.json", '{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}'
     )
@@ -215,7 +215,7 @@ def test_disabled(tmp_path: Path) -> None:
     ],
 )
 def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
-    """A wrong entry is a fault of its server, which names file and line, and of no other."""
+    """An invalid entry is a fault of its server only, with file and line."""
     path = tmp_path / "mcp.json"
     servers = read(path, f'{{"mcpServers": {{\n"good": {{"command": "a"}},\n"bad": {entry}}}}}')
     assert reason in servers["bad"].fault
@@ -225,7 +225,7 @@ def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a\x1b[31mb", "x" * 200])
 def test_broken_name(tmp_path: Path, name: str) -> None:
-    """A name that cannot be shown is a fault, whose message can be shown."""
+    """An unprintable name is a fault with a printable message."""
     path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {name: {"command": "a"}}}))
     [server] = read_servers([path])
     assert server.fault.isprintable()
@@ -246,7 +246,7 @@ def test_broken_name(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> None:
-    """A file that cannot be read is an error that names it, and the line where there is one."""
+    """An unreadable file is an error with the file and, if known, the line."""
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
@@ -255,19 +255,19 @@ def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> N
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is an error that names it."""
+    """A missing file is an error that names it."""
     with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
         read_servers([tmp_path / "none.json"])
 
 
 def test_files_without_servers(tmp_path: Path) -> None:
-    """An empty file, and one with other settings only, have no servers."""
+    """A file that is empty or has only other settings has no servers."""
     assert read(tmp_path / "a.json", "") == {}
     assert read(tmp_path / "b.json", '{"theme": "dark"}') == {}
 
 
 def test_repr_keeps_secrets(tmp_path: Path) -> None:
-    """What a server is printed as shows nothing that may be a secret."""
+    """The representation of a server contains no possible secret."""
     entry = {"command": "a", "args": ["s3cret"], "env": {"K": "s3cret"}, "headers": {"H": "s3cret"}}
     text = json.dumps({"mcpServers": {"a": entry}})
     assert "s3cret" not in repr(read(tmp_path / "mcp.json", text)["a"])
@@ -286,6 +286,6 @@ def test_repr_keeps_secrets(tmp_path: Path) -> None:
     ],
 )
 def test_launches_repertory(line: str, ours: bool) -> None:
-    """Repertory itself is known however it is started, and nothing else is taken for it."""
+    """Repertory is recognised in every form of its command, and other programs are not."""
     command, *args = line.split()
     assert launches_repertory(ServerConfig(name="a", command=command, args=tuple(args))) is ours

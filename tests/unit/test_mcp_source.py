@@ -1,4 +1,4 @@
-"""The source of an MCP server, as far as nothing is launched."""
+"""The source of an MCP server, without launching it."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ def config(path: Path, **servers: object) -> Path:
 
 
 def test_build(tmp_path: Path) -> None:
-    """An entry is one source for each server, by the merged files, which may be relative."""
+    """An entry builds one source for each server of its merged files; paths may be relative."""
     config(tmp_path / "1.json", b={"command": "b"}, a={"command": "a"})
     config(tmp_path / "2.json", c={"url": "https://c/mcp"})
     sources = build({"type": "mcp", "config": ["1.json", "2.json"]}, tmp_path)
@@ -38,14 +38,14 @@ def test_build(tmp_path: Path) -> None:
     [{}, {"config": 7}, {"config": "a.json", "colour": "red"}, {"config": "a.json", "timeout": 0}],
 )
 def test_wrong_entry(tmp_path: Path, entry: dict[str, Any]) -> None:
-    """An entry with an option missing, unknown or wrong is refused."""
+    """An entry with a missing, unknown or invalid option is rejected."""
     config(tmp_path / "a.json", a={"command": "a"})
     with pytest.raises(ConfigurationError, match="mcp"):
         build({"type": "mcp", **entry}, tmp_path)
 
 
 def test_merely_found(tmp_path: Path) -> None:
-    """A configuration that nobody named or trusted is not run, and the message says how to."""
+    """A server that was only found is not run; the message says how to trust it."""
     ran = tmp_path / "ran"
     path = config(tmp_path / "a.json", a={"command": "touch", "args": [str(ran)]})
     [source] = build({"type": "mcp", "config": str(path)}, tmp_path)
@@ -56,7 +56,7 @@ def test_merely_found(tmp_path: Path) -> None:
 
 
 def test_broken_server(tmp_path: Path) -> None:
-    """A server whose entry is wrong cannot be read, and so keeps what is indexed of it."""
+    """A server with an invalid entry cannot be read, so its indexed items are kept."""
     path = config(tmp_path / "a.json", a={"command": 7})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     with pytest.raises(SourceError, match="is not set up right"):
@@ -64,7 +64,7 @@ def test_broken_server(tmp_path: Path) -> None:
 
 
 def test_repertory_itself(tmp_path: Path) -> None:
-    """Repertory does not index itself, and says so."""
+    """Repertory does not index itself, with a warning."""
     path = config(tmp_path / "a.json", me={"command": "uvx", "args": ["repertory", "mcp"]})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     scan = source.scan()
@@ -75,7 +75,7 @@ def test_repertory_itself(tmp_path: Path) -> None:
 
 
 def test_needs_input() -> None:
-    """A server that asks for an input which is not set says which variable to set."""
+    """The message for a missing input names the variable to set."""
     server = ServerConfig(name="a", command="a", args=("${input:never-set}",))
     with pytest.raises(SourceError, match="needs input: set MCP_INPUT_NEVER_SET"):
         McpServer(server, trusted=True).scan()
@@ -98,7 +98,7 @@ def test_nothing_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_location() -> None:
-    """The location is the command, or the URL without what may be a key in it."""
+    """The location is the command, or the URL without possible keys."""
     assert McpServer(ServerConfig(name="a", command="npx", args=("-y",))).location == "npx"
     url = "https://u:p@mcp.example.com:99/s/0a1b2c3d4e5f6a7b8c9d0e/tools?k=v#f"
     source = McpServer(ServerConfig(name="a", transport=Transport.HTTP, url=url))
@@ -118,21 +118,21 @@ def test_location() -> None:
     ],
 )
 def test_identity_differs(change: dict[str, Any]) -> None:
-    """What makes for another server, or for other tools, makes for another identity."""
+    """Another command, folder or filter is another identity."""
     one: dict[str, Any] = {"name": "a", "command": "c", "args": ("x",), "env": {"K": "1"}}
     first, second = ServerConfig(**one), ServerConfig(**(one | change))
     assert McpServer(first).identity() != McpServer(second).identity()
 
 
 def test_identity_is_the_same() -> None:
-    """A rotated secret, another time limit and another file make for the same identity."""
+    """A rotated secret, another timeout and another file keep the identity."""
     first = ServerConfig(name="a", command="c", env={"K": "1"}, timeout=1, origins=("x",))
     second = ServerConfig(name="a", command="c", env={"K": "2"}, timeout=2, origins=("y",))
     assert McpServer(first).identity() == McpServer(second).identity()
 
 
 def test_the_sdk_is_imported_late() -> None:
-    """To have sources costs neither the SDK nor an event loop; to scan one does."""
+    """Building sources imports neither the SDK nor an event loop."""
     check = (
         "import sys, repertory.sources.mcp; print({'mcp', 'anyio', 'httpx2'} & set(sys.modules))"
     )

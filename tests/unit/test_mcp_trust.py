@@ -1,4 +1,4 @@
-"""Which configurations may be run."""
+"""Trust in MCP configurations."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
-    """A configuration is trusted from when it is until it is not, in every process."""
+    """Trust and its revocation apply in every process."""
     path = tmp_path / "data" / "trust.json"
     assert not TrustStore(path).is_trusted(config)
     TrustStore(path).trust(config)
@@ -29,7 +29,7 @@ def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
 
 
 def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
-    """One changed byte ends the trust, and so does the end of the file."""
+    """A changed byte or a deleted file ends the trust."""
     store = TrustStore(tmp_path / "trust.json")
     store.trust(config)
     config.write_text("{ }")
@@ -43,7 +43,7 @@ def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
 def test_one_file_by_any_path(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is the same by a relative path and through a link; its copy is another."""
+    """A relative path and a link name the same file; a copy is another file."""
     store = TrustStore(tmp_path / "trust.json")
     monkeypatch.chdir(config.parent)
     store.trust(Path(".mcp.json"))
@@ -58,7 +58,7 @@ def test_one_file_by_any_path(
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"a": 1}'])
 def test_corrupt_store(tmp_path: Path, config: Path, content: bytes) -> None:
-    """A store that cannot be read trusts nothing, and can be written again."""
+    """An unreadable store trusts nothing and can be overwritten."""
     path = tmp_path / "trust.json"
     path.write_bytes(content)
     store = TrustStore(path)
@@ -68,7 +68,7 @@ def test_corrupt_store(tmp_path: Path, config: Path, content: bytes) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """There is no trusting a file that is not there; to revoke it changes nothing."""
+    """A missing file cannot be trusted; revoking its trust has no effect."""
     store = TrustStore(tmp_path / "trust.json")
     with pytest.raises(UsageError, match=r"none\.json cannot be trusted"):
         store.trust(tmp_path / "none.json")
@@ -77,7 +77,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_unwritable(tmp_path: Path, config: Path) -> None:
-    """A data directory that cannot be written is an error that names the file."""
+    """An unwritable data directory is an error that names the file."""
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StoreError, match=r"trust\.json cannot be written"):
         TrustStore(tmp_path / "data" / "trust.json").trust(config)

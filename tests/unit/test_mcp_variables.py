@@ -1,4 +1,4 @@
-"""Filling in the variables of a server's configuration."""
+"""Resolving the variables of a server's configuration."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
     ],
 )
 def test_references(text: str, expected: str) -> None:
-    """Every form of reference has its value; what is none stays as it is."""
+    """Every form of reference is resolved; other text is unchanged."""
     server = ServerConfig(name="a", command=text, args=(text,), workspace="/work space")
     launch = fill_in(server, ENVIRONMENT)
     assert launch.command == expected
@@ -39,7 +39,7 @@ def test_references(text: str, expected: str) -> None:
 
 
 def test_values_are_not_filled_in_again() -> None:
-    """What a variable holds is taken as it is."""
+    """The value of a variable is not resolved again."""
     launch = fill_in(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
     assert launch.command == "${Y}"
 
@@ -59,7 +59,7 @@ def test_missing(text: str, message: str) -> None:
 
 
 def test_environment(tmp_path: Path) -> None:
-    """A server gets its file's variables, those passed on by name, and above them its own."""
+    """A server's own variables override those of its file and those passed on by name."""
     (tmp_path / ".env").write_text(
         "# comment\nexport A=1\nB = 'two words' \nC=\"x=y\"\n\nnot a line\nE=\nVAR=file\n"
     )
@@ -82,14 +82,14 @@ def test_environment(tmp_path: Path) -> None:
 
 
 def test_missing_env_file(tmp_path: Path) -> None:
-    """A file of variables that is not there is an error that names it."""
+    """A missing ``envFile`` is an error that names it."""
     server = ServerConfig(name="a", command="a", env_file="none.env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match=r"none\.env of the MCP server a cannot be read"):
         fill_in(server, {})
 
 
 def test_redact() -> None:
-    """Every value that came from outside, and every header and its token, is blanked in a text."""
+    """Every resolved value, every header and its token is masked in a text."""
     server = ServerConfig(
         name="a",
         command="a",

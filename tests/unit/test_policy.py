@@ -11,12 +11,12 @@ from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import merge, scan_source
 from repertory.settings import load
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 from repertory.sources.documents import Documents
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.policies import apply, rules
 from repertory.sources.python_skills import PythonSkills
-from repertory.sources.reading.policy import MOST_BOOST, authored
+from repertory.sources.reading.policy import MAX_AUTHOR_BOOST, authored
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -93,7 +93,7 @@ def test_a_wrong_value_in_front_matter_is_told_and_left_out(
 def test_an_author_may_raise_his_item_a_little_only() -> None:
     """What is more counts as the most that front matter may give, and is told."""
     policy, messages = of({"boost": 1})
-    assert policy == Policy(boost=MOST_BOOST)
+    assert policy == Policy(boost=MAX_AUTHOR_BOOST)
     assert "only a [[policy]] of a configuration may give more" in messages[0]
 
 

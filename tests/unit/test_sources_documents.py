@@ -1,4 +1,4 @@
-"""The documents of a project, and the Markdown they begin with."""
+"""The documents of a project, and their first heading and paragraph."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Kind
 from repertory.sources.documents import Documents
-from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.source import Scan
 
 
@@ -19,7 +19,7 @@ def write(path: Path, text: str = "Some words.") -> None:
 
 
 def scan(root: Path) -> Scan:
-    """What a document source named ``docs`` finds."""
+    """Scan a document source named ``docs``."""
     return Documents(name="docs", path=root).scan()
 
 
@@ -29,7 +29,7 @@ def places(root: Path) -> list[str]:
 
 
 def test_a_document_becomes_an_item(tmp_path: Path) -> None:
-    """Title, synopsis and content, from the text itself."""
+    """Title, synopsis and content come from the text."""
     write(tmp_path / "guide" / "setup.md", "# Set up\n\nHow to\nbegin.\n\n## Next\n\nMore.")
     [item] = scan(tmp_path).items
     assert (item.id, item.kind) == ("docs/guide/setup.md", Kind.DOCUMENT)
@@ -40,7 +40,7 @@ def test_a_document_becomes_an_item(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
 def test_front_matter_says_title_and_synopsis_first(tmp_path: Path, key: str) -> None:
-    """What the author wrote there goes before the text; the rest is kept."""
+    """Front matter takes precedence over the text; its other fields are kept."""
     write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
     [item] = scan(tmp_path).items
     assert (item.name, item.description, item.tags) == ("T", "S", ("x",))
@@ -54,7 +54,7 @@ def test_a_document_without_heading_goes_by_its_file(tmp_path: Path) -> None:
 
 
 def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
-    """A rule at the top is no reason to lose a document."""
+    """The document is kept, with a warning."""
     write(tmp_path / "a.md", "---\n\nA text that begins with a rule.\n")
     found = scan(tmp_path)
     assert found.items[0].description == "A text that begins with a rule."
@@ -62,7 +62,7 @@ def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
 
 
 def test_only_documents_are_found(tmp_path: Path) -> None:
-    """Prose, but no code, no skills with what lies beside them, no NeuroScript, nothing hidden."""
+    """Only prose: no code, no skill folders, no NeuroScript, no hidden files."""
     for place in ("a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"):
         write(tmp_path / place)
     for place in ("g.py", "h.ns.txt", "s/SKILL.md", "s/references/r.md", ".h/i.md", ".j.md"):
@@ -71,7 +71,7 @@ def test_only_documents_are_found(tmp_path: Path) -> None:
 
 
 def test_files_that_are_included_are_documents_too(tmp_path: Path) -> None:
-    """By their place; a title from the file's name, no synopsis, and front matter is plain text."""
+    """The title is the file's name, there is no synopsis, and front matter is plain text."""
     write(tmp_path / ".gitignore", "gen/\n")
     for place in ("src/a/b.py", "src/gen/c.py", "top.py", "src/.h.py", "src/a/b.txt", "x/Makefile"):
         write(tmp_path / place, "---\ntitle: no\n---\nBody.\n")
@@ -84,7 +84,7 @@ def test_files_that_are_included_are_documents_too(tmp_path: Path) -> None:
     assert found["src/a/b.txt"].name == "no"
 
 
-def test_what_is_included_may_be_a_folder_but_for_some(tmp_path: Path) -> None:
+def test_an_include_matches_files_in_folders(tmp_path: Path) -> None:
     """Patterns are read as in a ``.gitignore``."""
     for place in ("src/a.c", "src/b/c.h", "src/b/test.h", "other/d.c"):
         write(tmp_path / place)
@@ -92,8 +92,8 @@ def test_what_is_included_may_be_a_folder_but_for_some(tmp_path: Path) -> None:
     assert [item.name for item in source.scan().items] == ["a.c", "c.h"]
 
 
-def test_nobody_is_told_of_included_files_without_text(tmp_path: Path) -> None:
-    """Empty files and images are no mistakes; what cannot be read is."""
+def test_included_files_without_text_are_no_problem(tmp_path: Path) -> None:
+    """Empty files and images are no problems; unreadable files are."""
     write(tmp_path / "__init__.py", "")
     (tmp_path / "logo.png").write_bytes(b"\0png")
     write(tmp_path / "large.py", "x" * (1 << 21))
@@ -102,8 +102,8 @@ def test_nobody_is_told_of_included_files_without_text(tmp_path: Path) -> None:
     assert found.items == []
 
 
-def test_without_inclusions_a_source_is_the_one_that_it_was(tmp_path: Path) -> None:
-    """The configuration hash stays, and an inclusion makes another source."""
+def test_an_include_is_part_of_the_identity(tmp_path: Path) -> None:
+    """An ``include`` makes another source; without one, the configuration hash is unchanged."""
     plain = Documents(name="docs", path=tmp_path)
     assert set(plain.identity()) == {"type", "name", "path"}
     including = Documents(name="docs", path=tmp_path, include=["*.py"])
@@ -112,7 +112,7 @@ def test_without_inclusions_a_source_is_the_one_that_it_was(tmp_path: Path) -> N
 
 
 def test_gitignore_files_are_honoured(tmp_path: Path) -> None:
-    """Nested ones for what is below them, the nearest verdict last, broken patterns for nothing."""
+    """Nested files apply below their folder, the nearest one wins, broken patterns are ignored."""
     write(tmp_path / ".gitignore", "build/\n*.log.md\n/top.md\n[z-a]\n!\ndocs/**/draft.md\n")
     write(tmp_path / "docs" / ".gitignore", "!keep.log.md\nlocal.md\n")
     kept = ["a.md", "docs/a/top.md", "docs/keep.log.md", "local.md"]
@@ -123,7 +123,7 @@ def test_gitignore_files_are_honoured(tmp_path: Path) -> None:
 
 
 def test_a_changed_gitignore_counts_at_the_next_scan(tmp_path: Path) -> None:
-    """Nothing of it is remembered."""
+    """The ignore file is read again for each scan."""
     write(tmp_path / "a.md")
     source = Documents(name="docs", path=tmp_path)
     assert len(source.scan().items) == 1
@@ -131,7 +131,7 @@ def test_a_changed_gitignore_counts_at_the_next_scan(tmp_path: Path) -> None:
     assert source.scan().items == []
 
 
-def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> None:
+def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
     """A hostile pattern neither hangs the scan nor ignores anything."""
     write(tmp_path / ".gitignore", "*a" * 40 + "b\n")
     write(tmp_path / ("a" * 200 + ".md"))
@@ -154,19 +154,19 @@ def test_a_pattern_that_would_take_for_ever_is_passed_over(tmp_path: Path) -> No
     ],
 )
 def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str) -> None:
-    """In Markdown, reStructuredText and AsciiDoc alike."""
+    """Markdown, reStructuredText and AsciiDoc are supported."""
     assert (first_heading(text), first_paragraph(text)) == (heading, paragraph)
 
 
 def test_a_long_paragraph_is_cut_between_words() -> None:
-    """An ellipsis says that more follows."""
+    """An ellipsis marks the cut."""
     assert first_paragraph("word " * 200) == "word " * 98 + "word…"
-    assert first_paragraph("x" * 600) == "x" * (PARAGRAPH - 1) + "…"
+    assert first_paragraph("x" * 600) == "x" * (MAX_PARAGRAPH_LENGTH - 1) + "…"
 
 
 @given(st.text("ab #=-`~\n<>!|*.") | st.text())
 def test_a_paragraph_is_one_line_of_bounded_length(text: str) -> None:
-    """Whatever the text, nothing raises and nothing is long."""
+    """No text raises or yields a long paragraph."""
     paragraph = first_paragraph(text)
     assert "\n" not in paragraph + first_heading(text)
-    assert len(paragraph) <= PARAGRAPH
+    assert len(paragraph) <= MAX_PARAGRAPH_LENGTH

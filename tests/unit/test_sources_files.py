@@ -1,4 +1,4 @@
-"""Walking and reading files that others made."""
+"""Walking and reading untrusted files."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from repertory.sources.source import Severity
 
 
 def is_markdown(name: str) -> bool:
-    """What these tests want found."""
+    """Select the files that these tests want."""
     return name.endswith(".md")
 
 
@@ -25,12 +25,12 @@ def write(root: Path, *places: str) -> None:
 
 
 def places(walked: Walk) -> list[str]:
-    """Where the found files are."""
+    """Return the places of the files found."""
     return [file.place for file in walked.files]
 
 
 def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> None:
-    """Files come sorted by place; folders that tools make are not looked into."""
+    """Files are sorted by place; folders of tools are not entered."""
     write(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
     write(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
     walked = walk(tmp_path, is_markdown)
@@ -48,7 +48,7 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> 
 
 
 def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
-    """A link out of the root is reported and not followed; one to a file inside is."""
+    """A link out of the root is reported and not followed; a link to a file inside is followed."""
     root = tmp_path / "root"
     write(root, "a.md")
     write(tmp_path / "outside", "secret.md")
@@ -69,7 +69,7 @@ def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Pat
 
 
 def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
-    """A second name for a folder adds nothing, whichever name sorts first."""
+    """A second name for a folder adds no files, regardless of the order of names."""
     write(tmp_path, "real/a.md")
     (tmp_path / "alias").symlink_to(tmp_path / "real")
     walked = walk(tmp_path, is_markdown)
@@ -86,7 +86,7 @@ def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Pat
 
 
 def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
-    """A link to a folder that it is in ends the walk there, with a warning."""
+    """A link to one of its parents is not followed, with a warning."""
     write(tmp_path, "a/b/c.md")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
@@ -96,7 +96,7 @@ def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
-    """Paths go on from the root as it was named, not from where it leads."""
+    """Paths start with the root's given name, not with its target."""
     write(tmp_path / "real", "a/b.md")
     (tmp_path / "root").symlink_to(tmp_path / "real")
     assert walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
@@ -113,8 +113,8 @@ def test_depth_is_limited(tmp_path: Path) -> None:
 
 
 def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past the limit the walk ends with a problem, and nothing counts as gone."""
-    monkeypatch.setattr(files, "MOST_FOLDERS", 3)
+    """The walk ends at the limit with a problem, and no item counts as deleted."""
+    monkeypatch.setattr(files, "MAX_FOLDERS", 3)
     write(tmp_path, *(f"{number}/a.md" for number in range(9)))
     walked = walk(tmp_path, is_markdown)
     assert walked.unlisted == [""]
@@ -124,7 +124,7 @@ def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_that_cannot_be_listed_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest is walked, and what the folder may hold is not gone."""
+    """The rest is walked, and the folder's items do not count as deleted."""
     write(tmp_path, "a/a.md", "b/b.md")
     listing = os.scandir
 
@@ -141,7 +141,7 @@ def test_a_folder_that_cannot_be_listed_is_a_problem(
 
 
 def test_a_name_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
-    """Names with control characters, or bytes that are no UTF-8, are reported and passed over."""
+    """Names with control characters or invalid UTF-8 are reported and skipped."""
     write(tmp_path, "good.md", "bad\x1b[31m.md")
     with open(os.fsencode(tmp_path) + b"/\xff.md", "wb") as file:  # noqa: PTH123 - a name in bytes
         file.write(b"text")
@@ -152,7 +152,7 @@ def test_a_name_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
 
 
 def read(path: Path, data: bytes) -> tuple[str | None, list[str]]:
-    """What is read of some bytes, and the problems as people see them."""
+    """Read bytes from a file; return the text and the problems as text."""
     path.write_bytes(data)
     text, problems = read_text(str(path), limit=1000)
     return text, [str(problem).removeprefix(str(path)) for problem in problems]
@@ -163,7 +163,7 @@ def test_text_is_read_with_mark_and_line_ends_made_plain(tmp_path: Path) -> None
     assert read(tmp_path / "a", "\ufeffä\r\nb\rc\n".encode()) == ("ä\nb\nc\n", [])
 
 
-def test_what_is_not_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
+def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
     """The warning names the byte and the line."""
     text, problems = read(tmp_path / "a", b"one\ntwo \xe4\n")
     assert text == "one\ntwo \ufffd\n"
@@ -173,7 +173,7 @@ def test_what_is_not_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
 
 
 def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:
-    """What could steer a terminal never gets into an item."""
+    """Control characters that steer a terminal never reach an item."""
     text, problems = read(tmp_path / "a", b"\x1b[31mred\x07\tend\n")
     assert text == "[31mred\tend\n"
     assert len(problems) == 1
@@ -188,14 +188,14 @@ def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:
         (b"x" * 1001, "1,001 bytes, over the limit of 1,000"),
     ],
 )
-def test_what_is_no_text_is_an_error(tmp_path: Path, data: bytes, reason: str) -> None:
+def test_a_file_without_text_is_an_error(tmp_path: Path, data: bytes, reason: str) -> None:
     """Binary, empty and huge files have no text, and the message says why."""
     text, problems = read(tmp_path / "a", data)
     assert text is None
     assert reason in problems[0]
 
 
-def test_what_is_no_plain_file_is_an_error_and_is_not_waited_for(tmp_path: Path) -> None:
+def test_other_than_a_plain_file_is_an_error_without_waiting(tmp_path: Path) -> None:
     """A FIFO, a folder, a link to nothing and a link to itself are reported at once."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
@@ -210,7 +210,7 @@ def test_what_is_no_plain_file_is_an_error_and_is_not_waited_for(tmp_path: Path)
 def test_a_file_without_permission_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system's own words say why (simulated: the tests may run as root)."""
+    """The message contains the system's error (simulated: the tests may run as root)."""
     write(tmp_path, "a.md")
 
     def refuse(*_args: object) -> int:

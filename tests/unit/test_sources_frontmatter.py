@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from repertory.sources.reading.fields import extra, is_true, tags, text_field
 from repertory.sources.reading.frontmatter import LIMIT, parse
-from repertory.sources.reading.structured import DEEPEST, Defect, load, plain
+from repertory.sources.reading.structured import MAX_DEPTH, Defect, load, plain
 
 
 def said(text: str) -> list[str]:
-    """The problems of a text, as people see them."""
+    """Return the problems of a text as text."""
     return [str(problem) for problem in parse(text, "f").problems]
 
 
 def test_fields_and_body_are_taken_apart() -> None:
-    """Fields keep their types, unknown keys stay, and the body is what follows."""
+    """Fields keep their types, unknown keys stay, and the rest is the body."""
     parsed = parse("---\nname: a\nversion: 1.5\nn: 3\nok: true\nlist: [x, y]\n---\n# Body\n", "f")
     assert parsed.fields == {"name": "a", "version": 1.5, "n": 3, "ok": True, "list": ["x", "y"]}
     assert parsed.body == "# Body\n"
@@ -27,7 +27,7 @@ def test_fields_and_body_are_taken_apart() -> None:
 
 
 def test_a_text_without_front_matter_is_all_body() -> None:
-    """There is nothing wrong with having none."""
+    """Missing front matter is no problem."""
     parsed = parse("# Title\n---\nname: a\n---\n", "f")
     assert (parsed.fields, parsed.problems) == ({}, [])
     assert parsed.body.startswith("# Title")
@@ -65,7 +65,7 @@ def test_an_unquoted_colon_is_read_with_a_warning() -> None:
     ],
 )
 def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expected: str) -> None:
-    """Brackets, stars, at signs and stray quotes are what authors write without a thought."""
+    """Authors write brackets, stars, at signs and stray quotes without quoting them."""
     parsed = parse(f"---\na: b\nmetadata:\n  hint: {value}\n---\n", "f")
     assert parsed.fields == {"a": "b", "metadata": {"hint": expected}}
     assert parsed.problems[0].line == 4
@@ -90,7 +90,7 @@ def test_broken_front_matter_names_the_line_in_the_file(text: str, expected: str
 
 
 def test_a_bomb_of_aliases_does_not_go_off() -> None:
-    """Nine lines that would stand for a billion words stay nine lines of text."""
+    """Nine lines of aliases for a billion words stay nine lines of text."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     parsed = parse("---\n" + "\n".join(lines) + "\n---\n", "f")
@@ -107,8 +107,8 @@ def test_deep_nesting_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("syntax", ["json", "toml"])
 def test_deep_nesting_is_refused_in_every_syntax(syntax: str) -> None:
-    """Shallow enough to decode, or not: a defect."""
-    for depth in (DEEPEST + 1, 100_000):
+    """Deep nesting is a defect, whether the decoder accepts it or not."""
+    for depth in (MAX_DEPTH + 1, 100_000):
         text = "[" * depth + "]" * depth
         assert isinstance(load(text if syntax == "json" else f"a = {text}", syntax), Defect)
 
@@ -118,7 +118,7 @@ def test_deep_nesting_is_refused_in_every_syntax(syntax: str) -> None:
     [("json", '{"a": 1,\n}', 2), ("json", '{"a":\n', 2), ("toml", "a = 1\nb = = 2", 2)],
 )
 def test_a_defect_names_its_line(syntax: str, text: str, line: int) -> None:
-    """Every syntax says where."""
+    """Every syntax reports the line."""
     defect = load(text, syntax)
     assert isinstance(defect, Defect)
     assert defect.line == line
@@ -143,7 +143,7 @@ _values = st.recursive(
 
 @given(st.dictionaries(st.text("abc-_", min_size=1), _values, max_size=5), st.text("xyz\n #-"))
 def test_simple_mappings_come_back_as_they_were(fields: dict[str, Any], body: str) -> None:
-    """JSON is YAML: what is written one key a line, each value as JSON, is read back the same."""
+    """JSON values, one key on each line, are valid YAML and are read back unchanged."""
     written = "".join(
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}\n"
         for key, value in fields.items()
@@ -156,7 +156,7 @@ def test_simple_mappings_come_back_as_they_were(fields: dict[str, Any], body: st
 
 @given(st.text())
 def test_no_text_makes_it_raise(text: str) -> None:
-    """Whatever stands there, it is fields or a problem, and always encodes."""
+    """Any text yields fields or a problem, and the result always encodes."""
     for whole in (text, f"---\n{text}\n---\nbody", f"---\na: {text}\nb: c\n---\n"):
         parsed = parse(whole, "f")
         assert (parsed.fields is None) == any(
@@ -184,7 +184,7 @@ def test_tags_are_collected_from_wherever_they_stand() -> None:
 
 
 def test_fields_are_read_whatever_their_shape() -> None:
-    """Text on one line, numbers as text, and nothing for what is no single value."""
+    """Text on one line, numbers as text, and empty text for lists and mappings."""
     fields = {"a": "two\n lines", "b": 5, "c": ["x"], "d": None, "e": True}
     assert [text_field(fields, key) for key in "abcdef"] == ["two lines", "5", "", "", "", ""]
     assert [is_true(value) for value in (True, "Yes", "true", False, None, "no")] == [

@@ -20,7 +20,7 @@ FOLDER_TYPES = [
 
 @pytest.mark.parametrize("source_type", FOLDER_TYPES)
 def test_a_folder_is_relative_to_the_configuration(tmp_path: Path, source_type: str) -> None:
-    """The name is the folder's unless another is given."""
+    """The default name is the folder's."""
     (tmp_path / "team").mkdir()
     [source] = build({"type": source_type, "path": "team"}, tmp_path)
     assert (source.type, source.name) == (source_type, "team")
@@ -37,7 +37,7 @@ def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_built_in_skills_stand_in_the_entry() -> None:
-    """Names and texts, and no path."""
+    """The entry has names and texts instead of a path."""
     [source] = build({"type": "builtin-skills", "skills": {"hi": "Say hello."}}, Path("/"))
     assert [item.id for item in source.scan().items] == ["builtin/hi"]
 
@@ -68,7 +68,7 @@ def test_built_in_skills_stand_in_the_entry() -> None:
     ],
 )
 def test_a_wrong_entry_is_refused_by_name(entry: dict[str, Any], named: str) -> None:
-    """The message names what is wrong in it."""
+    """The message names the defect."""
     with pytest.raises(ConfigurationError) as refused:
         build(entry, Path("/"))
     assert named in str(refused.value)

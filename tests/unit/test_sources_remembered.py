@@ -1,4 +1,4 @@
-"""A source that remembers what it read answers as one that has just been made."""
+"""A source with cached files gives the same scan as a new source."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repertory.sources import readings
+from repertory.sources import reading_cache
 from repertory.sources.registry import build
 from repertory.sources.source import Source
 
@@ -38,13 +38,13 @@ edits = st.one_of(
 
 
 def a_source(type_: str, root: Path) -> Source:
-    """A source of a type, on a folder."""
+    """Build a source of a type on a folder."""
     [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
     return source
 
 
 def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None:
-    """Do one edit, a second after the one before; one that cannot be done is passed over."""
+    """Make one edit, a second after the one before; impossible edits are skipped."""
     path = root / place
     if how == "write":
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,8 +60,8 @@ def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every file one that did not change lately."""
-    monkeypatch.setattr(readings, "GRANULARITY", -60_000_000_000)
+    """Treat no file as recently changed."""
+    monkeypatch.setattr(reading_cache, "GRANULARITY", -60_000_000_000)
 
 
 @pytest.mark.usefixtures("later")
@@ -75,7 +75,7 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whatever_was_edited_it_answers_as_a_new_one(
     type_: str, rounds: list[list[tuple[str, ...]]]
 ) -> None:
-    """Items, their order, problems and what is kept: all as a source that remembers nothing."""
+    """Items, their order, problems and kept ids equal those of a source without a cache."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         source = a_source(type_, root)
@@ -90,7 +90,7 @@ def test_whatever_was_edited_it_answers_as_a_new_one(
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("type_", TYPES)
 def test_what_did_not_change_is_the_same_object(type_: str, tmp_path: Path) -> None:
-    """So the hashes that were computed of it are still known."""
+    """So their computed hashes stay known."""
     for number, name in enumerate(NAMES[:-1]):
         for text in TEXTS:
             (tmp_path / f"{number}-{TEXTS.index(text)}").mkdir()
@@ -102,7 +102,7 @@ def test_what_did_not_change_is_the_same_object(type_: str, tmp_path: Path) -> N
 
 
 def test_a_file_that_is_rewritten_in_the_same_instant_is_read_again(tmp_path: Path) -> None:
-    """Same size, same time: as it changed just now, its signature is not trusted."""
+    """Size and time are the same, but a recently changed file's signature is not trusted."""
     file = tmp_path / "one.md"
     source = a_source("markdown-skills", tmp_path)
     now = time.time()
@@ -116,7 +116,7 @@ def test_a_file_that_is_rewritten_in_the_same_instant_is_read_again(tmp_path: Pa
 def test_a_file_that_could_not_be_read_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was in the way may be gone without a change of the file."""
+    """The obstacle may disappear without a change of the file."""
     (tmp_path / "one.md").write_text("Does it.")
     source = a_source("markdown-skills", tmp_path)
     with monkeypatch.context() as patch:
@@ -126,7 +126,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(
 
 
 def test_what_editors_lay_beside_a_file_is_no_item(tmp_path: Path) -> None:
-    """Locks, swap files, backups and what systems keep for themselves."""
+    """Locks, swap files, backups and system files."""
     (tmp_path / "one.md").write_text("Does it.")
     (tmp_path / ".#one.md").symlink_to("me@host.17:1")
     for name in ("._one.md", ".~lock.one.md", "#one.md#", "one.md~", ".one.md.swp", "4913"):

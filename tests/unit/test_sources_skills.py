@@ -1,4 +1,4 @@
-"""Skills of every form: folders, manifests, Markdown, NeuroScript, built in."""
+"""Skills in every form: folders, manifests, Markdown, NeuroScript, built in."""
 
 from pathlib import Path
 
@@ -48,17 +48,17 @@ def skill(root: Path, folder: str, front: str, body: str = "Do it.") -> None:
 
 
 def scan(root: Path) -> Scan:
-    """What a skill source named ``team`` finds."""
+    """Scan a skill source named ``team``."""
     return SkillFolders(name="team", path=root).scan()
 
 
 def messages(scan: Scan, root: Path) -> list[str]:
-    """The problems, their paths from the root."""
+    """Return the problems, with paths relative to the root."""
     return [str(problem).removeprefix(f"{root}/") for problem in scan.problems]
 
 
 def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
-    """Name, description, body, tags and path have their places; the rest is kept as extra."""
+    """Name, description, body, tags and path are attributes; other fields become ``extra``."""
     skill(
         tmp_path,
         "office/pdf-forms",
@@ -78,7 +78,7 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_a_skill_itself_goes_by_its_folder(tmp_path: Path) -> None:
-    """Its id has the folder's name, and skills below it are found too."""
+    """Its id has the folder's name, and skills below it are found as well."""
     skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
     skill(tmp_path / "solo", "inner", "name: inner\ndescription: d")
     assert [item.id for item in scan(tmp_path / "solo").items] == ["team/solo", "team/inner"]
@@ -98,7 +98,7 @@ def test_a_root_that_is_a_skill_itself_goes_by_its_folder(tmp_path: Path) -> Non
 def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
     tmp_path: Path, front: str, reason: str
 ) -> None:
-    """Lenient loading: the item is there, and one warning says what to mend."""
+    """Lenient loading: the item is loaded, and one warning says what to fix."""
     skill(tmp_path, "a", front)
     found = scan(tmp_path)
     assert [item.id for item in found.items] == ["team/a"]
@@ -120,7 +120,7 @@ def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
 def test_a_broken_skill_is_quarantined_and_counts_as_unread(
     tmp_path: Path, text: str, reason: str
 ) -> None:
-    """It is an error, the rest is there, and what was indexed of it is kept."""
+    """It is an error, the other skills are loaded, and its indexed item is kept."""
     skill(tmp_path, "good", "name: good\ndescription: d")
     write(tmp_path / "a" / "SKILL.md", text)
     found = scan(tmp_path)
@@ -133,7 +133,7 @@ def test_a_broken_skill_is_quarantined_and_counts_as_unread(
 
 
 def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
-    """A ``SKILL.md`` that is a folder hangs nothing and hides nothing."""
+    """A ``SKILL.md`` that is a folder neither blocks the scan nor hides other skills."""
     (tmp_path / "a" / "SKILL.md").mkdir(parents=True)
     found = scan(tmp_path)
     assert found.unread == {"team/a"}
@@ -142,13 +142,13 @@ def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("front", ["disable-model-invocation: true", "metadata: {internal: true}"])
 def test_a_hidden_skill_is_hidden_entirely(tmp_path: Path, front: str) -> None:
-    """No item, no problem, and nothing that would keep it indexed."""
+    """It yields no item and no problem, and the index does not keep it."""
     skill(tmp_path, "a", f"name: a\ndescription: d\n{front}")
     assert scan(tmp_path) == Scan(items=[])
 
 
 def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:
-    """Shadowing is shown, never swallowed."""
+    """Shadowing is reported."""
     skill(tmp_path, "one/review", "name: review\ndescription: a")
     skill(tmp_path, "two/review", "name: review\ndescription: b")
     found = scan(tmp_path)
@@ -159,7 +159,7 @@ def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: P
 
 
 def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
-    """A root that is a skill, with a folder of its own name inside."""
+    """The root is a skill and has a folder of its own name."""
     skill(tmp_path / "pdf", ".", "name: pdf\ndescription: a")
     skill(tmp_path / "pdf", "pdf", "name: pdf\ndescription: b")
     found = scan(tmp_path / "pdf")
@@ -174,7 +174,7 @@ def test_a_text_of_escapes_gets_into_no_name(tmp_path: Path) -> None:
 
 
 def test_the_known_roots_are_relative_and_different() -> None:
-    """The root that hosts share comes first."""
+    """The shared root comes first."""
     for roots in (PROJECT_ROOTS, HOME_ROOTS):
         assert roots[0] == ".agents/skills"
         assert len(set(roots)) == len(roots)
@@ -190,7 +190,7 @@ def test_the_known_roots_are_relative_and_different() -> None:
     ],
 )
 def test_a_manifest_becomes_an_item(tmp_path: Path, filename: str, text: str) -> None:
-    """JSON, TOML and YAML say the same, and what is unknown is kept."""
+    """JSON, TOML and YAML are equivalent, and unknown fields are kept."""
     write(tmp_path / "mail" / filename, text)
     write(tmp_path / "mail" / "__init__.py", "raise SystemExit('never run')")
     [item] = PythonSkills(name="py", path=tmp_path).scan().items
@@ -200,7 +200,7 @@ def test_a_manifest_becomes_an_item(tmp_path: Path, filename: str, text: str) ->
 
 
 def test_one_manifest_of_a_folder_counts(tmp_path: Path) -> None:
-    """The skill's own goes before a manifest of something else."""
+    """A ``skill.*`` file takes precedence over a ``manifest.*`` file."""
     write(tmp_path / "a" / "manifest.json", '{"name": "web app", "description": "no"}')
     write(tmp_path / "a" / "skill.yaml", "description: yes")
     [item] = PythonSkills(name="py", path=tmp_path).scan().items
@@ -209,7 +209,7 @@ def test_one_manifest_of_a_folder_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ['{"name": 1,}', "[]", '{"name": "a"}', "3"])
 def test_a_broken_manifest_is_quarantined(tmp_path: Path, text: str) -> None:
-    """Malformed, no mapping, no description: an error, and the skill counts as unread."""
+    """Invalid syntax, a list, a missing description: an error, and the skill counts as unread."""
     write(tmp_path / "a" / "skill.json", text)
     found = PythonSkills(name="py", path=tmp_path).scan()
     assert found.items == []
@@ -218,7 +218,7 @@ def test_a_broken_manifest_is_quarantined(tmp_path: Path, text: str) -> None:
 
 
 def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
-    """The description is the first paragraph, headings and badges passed over."""
+    """The description is the first paragraph, without headings and badges."""
     write(
         tmp_path / "team" / "deploy-app.md",
         "# Deploy\n\n[![badge](x)](y)\n\n<!-- a\n\nnote -->\n\nRoll out\nthe app.\n\nMore.",
@@ -230,7 +230,7 @@ def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
 
 
 def test_the_front_matter_of_a_markdown_skill_goes_first(tmp_path: Path) -> None:
-    """Name and description as its author says them there."""
+    """Name and description come from the front matter."""
     write(tmp_path / "a.md", "---\nname: Roll Out\ndescription: Ship it.\n---\nBody.")
     [item] = MarkdownSkills(name="md", path=tmp_path).scan().items
     assert (item.name, item.description, item.body) == ("Roll Out", "Ship it.", "Body.")
@@ -245,7 +245,7 @@ def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path:
 
 
 def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -> None:
-    """The purpose describes it, and the rest of its comment and code is the body."""
+    """The purpose is the description; the rest of the comment and the code are the body."""
     write(tmp_path / "geometry" / "area.ns.txt", AREA)
     found = NeuroScript(name="ns", path=tmp_path).scan()
     area, bare = found.items
@@ -262,7 +262,7 @@ def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -
 
 
 def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:
-    """It is an error with its line; what was indexed of the file is kept."""
+    """It is an error with its line; the file's indexed items are kept."""
     open_comment = "DEFINE PROCEDURE Broken(a)\nCOMMENT:\nPURPOSE: x\nEND\n"
     write(tmp_path / "a.ns.txt", open_comment + AREA)
     found = NeuroScript(name="ns", path=tmp_path).scan()
@@ -272,7 +272,7 @@ def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:
 
 
 def test_a_neuroscript_file_without_procedures_is_reported(tmp_path: Path) -> None:
-    """It offers nothing, and says so."""
+    """It has no items and one warning."""
     write(tmp_path / "a.ns.txt", "EMIT 1")
     found = NeuroScript(name="ns", path=tmp_path).scan()
     assert (found.items, found.unread) == ([], frozenset())
@@ -280,7 +280,7 @@ def test_a_neuroscript_file_without_procedures_is_reported(tmp_path: Path) -> No
 
 
 def test_built_in_skills_are_described_by_their_beginning() -> None:
-    """The first 500 characters, and an empty text is left out with an error."""
+    """The description is the first 500 characters; an empty text is an error."""
     found = BuiltinSkills(skills={"b": "x" * 600, "a": "Say hello.", "c": " "}).scan()
     assert [item.id for item in found.items] == ["builtin/a", "builtin/b"]
     assert found.items[1].description == "x" * 500
@@ -289,7 +289,7 @@ def test_built_in_skills_are_described_by_their_beginning() -> None:
 
 
 def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
-    """Its name and description; None without a good manifest or outside the folder."""
+    """Returns name and description; None without a valid manifest or outside the folder."""
     write(tmp_path / "skills" / "mail" / "skill.json", '{"name": "Mail", "description": "Send."}')
     write(tmp_path / "skills" / "bad" / "skill.json", "{")
     write(tmp_path / "skills" / "bare" / "main.py", "")
@@ -303,7 +303,7 @@ def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
-    """Its name from the file and its first paragraph; None when it cannot be read."""
+    """Returns the file's name and first paragraph; None if it cannot be read."""
     write(tmp_path / "greet.md", "# Greet\n\nSay hello\nnicely.\n\nThen stop.")
     assert extract_markdown_skill_text(tmp_path / "greet.md") == ("greet", "Say hello nicely.")
     assert extract_markdown_skill_text(tmp_path / "missing.md") is None
@@ -311,5 +311,5 @@ def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_built_in_skill_is_extracted() -> None:
-    """Its name and the first 500 characters."""
+    """Returns its name and the first 500 characters."""
     assert extract_builtin_skill_text("a", "x" * 501) == ("a", "x" * 500)

@@ -1,4 +1,4 @@
-"""Tools from lists that servers gave or files hold, good and bad."""
+"""Valid and invalid tools from the lists of servers and files."""
 
 import json
 from pathlib import Path
@@ -14,18 +14,18 @@ from repertory.errors import SourceError
 from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.source import Problem
 from repertory.sources.tool_files import ToolFiles
-from repertory.sources.tools import LONGEST_DESCRIPTION, MOST_TOOLS, tool_items
+from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
 
 OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
 
 def items(*tools: object) -> tuple[list[Item], list[Problem]]:
-    """What becomes of the tools of a server named ``files``."""
+    """Convert the tools of a server named ``files``."""
     return tool_items("files", "config", tools, "origin")
 
 
 def test_a_tool_becomes_an_item() -> None:
-    """Every field has its place, and what is unknown is kept as extra."""
+    """Known fields become attributes, and unknown fields become ``extra``."""
     raw = {
         "name": "read_file",
         "title": "Read",
@@ -48,7 +48,7 @@ def test_a_tool_becomes_an_item() -> None:
 
 @pytest.mark.parametrize("raw", [None, 3, [], {}, {"name": ""}, {"name": 1}, {"name": "x" * 129}])
 def test_a_tool_without_a_usable_name_is_left_out_alone(raw: object) -> None:
-    """The next one is there all the same, and the problem says which it was."""
+    """The next tool is loaded, and the problem names the bad one."""
     [item], [problem] = items(raw, {"name": "good"})
     assert item.name == "good"
     assert problem.severity == "error"
@@ -56,7 +56,7 @@ def test_a_tool_without_a_usable_name_is_left_out_alone(raw: object) -> None:
 
 
 def deep(levels: int) -> dict[str, Any]:
-    """A valid schema nested so deep."""
+    """Build a valid schema of a given depth."""
     schema: dict[str, Any] = {}
     for _ in range(levels):
         schema = {"items": schema}
@@ -90,7 +90,7 @@ def test_a_bad_schema_is_dropped_and_the_tool_stays(
 
 
 def test_control_characters_are_stripped_with_a_warning() -> None:
-    """In names, descriptions and everything below them."""
+    """They are removed from names, descriptions and all other fields."""
     raw = {
         "name": "re\x1b[0mad\n",
         "description": "a\x07b\ud800\nc",
@@ -106,9 +106,9 @@ def test_control_characters_are_stripped_with_a_warning() -> None:
 
 
 def test_a_huge_description_is_cut_and_huge_extras_are_left_out() -> None:
-    """Sizes are bounded, each with a warning."""
+    """Each size limit has a warning."""
     [item], problems = items({"name": "a", "description": "d" * 30_000, "icons": "i" * 100_000})
-    assert len(item.description) == LONGEST_DESCRIPTION
+    assert len(item.description) == MAX_DESCRIPTION_LENGTH
     assert item.extra == {}
     assert len(problems) == 2
 
@@ -121,9 +121,9 @@ def test_of_two_tools_of_one_name_the_first_stays() -> None:
 
 
 def test_a_flood_of_tools_is_cut() -> None:
-    """Ten thousand are taken; the rest is counted."""
-    found, [problem] = items(*({"name": f"t{number}"} for number in range(MOST_TOOLS + 5)))
-    assert len(found) == MOST_TOOLS
+    """Ten thousand are loaded; the rest is counted."""
+    found, [problem] = items(*({"name": f"t{number}"} for number in range(MAX_TOOLS + 5)))
+    assert len(found) == MAX_TOOLS
     assert "10,005 tools" in problem.message
 
 
@@ -149,7 +149,7 @@ _schemas: st.SearchStrategy[Any] = st.recursive(
 @example({"required": ["a", "a"]})
 @example({"properties": {"type": {"minLength": True}}})
 def test_the_quick_judgement_of_a_schema_is_the_meta_schemas(schema: dict[str, Any]) -> None:
-    """Whatever is said of a schema is what the full check by its draft says."""
+    """The result equals that of the full check by the schema's draft."""
     draft: Any = jsonschema.Draft202012Validator
     if isinstance(schema.get("$schema", ""), str):
         draft = jsonschema.validators.validator_for(schema, default=draft)
@@ -182,7 +182,7 @@ def write(path: Path, value: object) -> Path:
 def test_a_list_of_tools_is_known_in_every_wrapping(
     tmp_path: Path, value: object, tool_id: str
 ) -> None:
-    """The server goes by the file's own word, else by the file's name; file or folder alike."""
+    """The server's name comes from the file's content, otherwise from its name."""
     path = write(tmp_path / "stem.json", value)
     for root in (path, tmp_path):
         assert [item.id for item in ToolFiles(name="x", path=root).scan().items] == [tool_id]
@@ -199,10 +199,10 @@ def test_a_list_of_tools_is_known_in_every_wrapping(
         "1",
     ],
 )
-def test_other_json_is_passed_over_in_a_folder_and_refused_by_name(
+def test_other_json_is_ignored_in_a_folder_and_rejected_by_name(
     tmp_path: Path, value: object
 ) -> None:
-    """A folder may hold whatever; a file that was named should be what it was named for."""
+    """Other JSON in a folder is ignored; a named file must be a list of tools."""
     path = write(tmp_path / "a.json", value)
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert (found.items, found.problems, found.unread_under) == ([], [], ())
@@ -211,7 +211,7 @@ def test_other_json_is_passed_over_in_a_folder_and_refused_by_name(
 
 
 def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None:
-    """What it offered is unknown, so everything of the source is kept until it is mended."""
+    """Its items are unknown, so all items of the source are kept until it is fixed."""
     write(tmp_path / "good.json", {"tools": [{"name": "t"}]})
     write(tmp_path / "half.json", '{"server": "other",\n "tools": [{"name"')
     found = ToolFiles(name="x", path=tmp_path).scan()
@@ -221,7 +221,7 @@ def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None
 
 
 def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
-    """A tool that both list is kept once, and the second file is told of the first."""
+    """A tool in two files is kept once, and the problem names both files."""
     write(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})
     write(tmp_path / "b.json", {"server": "s", "tools": [{"name": "t"}, {"name": "v"}]})
     found = ToolFiles(name="x", path=tmp_path).scan()

@@ -1,4 +1,4 @@
-"""Where the system tells of no changes, by what is mounted."""
+"""Recognising silent file systems from the list of mounts."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ a line that is none
     ],
 )
 def test_a_folder_is_silent_as_its_file_system_is(tmp_path: Path, folder: str, silent: str) -> None:
-    """The innermost mount above a folder decides, and those below it; broken lines do not."""
+    """The innermost mount above a folder and the mounts below it count; broken lines do not."""
     file = tmp_path / "mountinfo"
     file.write_text(MOUNTINFO)
     assert silent_type(folder, mounts(file)) == silent

@@ -10,7 +10,7 @@ import typer
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
 from repertory.settings import SETTINGS, Settings, load
-from repertory.sources.catalogue import catalogue
+from repertory.sources.configured import build_catalogue
 from repertory.sources.mcp.config import read_servers
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -149,7 +149,7 @@ def problems_of(workspace: Workspace) -> Iterator[str]:
     told: set[str] = set()
     for entry in workspace.entries():
         try:
-            catalogue([entry], workspace.base)
+            build_catalogue([entry], workspace.base)
         except ConfigurationError as error:
             told.add(str(error))
         else:

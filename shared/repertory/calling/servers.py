@@ -7,9 +7,8 @@ from collections.abc import Hashable, Iterable
 from pathlib import Path
 
 from repertory.catalogue.item import Item, Kind
-from repertory.errors import CallError, CallsOffError, ConfigurationError, SourceError, UsageError
-from repertory.sources.catalogue import Catalogue
-from repertory.sources.mcp import McpServer
+from repertory.errors import CallError, CallsOffError, ConfigurationError, UsageError
+from repertory.sources.configured import Catalogue
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Source
 from repertory.sources.tools import given_name
@@ -48,13 +47,9 @@ class Servers:
             if source is None and time.monotonic() - self._read_at > RETRY_INTERVAL_S:
                 self._read()
                 source = self._find(tool.source)
-        if isinstance(source, McpServer):
-            return source.to_call(given_name(tool))
-        if source is not None and source.type == "mcp":
-            try:
-                source.scan()
-            except SourceError as error:
-                raise CallError(str(error)) from error
+        server = source.to_call(given_name(tool)) if source is not None else None
+        if server is not None:
+            return server
         raise CallsOffError(
             f"The tool {tool.id} belongs to no MCP server that is configured where this runs; only "
             "tools of such servers can be called."
@@ -79,10 +74,8 @@ class Servers:
         self._seen = self._signature()
 
     def _signature(self) -> Hashable:
-        """A value that changes when a file of the catalogue changes."""
-        servers = [source for source in self._catalogue.sources if isinstance(source, McpServer)]
-        named = {Path(origin) for server in servers for origin in server.origins}
-        return tuple(_signatures({*self._workspace.followed(), *named}))
+        """What changes when a file that the catalogue follows from does."""
+        return tuple(_signatures(set(self._workspace.followed())))
 
 
 def _signatures(paths: Iterable[Path]) -> Iterable[Hashable]:

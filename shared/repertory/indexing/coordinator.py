@@ -22,7 +22,7 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.scan import ScanResult
 from repertory.server_state import WatchStatus
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and the failed jobs
 LOST_AFTER_S = 15.0  # without any confirmation and with an empty queue, jobs count as lost

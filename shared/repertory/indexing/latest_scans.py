@@ -7,7 +7,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import State
 from repertory.indexing.scan import ScanResult, merge
 from repertory.server_state import SourceState
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem
 
 SUDDENLY_EMPTY = (

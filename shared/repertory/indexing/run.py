@@ -8,7 +8,7 @@ from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 
 IDLE = 0.02  # seconds to wait when nothing is due
 

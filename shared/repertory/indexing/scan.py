@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Rule
 from repertory.errors import SourceError
-from repertory.sources.catalogue import Catalogue
+from repertory.sources.configured import Catalogue
 from repertory.sources.policies import apply
 from repertory.sources.source import Problem, Scan, Severity, Source
 

@@ -1,1 +1,1 @@
-"""Where items come from: one module for each type of source, and the registry that lists them."""
+"""The sources of items: one module for each type, and the registry that lists them."""

@@ -1,8 +1,10 @@
-"""Built-in skills: given as text, by the program or in the configuration itself."""
+"""Built-in skills, given as text by the program or the configuration."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
@@ -11,14 +13,14 @@ from repertory.sources.reading.problems import error
 from repertory.sources.source import Problem, Scan, Source
 from repertory.text import clean, is_clean
 
-DESCRIPTION = 500  # characters
+MAX_DESCRIPTION_LENGTH = 500
 
 
-class BuiltinSkills:
+class BuiltinSkills(Source):
     """Skills from a mapping of names to texts; an id is the source's name and the skill's."""
 
-    type: ClassVar[str] = "builtin-skills"
-    location: ClassVar[str] = "built in"
+    type = "builtin-skills"
+    location = "built in"
 
     def __init__(self, *, name: str = "builtin", skills: Mapping[str, str]) -> None:
         self.name = checked_name(name)
@@ -31,12 +33,12 @@ class BuiltinSkills:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """Type and name."""
         return {"type": self.type, "name": self.name}
 
+    @override
     def scan(self) -> Scan:
-        """Every skill that has a text, in the order of their names."""
         items: list[Item] = []
         problems: list[Problem] = []
         for name, content in sorted(self._skills.items()):
@@ -59,10 +61,10 @@ class BuiltinSkills:
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - as all builders
-    """The source of a configuration entry whose ``skills`` map names to texts.
+    """Build the source of a configuration entry whose ``skills`` map names to texts.
 
     Raises:
-        ConfigurationError: The entry is wrong.
+        ConfigurationError: The entry is invalid.
     """
     check_options(entry, "name", "skills")
     skills = entry.get("skills")
@@ -75,5 +77,5 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
 
 
 def description(content: str) -> str:
-    """The beginning of a text, ``DESCRIPTION`` characters of it."""
-    return clean(content)[:DESCRIPTION]
+    """Return the first ``MAX_DESCRIPTION_LENGTH`` characters of a text."""
+    return clean(content)[:MAX_DESCRIPTION_LENGTH]

@@ -1,16 +1,17 @@
-"""The corpus of a labelled set: items as JSON lines, ids as they are written; for `eval`."""
+"""The corpus of a labelled set: items with their ids as JSON lines; for `eval`."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.problems import error
-from repertory.sources.source import Problem, Scan, Source
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -23,7 +24,7 @@ class _Row(msgspec.Struct, frozen=True):
     body: str | None = None
 
 
-class Corpus:
+class Corpus(Source):
     """The items of a ``corpus.jsonl``."""
 
     type = "corpus"
@@ -31,18 +32,22 @@ class Corpus:
     def __init__(self, name: str, path: Path) -> None:
         self.name = name
         self.path = path
+        self.location = str(path)
+        self.folder = WatchedFolder(path, lambda _: True)
 
-    @property
-    def location(self) -> str:
-        """The file."""
-        return str(self.path)
+    def __eq__(self, other: object) -> bool:
+        """Whether another reads the same file under the same name."""
+        return isinstance(other, Corpus) and (self.name, self.path) == (other.name, other.path)
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """The file's path."""
         return {"path": str(self.path)}
 
+    @override
     def scan(self) -> Scan:
-        """Read the file once; a line that is no item is a problem, the rest is read."""
         try:
             lines = self.path.read_bytes().splitlines()
         except OSError as exc:
@@ -79,7 +84,7 @@ class Corpus:
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The corpus of an entry's ``path``."""
+    """Build the corpus of an entry's ``path``."""
     check_options(entry, "name", "path")
     path = source_path(entry, base)
     return [Corpus(checked_name(entry.get("name", path.parent.name)), path)]

@@ -1,4 +1,4 @@
-"""What there is to index where nobody configured anything."""
+"""The sources of a folder without a configuration."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,6 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.neuroscript import SUFFIX
 from repertory.sources.reading.files import walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE
-
-Entry = dict[str, Any]
 
 # Where agent hosts keep their MCP configurations.
 PROJECT_CONFIGURATIONS = (
@@ -32,19 +30,18 @@ HOME_CONFIGURATIONS = (
 PLUGIN = ".claude-plugin"
 TOOL_FOLDERS = ("tools", "tool_schemas", "tool-schemas")
 PYTHON_SKILL_FOLDERS = ("python-skills", "python_skills")
-LOOKED_AT = 1 << 16  # bytes of a JSON file that may list tools
+PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
 MARKDOWN_SKILL_FOLDERS = (".claude/commands", ".claude/agents", "markdown-skills")
 
 
-def discover(root: Path, home: Path | None = None) -> list[Entry]:
-    """The sources that a folder holds, as configuration entries; those of the home come last.
+def discover(root: Path, home: Path | None = None) -> list[dict[str, Any]]:
+    """Find the sources of a folder, as configuration entries; those of the home come last.
 
-    An MCP configuration is an entry too, but nobody has said yet that it may be run.
+    MCP configurations are included, without trust.
 
     Args:
-        root: A project, or any folder with skills, tool files or documents. Of a home, and of what
-            homes are in, where agent hosts may start us, only the known places are looked at: all
-            else that lies below them is nobody's catalogue.
+        root: A project, or any folder with skills, tool files or documents. Agent hosts may start
+            us in a home or above it; there, only the known places are searched.
         home: The user's home directory; None leaves it out.
     """
     entries = list(_in_project(root, whole=home is None or is_project(root, home)))
@@ -57,12 +54,12 @@ def discover(root: Path, home: Path | None = None) -> list[Entry]:
 
 
 def is_project(root: Path, home: Path) -> bool:
-    """Whether a folder may be somebody's project: not a home, nor what homes are in."""
+    """Whether a folder may be a project: neither a home nor a parent of homes."""
     return root not in {home, Path(root.anchor), Path("/home"), Path("/Users")}
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
-    """Every file and folder that ``discover`` looks for by name, whether it is there or not."""
+    """List every path that ``discover`` checks by name; the paths may be missing."""
     folders = (*PYTHON_SKILL_FOLDERS, *MARKDOWN_SKILL_FOLDERS, *TOOL_FOLDERS)
     names = (*PROJECT_ROOTS, PLUGIN, *folders, *PROJECT_CONFIGURATIONS)
     found = [root / name for name in names]
@@ -71,8 +68,8 @@ def places(root: Path, home: Path | None = None) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _in_project(root: Path, *, whole: bool) -> Iterator[Entry]:
-    """What lies in a project: at the known places, and, of a whole one, anywhere."""
+def _in_project(root: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
+    """Find sources at the known places of a project and, if ``whole``, anywhere in it."""
     yield from _skills(root, whole=whole)
     for kind, places in (
         ("python-skills", PYTHON_SKILL_FOLDERS),
@@ -94,7 +91,7 @@ def _in_project(root: Path, *, whole: bool) -> Iterator[Entry]:
         yield {"type": "documents", "name": "documents", "path": str(root)}
 
 
-def _skills(root: Path, *, whole: bool) -> Iterator[Entry]:
+def _skills(root: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
     roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
     if whole and (root / PLUGIN).is_dir():
         roots = []  # a plugin or a marketplace of them keeps skills anywhere
@@ -104,7 +101,7 @@ def _skills(root: Path, *, whole: bool) -> Iterator[Entry]:
         yield {"type": "skills", "path": str(root)}
 
 
-def _in_home(home: Path) -> Iterator[Entry]:
+def _in_home(home: Path) -> Iterator[dict[str, Any]]:
     for place in HOME_ROOTS:
         if (home / place).is_dir():
             yield {"type": "skills", "name": _name("user", place), "path": str(home / place)}
@@ -114,7 +111,7 @@ def _in_home(home: Path) -> Iterator[Entry]:
 
 
 def _name(whose: str, place: str) -> str:
-    """The name of a source at a known root: ``.claude/skills`` of a project → project-claude."""
+    """Name the source at a known root: ``.claude/skills`` of a project → project-claude."""
     host = place.removesuffix("skills").replace(".", "").strip("/").replace("/", "-")
     return f"{whose}-{host}" if host else whose
 
@@ -123,8 +120,12 @@ def _holds(root: Path, ending: str) -> bool:
     return bool(walk(root, lambda name: name.endswith(ending)).files)
 
 
-def entry_of(path: Path) -> list[Entry]:
-    """What a folder or a file that the user named is indexed as."""
+def entry_of(path: Path) -> list[dict[str, Any]]:
+    """Return the entries for a folder or file that the user named.
+
+    Raises:
+        UsageError: It is no folder and no known kind of file.
+    """
     if path.is_dir():
         return discover(path)
     if path.suffix == ".toml" or _is_mcp_configuration(path):
@@ -142,7 +143,7 @@ def entry_of(path: Path) -> list[Entry]:
 def _lists_tools(file: Path) -> bool:
     try:
         with file.open("rb") as opened:
-            return b'"inputSchema"' in opened.read(LOOKED_AT)
+            return b'"inputSchema"' in opened.read(PEEK_SIZE)
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""The documents of a project: prose, and what else is included, that is no skill nor ignored."""
+"""The documents of a project: prose and included files, without skills and ignored files."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import msgspec
 from pathspec import GitIgnoreSpec
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
@@ -18,29 +19,29 @@ from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import extra, tags, text_field
 from repertory.sources.reading.files import NO_TEXT, Found
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usable
-from repertory.sources.reading.markdown import PARAGRAPH, first_heading, first_paragraph
+from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import warning
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source
 from repertory.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
-_MOST_PATTERNS = 100
+_MAX_PATTERNS = 100
 
 
 class Documents(FolderSource):
     """The documents below a folder; an id is the source's name and the place.
 
-    Left out are hidden files and folders, what ``.gitignore`` files below the root name, skills
-    with all that lies beside them, and NeuroScript files.
+    Hidden files and folders, files that a ``.gitignore`` below the root names, folders of skills
+    and NeuroScript files are left out.
 
     Args:
         name: The source's name.
         path: The folder.
-        include: Patterns, as in a ``.gitignore``, of the places of text files that are documents
-            besides prose; the last part of a pattern is that of files, as in ``src/**/*.py``.
+        include: Patterns in ``.gitignore`` syntax for text files other than prose. The last part of
+            a pattern matches files, as in ``src/**/*.py``.
     """
 
     type = "documents"
@@ -53,46 +54,51 @@ class Documents(FolderSource):
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
-        """The source of an entry with a ``path`` and, if it likes, a ``name`` and ``include``.
+        """Build the source of an entry with a ``path`` and an optional ``name`` and ``include``.
 
         Raises:
-            ConfigurationError: The entry is wrong.
+            ConfigurationError: The entry is invalid.
         """
         check_options(entry, "name", "path", "include")
         path = source_path(entry, base)
         name = entry.get("name") or path.resolve().name or cls.type
         return cls(name=name, path=path, include=_patterns(entry.get("include", [])))
 
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """Type, name and folder, and what is included besides prose."""
         included = {"include": list(self._include)} if self._include else {}
         return {**super().identity(), **included}
 
+    @override
     def scan(self) -> Scan:
-        """Read every document that changed, with the ``.gitignore`` files as they are now."""
+        """Read every changed document, after reading the ``.gitignore`` files again."""
         self._ignored = GitIgnore(self.path)
         return super().scan()
 
+    @override
     def wants(self, filename: str) -> bool:
-        """Whether the name is that of a document, or may be that of an included file."""
+        """Whether this may be a document or an included file."""
         return not (
             filename.startswith(".")
             or filename.lower().endswith(NEUROSCRIPT)
             or filename == SKILL_FILE
         ) and (_is_prose(filename) or any(fnmatchcase(filename, name) for name in self._names))
 
+    @override
     def concerns(self, filename: str) -> bool:
-        """Documents, and what decides which of them are left out."""
+        """Whether this is a document, or a file that decides which documents are left out."""
         return self.wants(filename) or filename in (IGNORE_FILE, SKILL_FILE)
 
+    @override
     def enters(self, place: str) -> bool:
-        """Whether a folder is neither hidden nor ignored nor a skill's."""
+        """Whether a folder is neither hidden, nor ignored, nor a skill."""
         if place.rpartition("/")[2].startswith(".") or self._ignored.ignores(f"{place}/"):
             return False
         return not os.path.lexists(self.path / place / SKILL_FILE)
 
+    @override
     def chosen(self, files: list[Found]) -> list[Found]:
-        """The files that are prose or included, and not ignored."""
+        """Select the files that are prose or included, and not ignored."""
         return [
             file
             for file in files
@@ -100,10 +106,11 @@ class Documents(FolderSource):
             and not self._ignored.ignores(file.place)
         ]
 
+    @override
     def read(self, file: Found, text: str) -> Reading:
-        """The document of a file; broken front matter is taken as part of its text.
+        """Read the document of a file; broken front matter becomes part of its text.
 
-        What is no prose has its file's name for a title, and no synopsis.
+        A file other than prose has its name as title, and no synopsis.
         """
         if not _is_prose(file.place):
             return Reading(items=[self._plain(file, text)])
@@ -122,7 +129,7 @@ class Documents(FolderSource):
             or first_heading(parsed.body)
             or PurePosixPath(file.place).name,
             source=self.name,
-            description=cut(next(filter(None, described), ""), PARAGRAPH)
+            description=cut(next(filter(None, described), ""), MAX_PARAGRAPH_LENGTH)
             or first_paragraph(parsed.body),
             body=parsed.body.strip(),
             path=file.path,
@@ -142,17 +149,18 @@ class Documents(FolderSource):
             path=file.path,
         )
 
+    @override
     def _read_file(self, file: Found) -> Reading:
         reading = super()._read_file(file)
         if _is_prose(file.place):
             return reading
-        # A pattern takes in images and empty files as well: nobody is to be told of them.
+        # A pattern also matches images and empty files, which need no problem.
         problems = [one for one in reading.problems if one.message not in NO_TEXT]
         return msgspec.structs.replace(reading, problems=problems)
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [Documents.from_entry(entry, base)]
 
 
@@ -161,14 +169,14 @@ def _is_prose(place: str) -> bool:
 
 
 def _patterns(given: object) -> list[str]:
-    """The patterns of an ``include``.
+    """Validate the patterns of an ``include``.
 
     Raises:
-        ConfigurationError: It is no list of patterns.
+        ConfigurationError: It is not a list of patterns.
     """
-    if not isinstance(given, list) or len(given) > _MOST_PATTERNS:
+    if not isinstance(given, list) or len(given) > _MAX_PATTERNS:
         raise ConfigurationError(
-            f"`include` of a source of documents is a list of at most {_MOST_PATTERNS} patterns "
+            f"`include` of a source of documents is a list of at most {_MAX_PATTERNS} patterns "
             'like "src/**/*.py".'
         )
     for pattern in given:

@@ -1,4 +1,4 @@
-"""What a configuration says of one source, checked: its options, its name, its path."""
+"""Validation of a configuration entry: its options, its name, its path."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,14 +7,14 @@ from typing import Any
 from repertory.errors import ConfigurationError
 from repertory.text import is_clean
 
-LONGEST_NAME = 100
+MAX_NAME_LENGTH = 100
 
 
 def check_options(entry: Mapping[str, Any], *known: str) -> None:
-    """Refuse an entry with an option that its type of source does not have.
+    """Reject an entry with an unknown option.
 
     Raises:
-        ConfigurationError: An option is unknown; the message names it and those there are.
+        ConfigurationError: An option is unknown; the message names it and the known ones.
     """
     for option in entry:
         if option not in {"type", *known}:
@@ -25,25 +25,25 @@ def check_options(entry: Mapping[str, Any], *known: str) -> None:
 
 
 def checked_name(name: object) -> str:
-    """A source's name, which starts the ids of its items and so must not hold a slash.
+    """Validate a source's name. It starts the ids of its items, so it has no slash.
 
     Raises:
-        ConfigurationError: It is not such a name.
+        ConfigurationError: The name is invalid.
     """
-    good = isinstance(name, str) and name.strip() == name and 0 < len(name) <= LONGEST_NAME
+    good = isinstance(name, str) and name.strip() == name and 0 < len(name) <= MAX_NAME_LENGTH
     if not isinstance(name, str) or not good or "/" in name or not is_clean(name):
         raise ConfigurationError(
-            f"The source name {name!r} cannot be used; give one of 1 to {LONGEST_NAME} characters "
-            "without a slash."
+            f"The source name {name!r} cannot be used; give one of 1 to {MAX_NAME_LENGTH} "
+            "characters without a slash."
         )
     return name
 
 
 def source_path(entry: Mapping[str, Any], base: Path) -> Path:
-    """The path of an entry, ``~`` expanded, absolute; a relative one starts from a folder.
+    """Return an entry's absolute path, ``~`` expanded, relative paths based on ``base``.
 
     Raises:
-        ConfigurationError: There is none, or it cannot be a path.
+        ConfigurationError: The path is missing or invalid.
     """
     path = entry.get("path")
     if not isinstance(path, str) or not path.strip() or not is_clean(path):

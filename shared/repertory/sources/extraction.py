@@ -1,4 +1,4 @@
-"""The name and the description of one skill, for each kind there is."""
+"""The name and the description of one skill, for each kind of skill."""
 
 from pathlib import Path
 
@@ -9,17 +9,17 @@ from repertory.sources.reading.files import Found, read_text
 
 
 def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[str, str] | None:
-    """The name and description of the Python skill in a folder below ``skills_dir``.
+    """Return the name and description of the Python skill in a folder below ``skills_dir``.
 
     Returns:
-        None where there is no such folder below it, or no manifest with a description.
+        None if the folder is not below it, or has no manifest with a description.
     """
     try:
         root = Path(skills_dir).resolve()
         folder = (root / skill_id).resolve()
         manifests = [path for name in MANIFESTS if (path := folder / name).exists()]
         inside = [path.resolve().is_relative_to(root) for path in (folder, *manifests)]
-    except (OSError, RuntimeError, ValueError):  # too long, a circle of links, no name of a file
+    except (OSError, RuntimeError, ValueError):  # too long, a loop of links, not a valid file name
         return None
     if folder == root or not manifests or not all(inside):
         return None
@@ -28,12 +28,12 @@ def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[st
 
 
 def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:
-    """The name of a Markdown skill, from its file, and its first paragraph.
+    """Return the name of a Markdown skill's file and the skill's first paragraph.
 
-    Front matter that gives them goes first.
+    Values in its front matter take precedence.
 
     Returns:
-        None where the file cannot be read.
+        None if the file cannot be read.
     """
     file = Path(path)
     source = MarkdownSkills(name="markdown", path=file.parent)
@@ -41,14 +41,14 @@ def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:
 
 
 def extract_builtin_skill_text(name: str, content: str) -> tuple[str, str]:
-    """The name of a built-in skill and the first 500 characters of its text."""
+    """Return the name of a built-in skill and the first 500 characters of its text."""
     return name, description(content)
 
 
 def _extract(source: PythonSkills | MarkdownSkills, file: Found) -> tuple[str, str] | None:
     try:
         text, _ = read_text(file.path)
-    except ValueError:  # what no file can be called
+    except ValueError:  # not a valid file name
         text = None
     items = source.read(file, text).items if text is not None else []
     return (items[0].name, items[0].description) if items else None

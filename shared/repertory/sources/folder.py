@@ -1,4 +1,4 @@
-"""What every source that reads a folder has in common: one scan, one parser for each file."""
+"""The base of all sources that read a folder: one scan, one parser for each file."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -6,34 +6,36 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_text, walk
 from repertory.sources.reading.problems import error, warning
-from repertory.sources.readings import Reading, Readings
-from repertory.sources.source import Problem, Scan
+from repertory.sources.reading_cache import Reading, ReadingCache
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder
 
 
-class FolderSource:
-    """A source that is a folder, some of whose files offer items.
+class FolderSource(Source):
+    """A folder, some of whose files offer items.
 
-    A subclass says which files (``wants``, ``enters``), what their ids are (``file_id``), and what
-    they hold (``read``).
+    A subclass selects the files (``wants``, ``enters``), gives them ids (``file_id``) and parses
+    them (``read``).
     """
 
-    type: ClassVar[str]
     file_limit: ClassVar[int] = FILE_LIMIT
-    # Whether a file offers several items, whose ids are then the file's, a slash, and more.
+    # Whether a file offers several items, whose ids then start with the file's id and a slash.
     many_in_a_file: ClassVar[bool] = False
 
     def __init__(self, *, name: str, path: Path | str) -> None:
         self.name = checked_name(name)
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
-        self._readings = Readings()
+        self.location = str(self.path)
+        self.folder = WatchedFolder(self.path, self.concerns)
+        self._readings = ReadingCache()
 
     def __eq__(self, other: object) -> bool:
-        """Whether another reads the same folder in the same way, under the same name."""
+        """Whether another has the same type, name, folder and options."""
         return isinstance(other, FolderSource) and self.identity() == other.identity()
 
     def __hash__(self) -> int:
@@ -41,50 +43,49 @@ class FolderSource:
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
-        """The source of a configuration entry with a ``path`` and, if it likes, a ``name``.
+        """Build the source of a configuration entry with a ``path`` and an optional ``name``.
 
         Raises:
-            ConfigurationError: The entry is wrong.
+            ConfigurationError: The entry is invalid.
         """
         check_options(entry, "name", "path")
         path = source_path(entry, base)
         return cls(name=entry.get("name") or path.resolve().name or cls.type, path=path)
 
-    @property
-    def location(self) -> str:
-        """The folder."""
-        return str(self.path)
-
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """Type, name and folder."""
         return {"type": self.type, "name": self.name, "path": self.path.as_posix()}
+
+    @override
+    def is_away(self) -> bool:
+        return not self.path.exists()
 
     def wants(self, filename: str) -> bool:
         """Whether a file of this name may offer items."""
         raise NotImplementedError
 
     def concerns(self, filename: str) -> bool:
-        """Whether a scan may find something else when a file of this name changes."""
+        """Whether a change of a file of this name can change the scan."""
         return self.wants(filename)
 
-    def enters(self, place: str) -> bool:  # noqa: ARG002 - the default looks at no folder's place
-        """Whether to look into a folder."""
+    def enters(self, place: str) -> bool:  # noqa: ARG002 - the default enters all
+        """Whether to read a folder below the root."""
         return True
 
     def file_id(self, place: str) -> str:
-        """The id of what the file at a place offers."""
+        """The id of the item of the file at a place."""
         return f"{self.name}/{place}"
 
     def read(self, file: Found, text: str) -> Reading:
-        """Take the text of one file apart; nothing but the text and the file's place counts."""
+        """Parse one file. The result depends only on the text and the file's place."""
         raise NotImplementedError
 
     def chosen(self, files: list[Found]) -> list[Found]:
-        """The files to read, of those whose name is wanted."""
+        """Select the files to read from those with a wanted name."""
         return files
 
+    @override
     def scan(self) -> Scan:
-        """Read every wanted file that changed since it was read; see ``Source.scan``."""
         walked = walk(self.path, self.wants, self.enters)
         items: dict[str, Item] = {}
         problems = list(walked.problems)
@@ -94,7 +95,7 @@ class FolderSource:
             unread.add(f"{self.name}/{place}")
             unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
         files = self.chosen(walked.files)
-        for file, reading in zip(files, self._readings.of(files, self._read_file), strict=True):
+        for file, reading in zip(files, self._readings.read(files, self._read_file), strict=True):
             problems += reading.problems
             if reading.broken:
                 unread.add(self.file_id(file.place))
@@ -127,7 +128,7 @@ def _same_id(item: Item, first: Item) -> Problem:
 
 
 def _shadowed(items: Iterable[Item]) -> list[Problem]:
-    """A warning for each skill that another of the same name comes before."""
+    """Return a warning for each skill that has the name of an earlier one."""
     first: dict[str, Item] = {}
     problems = []
     for item in items:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from typing_extensions import override
+
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
@@ -12,7 +14,7 @@ from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import first_paragraph
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import warning
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Source
 
@@ -22,22 +24,25 @@ _SUFFIXES = (".md", ".markdown")
 class MarkdownSkills(FolderSource):
     """The Markdown skills below a folder; an id is the source's name and the place without suffix.
 
-    The name is the file's and the description its first paragraph, unless front matter says
-    otherwise.
+    Name and description come from the front matter, otherwise from the file's name and the first
+    paragraph.
     """
 
     type = "markdown-skills"
 
+    @override
     def wants(self, filename: str) -> bool:
-        """Markdown files, but those that are skills after the Agent Skills format."""
+        """Whether this is a Markdown file, except a ``SKILL.md``."""
         return filename.lower().endswith(_SUFFIXES) and filename != SKILL_FILE
 
+    @override
     def file_id(self, place: str) -> str:
         """The source's name and the file's place without its suffix."""
         return f"{self.name}/{PurePosixPath(place).with_suffix('')}"
 
+    @override
     def read(self, file: Found, text: str) -> Reading:
-        """The one skill of a file."""
+        """Read the one skill of a file."""
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
@@ -63,5 +68,5 @@ class MarkdownSkills(FolderSource):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [MarkdownSkills.from_entry(entry, base)]

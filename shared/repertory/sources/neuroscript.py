@@ -1,4 +1,4 @@
-"""NeuroScript procedures: ``.ns.txt`` files whose comment blocks say what each one does."""
+"""NeuroScript procedures: ``.ns.txt`` files with a comment block for each procedure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.problems import error, warning
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Source
 from repertory.text import one_line
 
@@ -30,10 +31,10 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: As defined.
         arguments: The names of its arguments.
-        line: Where its definition stands, from 1.
-        fields: The parts of its comment block by their names (PURPOSE, INPUTS, …); None where the
-            block is never closed.
-        code: What follows the comment block.
+        line: The line of its definition, from 1.
+        fields: The parts of its comment block by name (PURPOSE, INPUTS, …); None if the block is
+            never closed.
+        code: The text after the comment block.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Procedure(msgspec.Struct, frozen=True, kw_only=True):
     code: str
 
     def body(self) -> str:
-        """The procedure for people: its signature, what its comment says, and its code."""
+        """Render the procedure as Markdown: its signature, its comment and its code."""
         parts = [f"{self.name}({', '.join(self.arguments)})"]
         for field, text in (self.fields or {}).items():
             if field != "PURPOSE" and text:
@@ -62,16 +63,19 @@ class NeuroScript(FolderSource):
     type = "neuroscript"
     many_in_a_file = True
 
+    @override
     def wants(self, filename: str) -> bool:
         """Whether this is a NeuroScript file."""
         return filename.endswith(SUFFIX)
 
+    @override
     def file_id(self, place: str) -> str:
         """The source's name and the file's place without its suffix."""
         return f"{self.name}/{place.removesuffix(SUFFIX)}"
 
+    @override
     def read(self, file: Found, text: str) -> Reading:
-        """Every procedure that a file defines."""
+        """Read every procedure that a file defines."""
         items, problems, broken = [], [], False
         for procedure in procedures(text):
             item_id = f"{self.file_id(file.place)}/{procedure.name}"
@@ -107,12 +111,12 @@ class NeuroScript(FolderSource):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [NeuroScript.from_entry(entry, base)]
 
 
 def procedures(text: str) -> Iterator[Procedure]:
-    """Every procedure of a NeuroScript text, in order; nothing of it is run."""
+    """Yield every procedure of a NeuroScript text, in order; nothing of it is run."""
     lines = text.split("\n")
     starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
     for start, end in pairwise([*starts, len(lines)]):
@@ -125,7 +129,7 @@ def procedures(text: str) -> Iterator[Procedure]:
 
 
 def _comment(lines: list[str]) -> tuple[dict[str, str] | None, str]:
-    """The fields of the comment block at the head of a procedure, and the code after it."""
+    """Return the fields of the comment block that starts a procedure, and the code after it."""
     opening = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
     if opening == len(lines) or not _COMMENT.match(lines[opening]):
         return {}, "\n".join(lines).strip()

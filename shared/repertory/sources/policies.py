@@ -1,4 +1,4 @@
-"""The ``[[policy]]`` tables of a configuration, and what they decide about items."""
+"""The ``[[policy]]`` tables of a configuration, and their application to items."""
 
 import re
 from collections import defaultdict
@@ -9,30 +9,30 @@ from typing import Any
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import FIELDS, Rule, apply_rules, defect
 from repertory.errors import ConfigurationError
-from repertory.text import one_line
+from repertory.sources.reading.policy import as_field
 
-MOST_RULES = 1_000
+MAX_RULES = 1_000
 _SIGNS = frozenset("*?[")
 
 
 def rules(tables: object, file: str) -> tuple[Rule, ...]:
-    """The rules of a configuration file.
+    """Parse the rules of a configuration file.
 
     Args:
-        tables: What the file has as ``policy``.
-        file: The file, for people.
+        tables: The value of ``policy`` in the file.
+        file: The file, for error messages.
 
     Raises:
-        ConfigurationError: A table is wrong; the message names the file, the table and the key.
+        ConfigurationError: A table is invalid; the message names the file, the table and the key.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise ConfigurationError(
             f"{file}: `policy` is not a list of tables; write each as [[policy]] and its lines "
             "below."
         )
-    if len(tables) > MOST_RULES:
+    if len(tables) > MAX_RULES:
         raise ConfigurationError(
-            f"{file}: there are {len(tables):,} policies; {MOST_RULES:,} is the limit, so let one "
+            f"{file}: there are {len(tables):,} policies; {MAX_RULES:,} is the limit, so let one "
             "name several items with a pattern."
         )
     return tuple(_rule(table, f"{file}: [[policy]] {at}") for at, table in enumerate(tables, 1))
@@ -61,22 +61,15 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
     return Rule(item=item, changes=changes, place=place)
 
 
-def as_field(value: Any) -> Any:  # noqa: ANN401 - of any field
-    """A sound value as a policy holds it: clean text, tuples, numbers with a fraction."""
-    if isinstance(value, str):
-        return one_line(value)
-    return tuple(map(one_line, value)) if isinstance(value, list) else float(value)
-
-
 def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
-    """Put every item under the policy that rules make of its own.
+    """Apply rules to items.
 
     Args:
-        given: The rules; of those about one item, later ones win field by field.
-        items: The items by id; those that rules are about are replaced.
+        given: The rules. If several match an item, later ones override earlier ones per field.
+        items: The items by id; matching ones are replaced.
 
     Returns:
-        The rules that are about none of the items.
+        The rules that match no item.
     """
     named: defaultdict[str, list[int]] = defaultdict(list)
     patterns: list[tuple[int, re.Pattern[str]]] = []
@@ -84,7 +77,7 @@ def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
         named[rule.item].append(at)
         if _SIGNS.intersection(rule.item):
             patterns.append((at, re.compile(translate(rule.item))))
-    # Most items match none, which one look at all patterns tells 20 times faster.
+    # Most items match no pattern; one combined pattern tells that 20 times faster.
     any_pattern = re.compile("|".join(pattern.pattern for _, pattern in patterns) or "(?!)")
     used: set[int] = set()
     for item in list(items.values()) if given else ():

@@ -1,8 +1,10 @@
-"""Python skills: folders with a manifest that says what the code beside it does."""
+"""Python skills: folders with a manifest that describes the code beside it."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
@@ -11,10 +13,10 @@ from repertory.sources.reading.files import Found
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import error
 from repertory.sources.reading.structured import Defect, load
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Source
 
-# In a folder with several, the first of these is its manifest.
+# If a folder has several of these, the first is its manifest.
 MANIFESTS = {
     "skill.json": "json",
     "skill.toml": "toml",
@@ -35,24 +37,28 @@ class PythonSkills(FolderSource):
 
     type = "python-skills"
 
+    @override
     def wants(self, filename: str) -> bool:
         """Whether this is a manifest's name."""
         return filename in MANIFESTS
 
+    @override
     def chosen(self, files: list[Found]) -> list[Found]:
-        """One manifest for each folder."""
+        """Select one manifest for each folder."""
         rank = {name: number for number, name in enumerate(MANIFESTS)}
         first: dict[str, Found] = {}
         for file in sorted(files, key=lambda file: rank[_split(file.place)[1]]):
             first.setdefault(_split(file.place)[0], file)
         return sorted(first.values())
 
+    @override
     def file_id(self, place: str) -> str:
         """The source's name and the skill's folder."""
         return f"{self.name}/{_split(place)[0] or self.path.name}"
 
+    @override
     def read(self, file: Found, text: str) -> Reading:
-        """The one skill of a manifest."""
+        """Read the one skill of a manifest."""
         item_id = self.file_id(file.place)
         fields = load(text, MANIFESTS[_split(file.place)[1]])
         if isinstance(fields, Defect):
@@ -81,11 +87,11 @@ class PythonSkills(FolderSource):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [PythonSkills.from_entry(entry, base)]
 
 
 def _split(place: str) -> tuple[str, str]:
-    """The folder of a place, empty for the root, and the file's name."""
+    """Split a place into its folder, empty for the root, and the file's name."""
     folder, _, filename = place.rpartition("/")
     return folder, filename

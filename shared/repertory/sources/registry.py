@@ -1,4 +1,8 @@
-"""The types of source there are: a new one is a module with a ``build`` and one line here."""
+"""The types of sources. A new type is a module and one line here.
+
+The module has a ``build``, as described below. If files other than the catalogue's configuration
+define its sources, it also has a ``files_to_trust``.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -24,14 +28,14 @@ TYPES = tuple(_MODULES)
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The sources of one configuration entry: one for each MCP server, else a single one.
+    """Build the sources of one configuration entry: one for each MCP server, otherwise one.
 
     Args:
-        entry: ``type``, mostly ``path`` and ``name``, and what else the type takes.
+        entry: ``type``, usually ``path`` and ``name``, and the type's own options.
         base: The folder that relative paths start from.
 
     Raises:
-        ConfigurationError: The type is unknown or the entry is wrong.
+        ConfigurationError: The type is unknown or the entry is invalid.
     """
     module = _MODULES.get(str(entry.get("type")))
     if module is None:
@@ -40,3 +44,13 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         )
     sources: list[Source] = import_module(module).build(entry, base)
     return sources
+
+
+def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
+    """Return the files that define an entry's sources and that the user must trust.
+
+    None if its type has no such files. The files may be missing or invalid.
+    """
+    module = _MODULES.get(str(entry.get("type")))
+    named = getattr(import_module(module), "files_to_trust", None) if module else None
+    return named(entry, base) if named else None

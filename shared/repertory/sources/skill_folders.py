@@ -1,9 +1,11 @@
-"""Skills after the Agent Skills format: folders that hold a ``SKILL.md``."""
+"""Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
@@ -12,14 +14,14 @@ from repertory.sources.reading.fields import extra, is_true, tags, text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading.problems import error, warning
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Source
 
 SKILL_FILE = "SKILL.md"
-LONGEST_NAME = 64  # this and the next are the format's own limits
-LONGEST_DESCRIPTION = 1_024
+MAX_NAME_LENGTH = 64  # this and the next are the format's own limits
+MAX_DESCRIPTION_LENGTH = 1_024
 
-# Hosts that keep skills in a folder of their own, both in a project and in the home directory.
+# Hosts with a skill folder of their own, both in a project and in the home directory.
 _HOSTS = (
     *("adal", "aider-desk", "augment", "autohand", "bob", "claude", "codeartsdoer", "codebuddy"),
     *("codemaker", "codestudio", "codewhale", "codex", "commandcode", "continue", "copilot"),
@@ -31,8 +33,8 @@ _HOSTS = (
 )
 _OWN_ROOTS = tuple(f".{host}/skills" for host in _HOSTS)
 
-# Where agent hosts keep skills, relative to a project and to the home directory; the root that
-# hosts share comes first.
+# The skill folders of agent hosts, relative to a project and to the home directory; the shared
+# root comes first.
 PROJECT_ROOTS = (
     ".agents/skills",
     *_OWN_ROOTS,
@@ -54,23 +56,26 @@ _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class SkillFolders(FolderSource):
-    """The skills below a folder, at whatever depth; an id is the source's name and the place.
+    """The skills below a folder, at any depth; an id is the source's name and the place.
 
-    A skill whose author turned model invocation off, or marked it internal, is hidden entirely.
+    A skill is hidden if its author disabled model invocation or marked it internal.
     """
 
     type = "skills"
 
+    @override
     def wants(self, filename: str) -> bool:
-        """Only ``SKILL.md``, spelt exactly so."""
+        """Whether the name is exactly ``SKILL.md``."""
         return filename == SKILL_FILE
 
+    @override
     def file_id(self, place: str) -> str:
         """The source's name and the skill's folder."""
         return f"{self.name}/{self._folder(place)}"
 
+    @override
     def read(self, file: Found, text: str) -> Reading:
-        """The one skill of a ``SKILL.md``, leniently: only a description it must have."""
+        """Read the skill of a ``SKILL.md`` leniently: only the description is required."""
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
@@ -101,15 +106,15 @@ class SkillFolders(FolderSource):
             extra=extra(parsed.fields),
             policy=policy,
         )
-        departures = _departures(name, description, folder, file.path, item_id)
-        return Reading(items=[item], problems=[*parsed.problems, *wrong, *departures])
+        deviations = _deviations(name, description, folder, file.path, item_id)
+        return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
 
     def _folder(self, place: str) -> str:
         return place.rpartition("/")[0] or self.path.name
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [SkillFolders.from_entry(entry, base)]
 
 
@@ -120,20 +125,22 @@ def _is_hidden(fields: dict[str, Any]) -> bool:
     )
 
 
-def _departures(name: str, description: str, folder: str, path: str, item_id: str) -> list[Problem]:
-    """A warning for each way in which a skill departs from the format."""
+def _deviations(name: str, description: str, folder: str, path: str, item_id: str) -> list[Problem]:
+    """Return a warning for each deviation from the format."""
     messages = []
     if not name:
         messages.append(f"The skill has no name and goes by its folder's, {folder!r}.")
-    elif len(name) > LONGEST_NAME:
-        messages.append(f"The name has {len(name)} characters; the format allows {LONGEST_NAME}.")
+    elif len(name) > MAX_NAME_LENGTH:
+        messages.append(
+            f"The name has {len(name)} characters; the format allows {MAX_NAME_LENGTH}."
+        )
     elif not _NAME.fullmatch(name):
         messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
     elif name != folder:
         messages.append(f"The name {name!r} is not that of its folder, {folder!r}.")
-    if len(description) > LONGEST_DESCRIPTION:
+    if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(
             f"The description has {len(description):,} characters; the format allows "
-            f"{LONGEST_DESCRIPTION:,}, and hosts may cut the rest."
+            f"{MAX_DESCRIPTION_LENGTH:,}, and hosts may cut the rest."
         )
     return [warning(path, message, item=item_id) for message in messages]

@@ -1,30 +1,34 @@
 """The port of a source: a place that items come from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from repertory.catalogue.item import Item
 
+if TYPE_CHECKING:
+    from repertory.sources.mcp.server import ServerConfig
+
 
 class Severity(StrEnum):
-    """How bad a problem is: a warning loads the item all the same, an error leaves it out."""
+    """How bad a problem is: a warning keeps the item, an error leaves it out."""
 
     WARNING = "warning"
     ERROR = "error"
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something wrong with one file, item or setting, said so that its author can mend it.
+    """A defect of one file, item or setting, worded so that its author can fix it.
 
     Attributes:
-        severity: ``error`` when the item was left out, ``warning`` when it was loaded all the same.
+        severity: ``error`` if the item was left out, ``warning`` if it was loaded.
         message: One sentence: what is wrong and what to do.
-        path: The file, or the server, that it is about.
-        line: The line in the file, from 1; None where there is none to name.
-        item: The id of the item; empty where there is none.
+        path: The file, or the server, at fault.
+        line: The line in the file, from 1; None if unknown.
+        item: The id of the item; empty if the problem concerns no single item.
     """
 
     severity: Severity
@@ -39,15 +43,15 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look at a source found.
+    """The result of one scan of a source.
 
     Attributes:
         items: Every item that could be read, in a deterministic order, ids unique.
-        problems: Everything that was wrong, errors and warnings.
-        unread: The ids of items that are there but could not be read this time. What is indexed of
-            them is kept: a failure is never a deletion.
-        unread_under: What the ids start with of items whose very names could not be read (a folder
-            that cannot be listed, a broken file of several items); what is indexed of them is kept.
+        problems: All errors and warnings.
+        unread: The ids of items that exist but could not be read this time. The index keeps them:
+            a failure is never a deletion.
+        unread_under: Id prefixes of items whose names could not be read (a folder that cannot be
+            listed, a broken file of several items). The index keeps these items as well.
     """
 
     items: list[Item]
@@ -56,47 +60,102 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     unread_under: tuple[str, ...] = ()
 
     def keeps(self, item_id: str) -> bool:
-        """Whether an indexed item that is not among ``items`` is to be kept all the same."""
+        """Whether the index keeps an item that is not among ``items``."""
         return item_id in self.unread or item_id.startswith(self.unread_under)
 
 
-class Source(Protocol):
-    """A configured place that items come from.
+class WatchedFolder(msgspec.Struct, frozen=True):
+    """A folder, or a single file, that a source reads.
 
-    A source never executes anything of an item, bounds what it reads, and reports one broken item
-    as a problem while it goes on with the rest. Two are equal when they are set up alike, so that
-    one that has read much can stay when a configuration is read anew.
+    Attributes:
+        path: The absolute path. It may be missing, or be a link.
+        concerns: Tells by a file's name whether a change of the file can change the scan. Not used
+            if ``path`` is a file.
     """
 
-    @property
-    def type(self) -> str:
-        """The type of source, as it is written in a configuration (``skills``, ``mcp``, …)."""
-        ...
+    path: Path
+    concerns: Callable[[str], bool]
 
-    @property
-    def name(self) -> str:
-        """The name of this source, unique in its catalogue; item ids start with it."""
-        ...
 
-    @property
-    def location(self) -> str:
-        """Where it reads from, for people: a path, a command's name, a URL without its secrets."""
-        ...
+class Source(Protocol):
+    """A configured place that items come from. Adapters inherit from this class.
+
+    A source never executes anything of an item and bounds what it reads. It reports one broken item
+    as a problem and continues with the rest. Two sources are equal if they have the same
+    configuration; a reloaded configuration then keeps the earlier one with what it remembers.
+
+    A source reports changes in one of three ways: it has a ``folder``, which the watch service
+    watches; its ``watch`` calls back; or neither, and each reconciliation scans it.
+
+    Attributes:
+        type: The type as written in a configuration (``skills``, ``mcp``, …).
+        name: The name, unique in its catalogue. Item ids start with it.
+        location: Where it reads from, for people: a path, a command, a URL without its secrets.
+        folder: The folder or file it reads; None if it reads no files.
+        needs_trust: Whether a file other than the catalogue's own configuration defines the source,
+            so that the user must trust that file first. Several such files may define a source of
+            one name, and the first counts. The source stays unchanged while its file is unreadable.
+        is_trusted: Whether the source may run. False only if ``needs_trust``.
+    """
+
+    type: str
+    name: str
+    location: str
+    folder: WatchedFolder | None = None
+    needs_trust: bool = False
+    is_trusted: bool = True
 
     def identity(self) -> Mapping[str, Any]:
-        """What tells this source from others, for the configuration hash; never a secret.
+        """Return plain JSON values that distinguish this source, without secrets.
 
-        Plain JSON values. Two sources of equal identity offer the same items.
+        They go into the configuration hash. Two sources with one identity offer the same items.
         """
         ...
 
     def scan(self) -> Scan:
-        """Look at the source once and return every item it offers now.
+        """Read the source once and return every item it offers now.
 
         An empty source is an empty scan, not an error.
 
         Raises:
             SourceError: The source as a whole cannot be read (a missing root, a server that does
-                not answer). Its items are then kept as they are, marked stale.
+                not answer, missing trust). Its items are then kept and marked stale.
         """
         ...
+
+    def is_away(self) -> bool:
+        """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.
+
+        A source that was found, not configured, then stays in the catalogue.
+        """
+        return False
+
+    def watch(
+        self,
+        changed: Callable[[], None],  # noqa: ARG002 - the default reports nothing
+        interval: float,  # noqa: ARG002 - as above
+    ) -> Callable[[], None] | None:
+        """Start to report changes, for a source without a folder.
+
+        Args:
+            changed: Called on any thread when the first scan can run without waiting, and then
+                after each change.
+            interval: The longest time in seconds between two checks, if the source has to poll.
+
+        Returns:
+            A function that ends the watch and waits until everything it started has stopped; None
+            if this source cannot report changes.
+        """
+        return None
+
+    def to_call(self, tool: str) -> "ServerConfig | None":  # noqa: ARG002 - the default calls none
+        """Return the MCP server that runs a tool; None if this source has no callable tools.
+
+        Args:
+            tool: The tool's own name.
+
+        Raises:
+            CallsOffError: The server is not trusted, or the configuration excludes the tool.
+            CallError: The server's configuration is invalid or unreadable.
+        """
+        return None

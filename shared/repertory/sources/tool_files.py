@@ -1,4 +1,4 @@
-"""Tool-schema files: what a server answered to ``tools/list``, kept as JSON."""
+"""Tool-schema files: a server's answer to ``tools/list``, saved as JSON."""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
@@ -13,38 +14,40 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found, read_text, walk
 from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import Defect, decode_json
-from repertory.sources.readings import Reading
+from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, Source
-from repertory.sources.tools import LONGEST_NAME, tool_items
+from repertory.sources.tools import MAX_NAME_LENGTH, tool_items
 from repertory.text import one_line
 
-# A broken file that holds none of these is some other JSON, and no concern of ours.
+# A broken file without one of these is other JSON and is ignored.
 _OF_TOOLS = re.compile(r'"(?:tools|inputSchema)"')
 
 
 class ToolList(msgspec.Struct, frozen=True):
-    """The tools of one file, and the server they are of."""
+    """The tools of one file, and the name of their server."""
 
     server: str
     tools: list[Any]
 
 
 class ToolFiles(FolderSource):
-    """The tools of one JSON file, or of those below a folder; other JSON there is passed over.
+    """The tools of one JSON file, or of those below a folder; other JSON is ignored.
 
-    A server goes by the name that its file gives it (``server``, ``name`` or ``serverInfo``), else
-    by the file's own.
+    A server's name comes from its file (``server``, ``name`` or ``serverInfo``), otherwise from the
+    file's name.
     """
 
     type = "tools"
     file_limit = 16 << 20
 
+    @override
     def wants(self, filename: str) -> bool:
         """Whether this is a JSON file."""
         return filename.lower().endswith(".json")
 
+    @override
     def scan(self) -> Scan:
-        """Read every file that changed since it was read; see ``Source.scan``.
+        """Read every changed file; see ``Source.scan``.
 
         Raises:
             SourceError: The folder cannot be read, or the one file is not a list of tools.
@@ -52,7 +55,7 @@ class ToolFiles(FolderSource):
         return self._scan_folder() if self.path.is_dir() else self._scan_file()
 
     def _scan_file(self) -> Scan:
-        [reading] = self._readings.of([Found(self.path.name, str(self.path))], self._read_file)
+        [reading] = self._readings.read([Found(self.path.name, str(self.path))], self._read_file)
         if reading.broken:
             raise SourceError(
                 f"The tool file {self.path} cannot be used, so its items stay as they are: "
@@ -65,7 +68,7 @@ class ToolFiles(FolderSource):
         problems = list(walked.problems)
         items: dict[str, Item] = {}
         complete = not walked.unlisted
-        readings = self._readings.of(walked.files, self._read_file)
+        readings = self._readings.read(walked.files, self._read_file)
         for file, reading in zip(walked.files, readings, strict=True):
             problems += reading.problems
             complete = complete and not reading.broken
@@ -73,10 +76,11 @@ class ToolFiles(FolderSource):
                 if (first := items.setdefault(item.id, item)) is not item:
                     message = f"{first.path} lists the tool {item.id} too; that one is kept."
                     problems.append(warning(file.path, message, item=item.id))
-        # What a broken file offered is not known, so nothing is taken to be gone.
+        # The items of a broken file are unknown, so no item counts as deleted.
         unread_under = () if complete else ("",)
         return Scan(items=list(items.values()), problems=problems, unread_under=unread_under)
 
+    @override
     def _read_file(self, file: Found) -> Reading:
         listed, problems = _read(file, self.file_limit)
         if listed is None:
@@ -88,12 +92,12 @@ class ToolFiles(FolderSource):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The one source of a configuration entry."""
+    """Build the source of a configuration entry."""
     return [ToolFiles.from_entry(entry, base)]
 
 
 def _read(file: Found, limit: int) -> tuple[ToolList | None, list[Problem]]:
-    """The tools of a file and what is wrong with it; None and nothing for other JSON."""
+    """Return the tools and problems of a file; None and no problems for other JSON."""
     text, problems = read_text(file.path, limit)
     if text is None:
         return None, problems
@@ -107,7 +111,7 @@ def _read(file: Found, limit: int) -> tuple[ToolList | None, list[Problem]]:
 
 
 def _tool_list(value: object, server: str) -> ToolList | None:
-    """The list of tools in a value, whichever way it is wrapped; None where it holds none."""
+    """Find the list of tools in a value, wrapped or not; None if there is none."""
     if isinstance(value, list):
         return ToolList(server, value) if any(map(_is_tool, value)) else None
     if not isinstance(value, dict):
@@ -135,6 +139,6 @@ def _server_name(value: dict[str, Any]) -> str:
     for key in ("server", "name", "serverInfo"):
         given = value.get(key)
         name = given.get("name") if isinstance(given, dict) else given
-        if isinstance(name, str) and 0 < len(one_line(name)) <= LONGEST_NAME:
+        if isinstance(name, str) and 0 < len(one_line(name)) <= MAX_NAME_LENGTH:
             return one_line(name)
     return ""

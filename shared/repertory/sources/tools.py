@@ -1,4 +1,4 @@
-"""Tools as a server lists them, made into items one by one: a bad one never spoils the rest."""
+"""The tools of a server as items, each converted by itself: a bad one never affects the rest."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,23 +14,23 @@ from repertory.sources.reading.structured import plain
 from repertory.sources.source import Problem
 from repertory.text import clean, is_clean, one_line
 
-MOST_TOOLS = 10_000  # of one server
-LONGEST_NAME = 128
-LONGEST_DESCRIPTION = 20_000  # characters
-LARGEST_SCHEMA = 1 << 19  # bytes of JSON
-LARGEST_EXTRA = 1 << 16  # bytes of JSON
+MAX_TOOLS = 10_000  # of one server
+MAX_NAME_LENGTH = 128
+MAX_DESCRIPTION_LENGTH = 20_000
+MAX_SCHEMA_SIZE = 1 << 19  # bytes of JSON
+MAX_EXTRA_SIZE = 1 << 16  # bytes of JSON
 
 _NAMED = frozenset({"name", "description", "inputSchema", "outputSchema"})
 _GIVEN_NAME = "nameAsGiven"
 
 
 def tool_id(server: str, tool: str) -> str:
-    """The id of a server's tool."""
+    """Return the id of a server's tool."""
     return f"{server}__{tool}"
 
 
 def given_name(tool: Item) -> str:
-    """The name that a tool's server gave it, by which it is called; the item's may be cleaned."""
+    """Return the tool's original name, used to call it; the item's name may have been cleaned."""
     given = tool.extra.get(_GIVEN_NAME)
     return json.loads(given) if isinstance(given, str) else tool.name
 
@@ -38,32 +38,32 @@ def given_name(tool: Item) -> str:
 def tool_items(
     server: str, source: str, raw_tools: Sequence[object], origin: str
 ) -> tuple[list[Item], list[Problem]]:
-    """Make items of a ``tools/list`` answer's tools, each judged by itself.
+    """Convert the tools of a ``tools/list`` answer to items, each by itself.
 
-    A tool needs a name and nothing else. A bad schema is dropped, and the tool stays; of two tools
-    of one name the first stays. What else a tool has (title, annotations, …) goes to ``extra``.
+    Only the name is required. A bad schema is dropped and the tool kept; of two tools with one name
+    the first is kept. Other fields (title, annotations, …) go to ``extra``.
 
     Args:
         server: The server's name.
         source: The source's name.
-        raw_tools: The tools as JSON values, as untrusted as they came.
-        origin: The file or the server they are from, for people.
+        raw_tools: The tools as untrusted JSON values.
+        origin: The file or server they come from, for problems.
 
     Returns:
-        The items in the order of the list, ids unique, and what was wrong.
+        The items in the order of the list, ids unique, and the problems.
     """
     items: dict[str, Item] = {}
     problems: list[Problem] = []
-    for number, raw in enumerate(islice(raw_tools, MOST_TOOLS), 1):
+    for number, raw in enumerate(islice(raw_tools, MAX_TOOLS), 1):
         item, found = _tool_item(server, source, raw, origin, number)
         problems += found
         if item and items.setdefault(item.id, item) is not item:
             message = f"The server {server} lists {item.name!r} twice; the first is kept."
             problems.append(warning(origin, message, item=item.id))
-    if len(raw_tools) > MOST_TOOLS:
+    if len(raw_tools) > MAX_TOOLS:
         message = (
             f"The server {server} lists {len(raw_tools):,} tools; those after the first "
-            f"{MOST_TOOLS:,} were left out."
+            f"{MAX_TOOLS:,} were left out."
         )
         problems.append(error(origin, message))
     return list(items.values()), problems
@@ -72,13 +72,13 @@ def tool_items(
 def _tool_item(
     server: str, source: str, raw: object, origin: str, number: int
 ) -> tuple[Item | None, list[Problem]]:
-    """The item of one tool, None where it has no usable name, and what was wrong."""
+    """Return the item of one tool, None if it has no usable name, and the problems."""
     given = raw.get("name") if isinstance(raw, Mapping) else None
     name = one_line(given) if isinstance(given, str) else ""
-    if not isinstance(raw, Mapping) or not 0 < len(name) <= LONGEST_NAME:
+    if not isinstance(raw, Mapping) or not 0 < len(name) <= MAX_NAME_LENGTH:
         message = (
-            f"Tool {number} of the server {server} has no name of 1 to {LONGEST_NAME} characters "
-            "and was left out."
+            f"Tool {number} of the server {server} has no name of 1 to {MAX_NAME_LENGTH} "
+            "characters and was left out."
         )
         return None, [error(origin, message)]
     item_id = tool_id(server, name)
@@ -90,9 +90,9 @@ def _tool_item(
     if name != given or not is_clean(description):
         messages.append("has control characters in its name or description; they were left out.")
         description = clean(description)
-    if len(description) > LONGEST_DESCRIPTION:
+    if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(f"has a description of {len(description):,} characters; it was cut.")
-        description = description[:LONGEST_DESCRIPTION]
+        description = description[:MAX_DESCRIPTION_LENGTH]
     schemas: dict[str, dict[str, Any] | None] = {"inputSchema": None, "outputSchema": None}
     for key in schemas:
         schemas[key], defect = _schema(raw[key]) if key in raw else (None, "")
@@ -120,20 +120,20 @@ def _tool_item(
 
 
 def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
-    """A schema as plain JSON, or None and what is wrong with it."""
+    """Return a schema as plain JSON, or None and its defect."""
     if not isinstance(raw, Mapping):
         return None, "it is not an object"
-    schema, defect = _bounded(raw, LARGEST_SCHEMA)
+    schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)
     defect = defect or schema_defect(schema) or ""
     return (None, defect) if defect else (schema, "")
 
 
 def _extra(raw: Mapping[Any, Any]) -> tuple[dict[str, Any], str]:
-    return _bounded(raw, LARGEST_EXTRA) if raw else ({}, "")
+    return _bounded(raw, MAX_EXTRA_SIZE) if raw else ({}, "")
 
 
 def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:
-    """A mapping as plain JSON, or an empty one and why it is too much."""
+    """Return a mapping as plain JSON, or an empty one and the limit it exceeds."""
     try:
         value = {clean(str(key)): plain(inner) for key, inner in raw.items()}
     except ValueError as exc:

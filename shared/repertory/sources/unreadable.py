@@ -1,41 +1,44 @@
-"""A server whose configuration cannot be read now: what was indexed of it is kept."""
+"""A source whose defining file is unreadable: its indexed items are kept."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.errors import SourceError
-from repertory.sources.source import Scan
+from typing_extensions import override
+
+from repertory.errors import CallError, SourceError
+from repertory.sources.source import Scan, Source
 
 
-class Unreadable:
-    """Stands for an MCP server of the last run, with the identity that it had then.
+class Unreadable(Source):
+    """Stands for a source of the last run, with its identity, while its file is unreadable.
 
-    A configuration that is half saved does not change what the catalogue is.
+    A half-saved file does not change the configuration hash.
     """
 
-    type = "mcp"
-    location = ""
+    needs_trust = True
 
     def __init__(self, name: str, identity: Mapping[str, Any], error: str) -> None:
+        self.type = str(identity.get("type", ""))
         self.name = name
+        self.location = ""
         self._identity = identity
         self._error = error
 
     def __eq__(self, other: object) -> bool:
-        """Whether another stands for the same server, for the same reason."""
+        """Whether another stands for the same source, for the same reason."""
         return isinstance(other, Unreadable) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
         return hash(self.name)
 
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """What told the server from others when it was last read."""
         return self._identity
 
+    @override
     def scan(self) -> Scan:
-        """There is nothing to look at.
-
-        Raises:
-            SourceError: Always; the message says what is wrong with the configuration.
-        """
         raise SourceError(self._error)
+
+    @override
+    def to_call(self, tool: str) -> None:
+        raise CallError(self._error)

@@ -1,6 +1,6 @@
-"""An MCP server on the SDK whose tools are there to be called: ``callee.py stdio``.
+"""An MCP server on the SDK with callable tools: ``callee.py stdio``.
 
-``http`` and ``stateless`` serve on a free port, or the one that is named next, and print the
+``http`` and ``stateless`` serve on a free port, or on the port given next, and print the
 address.
 """
 
@@ -20,7 +20,7 @@ server = MCPServer("callee")
 
 
 class Answer(BaseModel):
-    """What ``elicit`` asks for."""
+    """The answer that ``elicit`` requests."""
 
     yes: bool
 
@@ -32,8 +32,8 @@ def add(first: int, second: int) -> int:
 
 
 @server.tool(structured_output=False)
-def echo(value: Any = None) -> str:  # noqa: ANN401 - whatever is sent
-    """Give back what was sent."""
+def echo(value: Any = None) -> str:  # noqa: ANN401 - any argument
+    """Return the argument."""
     return repr(value)
 
 
@@ -46,7 +46,7 @@ def draw() -> list[TextContent | ImageContent]:
 
 @server.tool(structured_output=False)
 def fail(reason: str) -> str:
-    """Fail, and say why."""
+    """Fail with a reason."""
     raise ToolError(reason)
 
 
@@ -59,7 +59,7 @@ async def wait(seconds: float) -> str:
 
 @server.tool(structured_output=False)
 async def report(context: Context) -> str:
-    """Tell of progress, then answer."""
+    """Report progress, then answer."""
     for step in range(3):
         await context.report_progress(step, 3)
     return "done"
@@ -67,7 +67,7 @@ async def report(context: Context) -> str:
 
 @server.tool(structured_output=False)
 async def elicit(context: Context) -> str:
-    """Ask whoever calls for something, and say what came of it."""
+    """Ask the caller a question, and return the outcome."""
     try:
         answer = await context.elicit("Are you sure?", Answer)
     except Exception as error:
@@ -77,13 +77,13 @@ async def elicit(context: Context) -> str:
 
 @server.tool(structured_output=False)
 def process() -> str:
-    """Give the id of this process."""
+    """Return the id of this process."""
     return str(os.getpid())
 
 
 @server.tool(structured_output=False)
 def die() -> str:
-    """End in the middle of a call."""
+    """Exit during a call."""
     os._exit(3)
 
 

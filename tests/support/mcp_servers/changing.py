@@ -1,8 +1,8 @@
 """An MCP server on the SDK whose tools change while it runs: ``changing.py stdio``.
 
-It offers what the file ``TOOLS`` names, a tool a line, and adds a line to the file ``STARTS`` when
-it starts; when the tools change it says so. ``http`` serves on a free port and prints the address.
-With ``QUIET`` in the environment it does not offer to tell of changes, and tells of none.
+Its tools are the lines of the file ``TOOLS``; it reports their changes, and adds a line to the file
+``STARTS`` when it starts. ``http`` serves on a free port and prints the address. With ``QUIET`` in
+the environment it neither offers nor sends reports of changes.
 """
 
 import os
@@ -24,19 +24,19 @@ from mcp.shared.subscriptions import ToolsListChanged
 from mcp_types import ListToolsResult, Tool
 
 TOOLS = Path(os.environ["TOOLS"])
-TELLS = "QUIET" not in os.environ
+REPORTS = "QUIET" not in os.environ
 
 bus = InMemorySubscriptionBus()
 sessions: list[ServerSession] = []
 
 
 def names() -> list[str]:
-    """What is offered now."""
+    """Return the current tools."""
     return TOOLS.read_text().split()
 
 
-async def list_tools(context: Any, _: object) -> ListToolsResult:  # noqa: ANN401 - the SDK's own
-    """Answer, and remember whom to tell of changes."""
+async def list_tools(context: Any, _: object) -> ListToolsResult:  # noqa: ANN401 - the SDK's type
+    """Answer, and remember the session for later reports."""
     if context.session not in sessions:
         sessions.append(context.session)
     tools = [
@@ -47,21 +47,21 @@ async def list_tools(context: Any, _: object) -> ListToolsResult:  # noqa: ANN40
 
 
 @asynccontextmanager
-async def telling(_: object) -> AsyncIterator[None]:
-    """Tell of changes as long as the server runs."""
+async def reporting(_: object) -> AsyncIterator[None]:
+    """Report changes while the server runs."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(tell)
+        tasks.start_soon(report)
         yield
         tasks.cancel_scope.cancel()
 
 
-async def tell() -> None:
-    """Tell every session, in both of the protocol's ways, when the tools are others."""
-    told = names()
+async def report() -> None:
+    """Report changed tools to every session, in both forms of the protocol."""
+    reported = names()
     while True:
         await anyio.sleep(0.02)
-        if TELLS and names() != told:
-            told = names()
+        if REPORTS and names() != reported:
+            reported = names()
             await bus.publish(ToolsListChanged())
             for session in sessions:
                 try:
@@ -71,18 +71,18 @@ async def tell() -> None:
 
 
 class Changing(Server[None]):
-    """A server that offers to tell of changes."""
+    """A server that can report changes."""
 
     def create_initialization_options(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - passed on
-        """With what the SDK does not offer by itself."""
-        return super().create_initialization_options(NotificationOptions(tools_changed=TELLS))
+        """Add the capability that the SDK does not declare by itself."""
+        return super().create_initialization_options(NotificationOptions(tools_changed=REPORTS))
 
 
 server = Changing(
     "changing",
-    lifespan=telling,
+    lifespan=reporting,
     on_list_tools=list_tools,
-    on_subscriptions_listen=ListenHandler(bus) if TELLS else None,
+    on_subscriptions_listen=ListenHandler(bus) if REPORTS else None,
 )
 
 

@@ -18,7 +18,7 @@ LONG = 600  # seconds, longer than any test
 
 
 def tool(name: str, **more: object) -> dict[str, object]:
-    """A tool as it should be, and whatever else is given."""
+    """Build a valid tool with further fields."""
     return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
 
 
@@ -39,7 +39,7 @@ def refuse(request: Request, code: int, message: str, data: object = None) -> No
 
 
 def serve(list_tools: Callable[[Request], None], **capabilities: object) -> None:
-    """Shake hands, then leave every tools/list to a function."""
+    """Shake hands, then pass every tools/list to a function."""
     for line in sys.stdin:
         request = json.loads(line)
         match request.get("method"):
@@ -57,13 +57,13 @@ def serve(list_tools: Callable[[Request], None], **capabilities: object) -> None
 
 
 def serve_page(*tools: object, cursor: str | None = None) -> None:
-    """Answer every tools/list alike."""
+    """Give every tools/list the same answer."""
     page = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
     serve(lambda request: reply(request, page), tools={})
 
 
 def paginated() -> None:
-    """Three pages of two tools."""
+    """List three pages of two tools."""
 
     def page(request: Request) -> None:
         start = int((request.get("params") or {}).get("cursor", "0"))
@@ -74,23 +74,23 @@ def paginated() -> None:
 
 
 def endless() -> None:
-    """Ever new pages, with nothing on them."""
+    """List endless empty pages."""
     pages = iter(range(10**9))
     serve(lambda request: reply(request, {"tools": [], "nextCursor": f"p{next(pages)}"}), tools={})
 
 
 def same_page() -> None:
-    """A server that does not know of cursors, and gives one all the same."""
+    """Ignore cursors, and return one on every page."""
     serve_page(tool("only"), cursor="next")
 
 
 def many() -> None:
-    """More tools than anybody wants."""
+    """List more tools than the limit."""
     serve_page(*(tool(f"tool_{number}") for number in range(10_005)))
 
 
 def bad_tools() -> None:
-    """Two good tools between bad ones."""
+    """List two good tools between bad ones."""
     serve_page(
         tool("good"),
         {"name": "no_schema"},
@@ -103,57 +103,57 @@ def bad_tools() -> None:
 
 
 def control_characters() -> None:
-    """A tool whose description steers the terminal."""
+    """List a tool whose description steers the terminal."""
     serve_page(tool("paint", description="Paints \x1b[31mred\x1b[0m\x07 walls.\x00"))
 
 
 def only_prompts() -> None:
-    """A server without tools."""
+    """Offer prompts and no tools."""
     serve(lambda request: refuse(request, -32601, "Method not found"), prompts={})
 
 
 def fails() -> None:
-    """Tools are announced, and refused, with an error that repeats the token."""
+    """Announce tools and refuse to list them, with an error that repeats the token."""
     serve(lambda request: refuse(request, -32603, f"no {os.environ['TOKEN']}\x1b[2J"), tools={})
 
 
 def silent() -> None:
-    """Never a word, and deaf to the closing of stdin."""
+    """Send nothing, and ignore the end of stdin."""
     time.sleep(LONG)
 
 
 def stuck() -> None:
-    """A handshake, and nothing after it."""
+    """Shake hands, and send nothing after it."""
     print("warming up", file=sys.stderr, flush=True)
     serve(lambda _: time.sleep(LONG), tools={})
 
 
 def crash() -> None:
-    """Ends at once, and says why, with what it should have kept to itself."""
+    """Exit at once with a message that contains the token."""
     print("starting\nfatal: cannot log in with", os.environ.get("TOKEN"), file=sys.stderr)
     sys.exit(3)
 
 
 def banner() -> None:
-    """Greets its user on stdout before it gets to work."""
+    """Print a greeting on stdout first."""
     print("Welcome to the best server of all!", flush=True)
     serve_page(tool("good"))
 
 
 def garbage() -> None:
-    """Anything but MCP on stdout, without end."""
+    """Write endless lines other than MCP on stdout."""
     while True:
         print("lorem ipsum" * 50)
 
 
 def endless_line() -> None:
-    """One line on stdout, without end."""
+    """Write one endless line on stdout."""
     while True:
         sys.stdout.write("x" * 65_536)
 
 
 def children() -> None:
-    """Leaves a child and a grandchild behind, whose ids it writes to a file."""
+    """Start a child and a grandchild, and write their ids to a file."""
     sleep = f"import time; time.sleep({LONG})"
     script = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {sleep!r}])"
     script += f"; print(p.pid, flush=True); {sleep}"
@@ -165,7 +165,7 @@ def children() -> None:
 
 
 def slow() -> None:
-    """Takes its time to answer, until as many others as it waits for have started too."""
+    """Answer only after the expected number of servers has started."""
     folder = Path(os.environ["FOLDER"])
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < int(os.environ["OTHERS"]):
@@ -174,7 +174,7 @@ def slow() -> None:
 
 
 def callee() -> None:
-    """Answers calls, or does not, as the tool's name says; what it did goes to the file NOTES."""
+    """Answer calls as the tool's name says, and log them to the file NOTES."""
     note(f"started {os.getpid()}")
     for line in sys.stdin:
         request = json.loads(line)
@@ -215,12 +215,12 @@ def answer(request: Request, name: str, arguments: dict[str, Any]) -> None:
 
 
 def text(words: str) -> dict[str, object]:
-    """A result of one text."""
+    """Build a result of one text."""
     return {"content": [{"type": "text", "text": words}]}
 
 
 def wait(request: Request) -> None:
-    """Answer after a while, and others meanwhile."""
+    """Answer after a while, without blocking other calls."""
     seconds = request["params"]["arguments"]["seconds"]
     timer = threading.Timer(seconds, reply, (request, text("done")))
     timer.daemon = True
@@ -233,7 +233,7 @@ def refuse_with_token(request: Request) -> None:
 
 
 def talk(request: Request) -> None:
-    """Tell of progress that nobody asked for, then answer."""
+    """Send unrequested progress, then answer."""
     for number in range(300):
         progress = {"progressToken": "none", "progress": number}
         send({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress})
@@ -254,14 +254,14 @@ def misbehave(request: Request) -> None:
 
 
 def note(line: str) -> None:
-    """Add a line to the notes, where there are some."""
+    """Add a line to the notes, if there is a file for them."""
     if path := os.environ.get("NOTES"):
         with Path(path).open("a") as file:
             file.write(f"{line}\n")
 
 
 def modern() -> None:
-    """Knows only the protocol without a handshake."""
+    """Support only the protocol without a handshake."""
     for line in sys.stdin:
         request = json.loads(line)
         match request.get("method"):
@@ -275,7 +275,7 @@ def modern() -> None:
 
 
 def hints() -> dict[str, object]:
-    """What every answer of the newer protocol carries."""
+    """Return the fields of every answer of the newer protocol."""
     return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 

@@ -14,7 +14,7 @@ from repertory.sources.source import Source
 __all__ = ["McpServer", "build"]
 
 
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     config: str | list[str]
     timeout: float | None = None
@@ -24,24 +24,22 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """The servers of an entry's configuration files, one source for each.
+    """Build one source for each server of an entry's configuration files.
 
     Args:
-        entry: ``config``, a path or several that are merged, the later winning; if it likes
-            ``timeout`` in seconds, which stands above what the files say, ``include`` and
-            ``exclude``, globs of tool names; and ``trusted``, whether the servers may be run,
-            filled in by who knows whether the user named or trusts the files.
+        entry: ``config``, one path or several; later files override earlier ones. Optional are
+            ``timeout`` in seconds, which overrides the files, and ``include`` and ``exclude``,
+            globs of tool names. The workspace sets ``trusted``: whether the servers may run.
         base: The folder that relative paths start from.
 
     Raises:
-        ConfigurationError: The entry is wrong, or a file cannot be read.
+        ConfigurationError: The entry is invalid, or a file cannot be read.
     """
     try:
-        options = msgspec.convert(dict(entry), _Entry)
+        options = msgspec.convert(dict(entry), _Options)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
-    paths = [options.config] if isinstance(options.config, str) else options.config
-    servers = read_servers(base.absolute() / Path(path).expanduser() for path in paths)
+    servers = read_servers(path.absolute() for path in files_to_trust(entry, base))
     if options.timeout is not None:
         if not options.timeout > 0:
             raise ConfigurationError("The timeout of a source of type 'mcp' is seconds, above 0.")
@@ -55,3 +53,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         )
         for server in servers
     ]
+
+
+def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path]:
+    """Return the configuration files that an entry names, which may be missing or invalid."""
+    config = entry.get("config")
+    names = [config] if isinstance(config, str) else config if isinstance(config, list) else []
+    return [base / Path(str(name)).expanduser() for name in names]

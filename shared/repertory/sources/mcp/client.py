@@ -1,6 +1,6 @@
-"""Talking to a server through the official SDK, within bounds of time and size.
+"""Communication with a server through the official SDK, with limits on time and size.
 
-Imported only when a server is asked: the SDK takes long to import.
+Imported only when a server is contacted: the SDK is slow to import.
 """
 
 import logging
@@ -22,14 +22,14 @@ from repertory.sources.mcp.variables import Launch, fill_in
 
 
 def list_tools(server: ServerConfig, environment: Mapping[str, str] = os.environ) -> Listing:
-    """Start or call a server, list all its tools, page after page, and leave it.
+    """Start or contact a server, list all pages of its tools, and disconnect.
 
-    It is asked for no more once there are more than ``MOST_TOOLS``. Safe to call from several
-    threads at once, but not from within an event loop.
+    The listing stops after more than ``MAX_TOOLS``. Safe to call from several threads at once, but
+    not from within an event loop.
 
     Raises:
-        SourceError: It cannot be started or reached, ends or hangs, or does not speak MCP. The
-            message carries no secret of its configuration.
+        SourceError: It cannot be started or reached, exits, hangs, or does not speak MCP. The
+            message contains no secret of its configuration.
     """
     listings: list[Listing] = []
 
@@ -46,22 +46,21 @@ Talk = Callable[[Conversation], Awaitable[None]]
 async def converse(
     server: ServerConfig, talk: Talk, environment: Mapping[str, str] = os.environ
 ) -> str:
-    """Start or call a server and talk to it, in the first of the ways in which it answers.
+    """Start or contact a server and talk to it over the first protocol that it answers.
 
     Args:
         server: The server.
-        talk: Lists its tools first, or stays; leaving it hangs up.
-        environment: What variables are filled in from.
+        talk: Lists the tools first, or calls ``stay``. The connection closes when it returns.
+        environment: The values of variables.
 
     Returns:
-        Why the conversation broke off, after its tools were listed or it was stayed with; empty
-        where it ended in good order.
+        Why the connection was lost after the listing or ``stay``; empty if it was closed properly.
 
     Raises:
-        SourceError: It broke off before that; see ``list_tools``.
+        SourceError: The connection was lost before that; see ``list_tools``.
     """
     launch = fill_in(server, environment)
-    # They log whole addresses, with the keys that some servers take in them.
+    # They log whole URLs, which contain the keys of some servers.
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     failure = ""
@@ -79,7 +78,7 @@ async def converse(
                     await talk(conversation)
                     is_cut_off = traffic.ended.is_set()
                     limit.deadline = anyio.current_time() + server.timeout  # to say goodbye
-            # A boundary: what the SDK, its transports and their task groups raise is an open set.
+            # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)
                 failure = failure or _explain(error, launch, traffic)
@@ -91,20 +90,20 @@ async def converse(
     if not failure and traffic.complete:
         return ""
     failure = failure or f"did not answer within {server.timeout:g} s"
-    words = f"{failure}{_last_words(launch, traffic)}".rstrip(".")
+    words = f"{failure}{_quoted_output(launch, traffic)}".rstrip(".")
     message = f"The MCP server {server.name} {words}."
     if not traffic.complete:
-        # Out here it is not chained: what it failed on may quote addresses with their secrets.
+        # Raised here, without its cause: that may quote URLs with their secrets.
         raise SourceError(message)
     return message
 
 
 def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
-    """How to speak to a server, in order: over what, and in which era of the protocol.
+    """Return the transports and protocol versions to try, in order.
 
-    The older handshake goes first: servers that know only that one may end or wait over what the
-    newer protocol asks first, while those that know only the newer one refuse it at once. An
-    address of streamable HTTP may turn out to be one of SSE.
+    The older handshake comes first: servers that support only it may exit or hang on the newer
+    protocol's first request, while servers that support only the newer one reject it at once. A
+    URL for streamable HTTP may turn out to be one for SSE.
     """
     if server.transport is Transport.SSE:
         return [(Transport.SSE, "legacy")]
@@ -115,28 +114,28 @@ def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
 
 
 def _is_refusal(error: BaseException, traffic: Traffic) -> bool:
-    """Whether a server refused how it was spoken to, rather than failed."""
+    """Whether a server rejected the protocol, rather than failed."""
     if traffic.greeted or traffic.flooded or traffic.status in (401, 403):
         return False
     return isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
 
 
 def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) -> Client:
-    async def hear(message: IncomingMessage) -> None:
+    async def receive(message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
-            traffic.stirred.set()
+            traffic.changed.set()
 
     return Client(
         open_streams(transport, launch, traffic),
         mode=mode,
         cache=None,
         client_info=Implementation(name="repertory", version=version("repertory")),
-        message_handler=hear,
+        message_handler=receive,
     )
 
 
 def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> str:
-    """What went wrong, to follow after the name of the server."""
+    """Describe the failure, to follow the name of the server."""
     if traffic.flooded:
         return TOO_MUCH
     if traffic.exit_code is not None:
@@ -145,17 +144,17 @@ def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> s
         hint = ": its headers must permit the call" if traffic.status in (401, 403) else ""
         return f"answered with HTTP status {traffic.status}{hint}"
     if isinstance(error, OSError):
-        missing = str(error.filename or launch.command)  # the command, or the folder to start in
+        missing = str(error.filename or launch.command)  # the command, or its working directory
         return f"could not be started: {error.strerror}: {quote(launch.redact(missing))}"
     if error is None:
         return "closed the connection"
     return f"could not be asked: {quote(launch.redact(str(error)))}"
 
 
-def _last_words(launch: Launch, traffic: Traffic) -> str:
-    """What the server itself has to say, to follow after what went wrong."""
-    if traffic.last_words:
-        return f"; it wrote: {quote_end(launch.redact(traffic.last_words))}"
+def _quoted_output(launch: Launch, traffic: Traffic) -> str:
+    """Quote the server's own output, to follow the description of the failure."""
+    if traffic.last_stderr:
+        return f"; it wrote: {quote_end(launch.redact(traffic.last_stderr))}"
     if traffic.stray:
         return f"; it wrote what is not MCP: {quote(launch.redact(traffic.stray))}"
     return ""

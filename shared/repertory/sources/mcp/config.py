@@ -1,4 +1,4 @@
-"""MCP configuration files of every agent host, read into one kind of server entry.
+"""The MCP configuration files of all agent hosts, read into one form.
 
 | host                        | file                                   | servers under |
 | --------------------------- | -------------------------------------- | ------------- |
@@ -9,8 +9,8 @@
 | Gemini                      | .gemini/settings.json                  | mcpServers    |
 | toolscript                  | .toolscript.json                       | mcpServers    |
 
-Comments and trailing commas are tolerated in all of them. Nothing is filled in here: ``${…}`` stays
-as it was written until the server is launched, so that no secret of the environment is ever held.
+Comments and trailing commas are allowed in all of them. Variables (``${…}``) stay unresolved until
+the server is launched, so that no secret of the environment is kept in memory.
 """
 
 import json
@@ -26,9 +26,9 @@ from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transpor
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import one_line
 
-LARGEST_FILE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
-LONGEST_NAME = 128  # characters
-MOST_SERVERS = 1_000  # of one file
+MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
+MAX_NAME_LENGTH = 128
+MAX_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
@@ -52,7 +52,7 @@ Names = list[str]
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel"):
-    """What hosts write of a server in camel case, and what they all write the same."""
+    """The keys of a server that hosts write in camel case, and those common to all."""
 
     type: str = ""
     command: str = ""
@@ -71,7 +71,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _SnakeEntry(msgspec.Struct, frozen=True):
-    """What only Codex writes of a server."""
+    """The keys of a server that only Codex has."""
 
     env_vars: Names = []
     bearer_token_env_var: str = ""
@@ -85,19 +85,19 @@ class _SnakeEntry(msgspec.Struct, frozen=True):
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """Which servers Gemini lets run."""
+    """The servers that Gemini allows."""
 
     allowed: Names = []
     excluded: Names = []
 
 
 def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
-    """The servers of several configuration files, merged in order: a later file wins.
+    """Read and merge the servers of several configuration files; later files override earlier.
 
-    Disabled servers are left out. A server whose entry is wrong is returned with its ``fault``.
+    Disabled servers are left out. A server with an invalid entry has a ``fault``.
 
     Raises:
-        ConfigurationError: A file cannot be read at all; the message names it and the line.
+        ConfigurationError: A file cannot be read; the message names it and the line.
     """
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
@@ -113,14 +113,14 @@ def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
 
 
 def _read_file(path: Path) -> dict[str, ServerConfig | None]:
-    """The servers of one file by name; None for one that is disabled there."""
+    """Return the servers of one file by name; None for a disabled one."""
     text = _read_text(path)
     document = _parse(path, text)
     key = next((key for key in _SERVER_TABLES if key in document), "")
     table: object = document.get(key, {})
-    if not isinstance(table, dict) or len(table) > MOST_SERVERS:
+    if not isinstance(table, dict) or len(table) > MAX_SERVERS:
         raise ConfigurationError(
-            f"{path}: {key} must hold {MOST_SERVERS:,} servers at most, by name."
+            f"{path}: {key} must hold {MAX_SERVERS:,} servers at most, by name."
         )
     try:
         rules = msgspec.convert(document.get("mcp", {}), _Rules)
@@ -136,11 +136,11 @@ def _read_file(path: Path) -> dict[str, ServerConfig | None]:
 def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(MAX_FILE_SIZE + 1)
     except OSError as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
-    if len(data) > LARGEST_FILE:
-        raise ConfigurationError(f"{path} is larger than {LARGEST_FILE // 2**20} MB.")
+    if len(data) > MAX_FILE_SIZE:
+        raise ConfigurationError(f"{path} is larger than {MAX_FILE_SIZE // 2**20} MB.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
@@ -164,7 +164,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
 
 
 def _blank(found: re.Match[str]) -> str:
-    """Strings as they are, anything else as blanks, so that lines keep their numbers."""
+    """Keep strings and replace other text by blanks, so that line numbers stay."""
     return found[0] if found[0].startswith('"') else _NOT_BLANK.sub(" ", found[0])
 
 
@@ -177,17 +177,17 @@ def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig |
         if entry.disabled or not entry.enabled:
             return None
         return _server(path, name, entry, codex)
-    except ValueError as exc:  # msgspec.ValidationError is one, and quotes no values
+    except ValueError as exc:  # msgspec.ValidationError is a subclass and quotes no values
         line = _line_of(text, name)
         place = f"{path}:{line}" if line else str(path)
-        name = one_line(name)[:LONGEST_NAME] or "unnamed"
+        name = one_line(name)[:MAX_NAME_LENGTH] or "unnamed"
         fault = f"{place}: the MCP server {name} is not set up right: {exc}."
         return ServerConfig(name=name, fault=fault)
 
 
 def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerConfig:
-    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"a name has 1 to {LONGEST_NAME} printable characters")
+    if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable():
+        raise ValueError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
     transport = _transport(path, entry)
     if transport is Transport.STDIO and not entry.command:
         raise ValueError("there is neither a command nor a url")
@@ -241,7 +241,7 @@ def _seconds(seconds: float | None) -> float | None:
 
 
 def _workspace(path: Path) -> Path:
-    """The folder that a configuration is for, whether it is in it or in a host's folder there."""
+    """Return the folder that a configuration, or the host's folder around it, is in."""
     folder = path.absolute().parent
     return folder.parent if folder.name in _HOST_FOLDERS else folder
 
@@ -251,7 +251,7 @@ def _as_text(value: Scalar) -> str:
 
 
 def _line_of(text: str, name: str) -> int | None:
-    """The line where a server's entry starts, as far as plain searching can tell."""
+    """Return the line where a server's entry starts, by plain text search; None if not found."""
     table = re.search("|".join(_SERVER_TABLES), text)
     quoted = re.escape(json.dumps(name, ensure_ascii=False))
     pattern = rf"{quoted}\s*:|^\s*\[\s*mcp_servers\s*\.\s*({quoted}|{re.escape(name)})\s*\]"

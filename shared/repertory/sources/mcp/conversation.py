@@ -1,4 +1,4 @@
-"""What is said to a server while the line to it is open. Imported only when there is one."""
+"""Requests to a server over an open connection. Imported only when there is one."""
 
 import contextlib
 import math
@@ -22,20 +22,20 @@ from repertory.errors import CallError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, quote
 from repertory.sources.mcp.variables import Launch
-from repertory.sources.tools import MOST_TOOLS
+from repertory.sources.tools import MAX_TOOLS
 
-MOST_PAGES = 1_000
+MAX_PAGES = 1_000
 
 
 class _Answer(RootModel[dict[str, Any]]):
-    """An answer as it came, but for what the protocol's form of it refuses."""
+    """A result as sent, checked only for the form that the protocol requires."""
 
 
 class LineLostError(Exception):
-    """The line to a server was lost during a call; whoever keeps the session deals with it.
+    """The connection to a server was lost during a call; the owner of the session handles it.
 
     Attributes:
-        taken: Whether the server may have taken the call.
+        taken: Whether the server may have received the call.
     """
 
     def __init__(self, *, taken: bool) -> None:
@@ -43,7 +43,7 @@ class LineLostError(Exception):
 
 
 class Conversation:
-    """What can be said to a server while the line is open."""
+    """An open session with a server."""
 
     def __init__(
         self,
@@ -73,63 +73,63 @@ class Conversation:
         await self._subscription.aclose()
 
     @property
-    def tells_of_changes(self) -> bool:
-        """Whether the server says when its tools have changed."""
+    def reports_changes(self) -> bool:
+        """Whether the server reports when its tools have changed."""
         tools = self._client.server_capabilities.tools
         return bool(tools and tools.list_changed)
 
     async def list_tools(self) -> Listing:
-        """All its tools, for which it has as long as it was given to begin with."""
+        """List all its tools, within the server's timeout."""
         traffic = self._traffic
         if traffic.complete:
-            traffic.begin()
+            traffic.start_listing()
             self._limit.deadline = anyio.current_time() + self._server.timeout
         await _read_pages(self._client, traffic)
         traffic.complete = True
         return Listing(traffic.tools, traffic.complaints)
 
     async def wait_for_change(self, seconds: float) -> None:
-        """Wait until the server says that its tools changed, or the connection ends.
+        """Wait until the server reports changed tools, or the connection ends.
 
-        It returns at once where the newer protocol makes us ask first to be told of changes: there
-        may have been some before.
+        With the newer protocol the first call subscribes and returns at once: there may have been
+        changes before.
 
         Args:
-            seconds: The longest to wait.
+            seconds: The maximum wait.
         """
         if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
-            changes = self._client.listen(tools_list_changed=True)  # they come as any message does
+            changes = self._client.listen(tools_list_changed=True)  # they arrive as normal messages
             await self._subscription.enter_async_context(changes)
             self._subscribed = True
             self._limit.deadline = math.inf
             return
         self._limit.deadline = math.inf
         with anyio.move_on_after(seconds):
-            await self._traffic.stirred.wait()
+            await self._traffic.changed.wait()
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more can be asked."""
+        """Whether no further request is possible."""
         traffic = self._traffic
         return traffic.ended.is_set() or traffic.forgotten or traffic.flooded
 
     def stay(self) -> None:
-        """Stay for calls, as long as whoever talks likes to, instead of listing tools."""
+        """Keep the session open for calls, without a time limit, instead of listing tools."""
         self._traffic.complete = True
         self._limit.deadline = math.inf
 
     async def wait_for_end(self) -> None:
-        """Wait until nothing more can be heard of the server."""
+        """Wait until the connection is closed."""
         await self._traffic.ended.wait()
 
     async def call_tool(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool; what the server answers has the form that the protocol gives a result.
+        """Call a tool and return its result in the protocol's form.
 
-        Several calls may be under way; one that is cancelled is called off.
+        Several calls may run at once; a cancelled one is cancelled on the server.
 
         Raises:
-            CallError: It answers with an error, with nonsense, or with too much.
-            LineLostError: The line was lost, or had been.
+            CallError: The answer is an error, invalid or too large.
+            LineLostError: The connection is lost.
         """
         if self.is_over:
             raise LineLostError(taken=False)
@@ -145,17 +145,17 @@ class Conversation:
                 f"answered with what is no result of a call: {where}: {found['msg']}"
             ) from None
         finally:
-            self._traffic.begin_anew()
+            self._traffic.reset_counters()
         if answer.get("resultType", "complete") != "complete":
             raise self._error("asks for something more during a call, which nobody here can give")
         return answer
 
     async def is_alive(self, seconds: float) -> bool:
-        """Whether the server gives any answer within so many seconds."""
+        """Whether the server gives any answer within the given seconds."""
         with anyio.move_on_after(seconds):
             try:
                 await self._client.session.send_ping()
-            except MCPError as error:  # newer servers need not know what a ping is
+            except MCPError as error:  # newer servers need not support ping
                 return error.code != CONNECTION_CLOSED
             except ValidationError:
                 pass
@@ -173,23 +173,23 @@ class Conversation:
             return (await session.send_request(call, _Answer)).root
 
     async def _learn_headers(self, name: str) -> None:
-        """Have the SDK read which arguments of a tool the newer protocol repeats as headers."""
+        """Let the SDK read which arguments of a tool the newer protocol repeats as headers."""
         cursor: str | None = None
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             page = await self._client.list_tools(cursor=cursor)
             cursor = page.next_cursor
             if not cursor or any(tool.name == name for tool in page.tools):
                 return
 
     def _fail(self, error: MCPError) -> NoReturn:
-        """Say why a call failed, without what is chained to it: that may quote secrets."""
+        """Raise why a call failed, without its cause: that may quote secrets."""
         traffic = self._traffic
         if traffic.flooded:
             raise self._error(TOO_MUCH) from None
-        # Servers use the same code for whatever they like.
+        # Servers use the same code for other errors.
         if error.code == CONNECTION_CLOSED and traffic.ended.is_set():
             raise LineLostError(taken=True) from None
-        if traffic.forgotten:  # by the protocol it has not even looked at the call then
+        if traffic.forgotten:  # by the protocol, the server has not processed the call
             raise LineLostError(taken=False) from None
         status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""
         words = quote(self._launch.redact(error.message))
@@ -200,7 +200,7 @@ class Conversation:
 
 
 async def _read_pages(client: Client, traffic: Traffic) -> None:
-    """Ask for page after page; each one's tools end up in ``traffic``."""
+    """Request all pages; their tools arrive in ``traffic``."""
     cursor: str | None = None
     seen: set[str] = set()
     while True:
@@ -208,16 +208,16 @@ async def _read_pages(client: Client, traffic: Traffic) -> None:
             page = await client.list_tools(cursor=cursor)
         except MCPError as exc:
             if exc.code == METHOD_NOT_FOUND and client.server_capabilities.tools is None:
-                return  # it has prompts or resources only
+                return  # it has only prompts or resources
             raise
         cursor = page.next_cursor
-        if not cursor or len(traffic.tools) > MOST_TOOLS:
+        if not cursor or len(traffic.tools) > MAX_TOOLS:
             return
         if cursor in seen:
             traffic.complaints.append("gives a page of its tools again and again")
             traffic.tools = list({msgspec.json.encode(t): t for t in traffic.tools}.values())
             return
-        if len(seen) == MOST_PAGES:
-            traffic.complaints.append(f"has more than {MOST_PAGES:,} pages; the rest is left out")
+        if len(seen) == MAX_PAGES:
+            traffic.complaints.append(f"has more than {MAX_PAGES:,} pages; the rest is left out")
             return
         seen.add(cursor)

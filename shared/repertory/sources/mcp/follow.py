@@ -1,7 +1,7 @@
-"""Following a server: its tools as they are now, without starting it again for each look.
+"""Following a server: its current tools, without starting it for each scan.
 
-A server that says when its tools change is stayed with, since they may change within its session
-only. Any other one is asked again every so often, in a session of its own each time.
+A server that reports changes keeps its session, because its tools may change only within it. Any
+other server is polled, in a new session each time.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import Listing
 
-PAUSE = 1.0  # seconds between two looks at one that does, and before it is called again at first
-# A session is renewed after so many seconds: its program may have been replaced by a newer one.
-LONGEST_SESSION = 3_600.0
-JITTER = 0.2  # the share that a time is varied by, so that not all servers are asked at once
+MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
+# A session is renewed after this time: its program may have been replaced by a newer version.
+MAX_SESSION_S = 3_600.0
+JITTER = 0.2  # the share by which times vary, so that not all servers are polled at once
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ class ServerFollower:
 
     Args:
         server: The server, which may be run.
-        on_change: Called on that thread whenever there is a listing or a failure to be had.
-        poll: Seconds between two looks where the server says nothing of changes.
+        on_change: Called on that thread after each listing or failure.
+        poll: Seconds between two listings if the server does not report changes.
     """
 
     def __init__(
@@ -48,26 +48,26 @@ class ServerFollower:
         self._poll = poll
         self._latest: Listing | SourceError | None = None
         self._first = threading.Event()
-        self._listed = self._stayed = False
+        self._has_listed = self._is_open = False
         self._stack = contextlib.ExitStack()
         self._future: Future[None] | None = None
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start to follow the server."""
         portal = self._stack.enter_context(start_blocking_portal())
         self._future = portal.start_task_soon(self._follow)
 
     def close(self) -> None:
-        """Hang up and wait until the server has ended."""
+        """Disconnect and wait until the server has ended."""
         if self._future is not None:
             self._future.cancel()
         self._stack.close()
 
     def listing(self) -> Listing:
-        """The tools as they are now; at the very beginning it waits for them.
+        """Return the current tools; the first call may wait for them.
 
         Raises:
-            SourceError: The server could not be asked the last time.
+            SourceError: The last listing failed.
         """
         self._first.wait()
         latest = self._latest
@@ -82,43 +82,43 @@ class ServerFollower:
 
     async def _follow(self) -> None:
         try:
-            pause = PAUSE
+            pause = MIN_INTERVAL_S
             while True:
                 began = anyio.current_time()
-                self._listed = self._stayed = False
+                self._has_listed = self._is_open = False
                 try:
                     await converse(self._server, self._talk)
                 except SourceError as error:
-                    if not self._listed:  # else the line broke, and is to be mended first
+                    if not self._has_listed:  # else the connection was lost: reconnect first
                         self._publish(error)
-                # A boundary: whatever happens, somebody waits for news, and the next time may do.
+                # A boundary: a scan waits for a result, and the next attempt may succeed.
                 except Exception as error:
-                    kind = type(error).__name__  # no more of it, for it may quote secrets
+                    kind = type(error).__name__  # only its kind, because it may quote secrets
                     _log.error("follow_failed", extra={"server": self._server.name, "error": kind})
                     message = f"The MCP server {self._server.name} could not be asked: {kind}."
                     self._publish(SourceError(message))
-                if self._listed and not self._stayed:
-                    await anyio.sleep(_about(self._poll))
+                if self._has_listed and not self._is_open:
+                    await anyio.sleep(_jittered(self._poll))
                     continue
                 if anyio.current_time() - began > self._poll:
-                    pause = PAUSE
-                await anyio.sleep(_about(pause))
+                    pause = MIN_INTERVAL_S
+                await anyio.sleep(_jittered(pause))
                 pause = min(2 * pause, self._poll)
         finally:
             self._first.set()
 
     async def _talk(self, conversation: Conversation) -> None:
-        renewal = anyio.current_time() + _about(LONGEST_SESSION)
+        renewal = anyio.current_time() + _jittered(MAX_SESSION_S)
         while anyio.current_time() < renewal:
             self._publish(await conversation.list_tools())
-            self._listed, listed_at = True, anyio.current_time()
-            if not conversation.tells_of_changes:
+            self._has_listed, listed_at = True, anyio.current_time()
+            if not conversation.reports_changes:
                 return
-            self._stayed = True
-            # What a server forgets to say is seen all the same, and so is a line that is dead.
-            await conversation.wait_for_change(_about(self._poll))
-            await anyio.sleep_until(listed_at + PAUSE)
+            self._is_open = True
+            # The time limit reveals unreported changes and dead connections.
+            await conversation.wait_for_change(_jittered(self._poll))
+            await anyio.sleep_until(listed_at + MIN_INTERVAL_S)
 
 
-def _about(seconds: float) -> float:
+def _jittered(seconds: float) -> float:
     return seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - no secret

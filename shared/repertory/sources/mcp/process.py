@@ -1,7 +1,7 @@
-"""A server as a child process: what it sends is bounded, and nothing of it is left behind.
+"""A server as a child process, with limits on its output; no process is left behind.
 
-The SDK's own stdio transport reads without bounds, logs every line that is not MCP, and leaves
-children of a server that went away in good order; hence this one. Imported only by ``client``.
+The SDK's own stdio transport reads without limits, logs every line that is not MCP, and leaves the
+children of a server that exited properly; hence this one. Imported only by ``client``.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from mcp_types import jsonrpc_message_adapter
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 
-GRACE = 1.0  # seconds to leave after stdin is closed, and again after SIGTERM
-POLL = 0.01  # seconds
+GRACE_S = 1.0  # to exit after stdin is closed, and again after SIGTERM
+POLL_INTERVAL_S = 0.01
 
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -32,9 +32,10 @@ Streams = tuple[
 
 @contextlib.asynccontextmanager
 async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams]:
-    """Start a server and speak MCP over its stdin and stdout; on leaving, end it and its children.
+    """Start a server that speaks MCP on stdin and stdout; on exit, end it and its children.
 
-    It sees only the few variables that the SDK deems safe (``PATH``, ``HOME``, …) and its own.
+    It receives only the few variables that the SDK considers safe (``PATH``, ``HOME``, …) and its
+    own.
 
     Raises:
         OSError: The command cannot be started.
@@ -55,7 +56,7 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
     except BaseException:  # cancellation too
         server.close()
         raise
-    # No await between the start and this: a cancellation there would leave the process behind.
+    # No await between the start and here: a cancellation would leave the process behind.
     outgoing, to_write = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_write, transport, to_write)
@@ -70,7 +71,7 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
 
 
 class _Server(asyncio.SubprocessProtocol):
-    """Receives what a server writes: messages on stdout, anything on stderr."""
+    """Receives a server's output: messages on stdout, any text on stderr."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
@@ -101,7 +102,7 @@ class _Server(asyncio.SubprocessProtocol):
         except ValueError:
             self._traffic.add_stray(bytes(line))
             return
-        # The session may have gone already, while the server still talks.
+        # The session may have closed while the server still sends.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._messages.send_nowait(SessionMessage(message))
 
@@ -130,7 +131,7 @@ async def _write(
 
 
 async def _stop(transport: asyncio.SubprocessTransport, server: _Server, traffic: Traffic) -> None:
-    """Close stdin and wait; then end the whole process group, first kindly, then for good."""
+    """Close stdin and wait; then end the process group, first with SIGTERM, then with SIGKILL."""
     ended_by_itself = server.ended
     if stdin := transport.get_pipe_transport(0):
         stdin.close()
@@ -142,17 +143,17 @@ async def _stop(transport: asyncio.SubprocessTransport, server: _Server, traffic
             break
         await _wait_until(lambda: not _signal_group(transport, 0))
     transport.close()
-    with anyio.move_on_after(GRACE):
+    with anyio.move_on_after(GRACE_S):
         await server.closed.wait()
 
 
 def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
-    """Signal a server and all its children; False when none of them is left."""
+    """Signal a server and all its children; False if none is left."""
     if sys.platform == "win32":  # no process groups: only the server itself can be ended
         transport.kill()
         return False
     try:
-        # Its own pid, since it leads its group; asking for the group fails once it is gone.
+        # Its own pid is the group's; looking the group up fails once the server is gone.
         os.killpg(transport.get_pid(), number)
     except (ProcessLookupError, PermissionError):
         return False
@@ -160,7 +161,7 @@ def _signal_group(transport: asyncio.SubprocessTransport, number: int) -> bool:
 
 
 async def _wait_until(done: Callable[[], bool]) -> None:
-    """Wait for something to be true, but for ``GRACE`` seconds at most."""
-    with anyio.move_on_after(GRACE):
+    """Wait until ``done`` returns true, for at most ``GRACE_S`` seconds."""
+    with anyio.move_on_after(GRACE_S):
         while not done():
-            await anyio.sleep(POLL)
+            await anyio.sleep(POLL_INTERVAL_S)

@@ -1,4 +1,4 @@
-"""An MCP server as it is configured, whichever host's file it was written in."""
+"""The configuration of an MCP server, independent of the host's file format."""
 
 import re
 from enum import StrEnum
@@ -8,11 +8,11 @@ import msgspec
 
 DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
 
-_OURSELVES = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
+_REPERTORY = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
 
 
 class Transport(StrEnum):
-    """How a server is spoken to."""
+    """The transport to a server."""
 
     STDIO = "stdio"
     HTTP = "http"
@@ -20,21 +20,21 @@ class Transport(StrEnum):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One MCP server as it is configured, variables not yet filled in.
+    """The configuration of one MCP server, with unresolved variables.
 
     Attributes:
         name: The server's name in the configuration.
         transport: stdio, http (streamable) or sse.
-        command, args, env, cwd: What to start; stdio only. An empty ``cwd`` is the workspace.
-        env_file: A file of ``NAME=value`` lines that ``env`` is laid over.
-        env_names: Variables of our own environment to pass on where they are set.
-        url, headers: What to call; http and sse only.
-        include, exclude: Globs of the names of the tools to take; nothing included is everything.
+        command, args, env, cwd: The process; stdio only. An empty ``cwd`` is the workspace.
+        env_file: A file of ``NAME=value`` lines; ``env`` overrides them.
+        env_names: Variables of our own environment to pass on if they are set.
+        url, headers: The address; http and sse only.
+        include, exclude: Globs of the tools to take; an empty ``include`` takes all.
         timeout: Seconds to start it and to list all its tools.
-        call_timeout: Seconds for a tool that is called; None where the configuration does not say.
+        call_timeout: Seconds for one call of a tool; None if not configured.
         workspace: The folder that the configuration belongs to.
-        origins: Every file that names the server, the one in force last.
-        fault: Why the entry cannot be used; empty for a good one.
+        origins: Every file that defines the server, the effective one last.
+        fault: Why the entry is invalid; empty for a valid one.
     """
 
     name: str
@@ -56,16 +56,16 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     fault: str = ""
 
     def __repr__(self) -> str:
-        """Without arguments, environment and headers: they may hold secrets."""
+        """Omit arguments, environment and headers: they may hold secrets."""
         return f"ServerConfig({self.name!r}, {self.transport.value})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        """As ``repr`` has it."""
+        """Show the same as ``repr``."""
         return [("name", self.name), ("transport", self.transport.value)]
 
 
 def launches_repertory(server: ServerConfig) -> bool:
-    """Whether a server is this program itself, which must not index itself."""
+    """Whether a server is Repertory, which must not index itself."""
     program = re.split(r"[/\\]", server.command)[-1].removesuffix(".exe")
     line = " ".join((server.command, *server.args))
-    return program == "repertory" or _OURSELVES.search(line) is not None
+    return program == "repertory" or _REPERTORY.search(line) is not None

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from typing_extensions import override
 
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
 from repertory.sources.reading.problems import warning
-from repertory.sources.source import Scan
+from repertory.sources.source import Scan, Source
 from repertory.sources.tools import tool_items
 from repertory.text import one_line
 
@@ -21,22 +22,23 @@ if TYPE_CHECKING:
     from repertory.sources.mcp.follow import ServerFollower
     from repertory.sources.mcp.traffic import Listing
 
-# Long, with letters and digits: some servers take their key as a part of the path.
+# Long, with letters and digits: the URLs of some servers contain their key in the path.
 _KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/]*\d)(?=[^/]*[A-Za-z])[^/]{20,}")
 
 
-class McpServer:
+class McpServer(Source):
     """One server of an MCP configuration.
 
     Args:
         server: Its configuration.
-        trusted: Whether it may be started or called: the user named its configuration, or trusts
-            it. One that was merely found may not.
-        include: Globs of the tools to take, by ``tool`` or ``server__tool``; none takes all.
+        trusted: Whether it may be started or called: the user named or trusted its configuration.
+            A server that was only found may not.
+        include: Globs of the tools to take, as ``tool`` or ``server__tool``; none takes all.
         exclude: Globs of the tools to leave out.
     """
 
     type = "mcp"
+    needs_trust = True
 
     def __init__(
         self,
@@ -46,43 +48,25 @@ class McpServer:
         include: tuple[str, ...] = (),
         exclude: tuple[str, ...] = (),
     ) -> None:
+        self.name = server.name
+        self.location = _location(server)
+        self.is_trusted = trusted
         self._server = server
-        self._trusted = trusted
         self._include = include
         self._exclude = exclude
         self._follower: ServerFollower | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether another is the same server, its secrets included, and may be run as this one."""
+        """Whether another is the same server, including its secrets, with the same trust."""
         return isinstance(other, McpServer) and self._setting == other._setting
 
     def __hash__(self) -> int:
         return hash(self.name)
 
-    @property
-    def name(self) -> str:
-        """The server's name in its configuration."""
-        return self._server.name
-
-    @property
-    def location(self) -> str:
-        """The command's name, or the URL without what may be a secret in it."""
-        if self._server.transport is Transport.STDIO:
-            return self._server.command
-        return _KEY_IN_PATH.sub("***", _bare_url(self._server.url))
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """The configuration files that name it, the one in force last."""
-        return self._server.origins
-
+    @override
     def identity(self) -> Mapping[str, Any]:
-        """How the server is launched and which of its tools are taken.
-
-        Of environment and headers only the names, and of the arguments a digest: all of them may
-        hold secrets.
-        """
         server = self._server
+        # Environment, headers and arguments may hold secrets: names and a digest stand for them.
         arguments = hashlib.sha256(msgspec.json.encode(server.args)).hexdigest()
         return {
             "type": self.type,
@@ -98,44 +82,36 @@ class McpServer:
             "exclude": sorted({*server.exclude, *self._exclude}),
         }
 
-    def follow(self, on_change: Callable[[], None], poll: float) -> bool:
-        """Keep in touch with the server, so that a scan knows its tools without launching it.
-
-        Args:
-            on_change: Called, on another thread, whenever a scan may find something else.
-            poll: Seconds between two looks where the server says nothing of changes.
-
-        Returns:
-            Whether it is followed: one that may not be run, or cannot, is not.
-        """
+    @override
+    def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
         server = self._server
-        if server.fault or not self._trusted or launches_repertory(server):
-            return False
+        if server.fault or not self.is_trusted or launches_repertory(server):
+            return None
         from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - the SDK is slow
 
-        self._follower = ServerFollower(server, on_change, poll)
+        self._follower = ServerFollower(server, changed, interval)
         self._follower.start()
-        return True
+        return self._unwatch
 
-    def leave(self) -> None:
-        """Follow the server no longer, and wait until it has ended."""
+    def _unwatch(self) -> None:
         if self._follower is not None:
             self._follower.close()
             self._follower = None
 
+    @override
     def scan(self) -> Scan:
-        """List the server's tools: those it has now if it is followed, else launch and end it.
+        """List the server's tools; a server that is not watched is started and ended.
 
         Raises:
-            SourceError: Its entry is wrong, it may not be run, or it does not answer.
+            SourceError: Its entry is invalid, it is not trusted, or it does not answer.
         """
         server = self._server
         origin = server.origins[-1] if server.origins else ""
         if server.fault:
             raise SourceError(server.fault)
         if launches_repertory(server):
-            return Scan(items=[], problems=[warning(origin, self._is_ourselves)])
-        if not self._trusted:
+            return Scan(items=[], problems=[warning(origin, self._is_repertory)])
+        if not self.is_trusted:
             raise SourceError(self._is_not_trusted)
         listing = self._list()
         tools = [tool for tool in listing.tools if self._takes(tool)]
@@ -146,22 +122,14 @@ class McpServer:
         ]
         return Scan(items=items, problems=problems)
 
+    @override
     def to_call(self, tool: str) -> ServerConfig:
-        """The configuration with which a tool of the server is called.
-
-        Args:
-            tool: The tool's own name.
-
-        Raises:
-            CallsOffError: The server may not be run, or the tool is one of those left out.
-            CallError: The server's entry is wrong.
-        """
         server = self._server
         if server.fault:
             raise CallError(server.fault)
         if launches_repertory(server):
-            raise CallsOffError(self._is_ourselves)
-        if not self._trusted:
+            raise CallsOffError(self._is_repertory)
+        if not self.is_trusted:
             raise CallsOffError(self._is_not_trusted)
         if not self._takes({"name": tool}):
             raise CallsOffError(
@@ -171,7 +139,7 @@ class McpServer:
         return server
 
     @property
-    def _is_ourselves(self) -> str:
+    def _is_repertory(self) -> str:
         return f"The MCP server {self.name} is Repertory itself and was left out."
 
     @property
@@ -188,12 +156,12 @@ class McpServer:
 
     @property
     def _setting(self) -> tuple[object, ...]:
-        return self._server, self._trusted, self._include, self._exclude
+        return self._server, self.is_trusted, self._include, self._exclude
 
     def _takes(self, tool: object) -> bool:
-        """Whether a tool passes both the configuration's filters and the source's own.
+        """Whether a tool passes the filters of the configuration and of the source.
 
-        What has no name passes, to be complained of.
+        A tool without a name passes and is reported later.
         """
         name = tool.get("name") if isinstance(tool, dict) else None
         if not isinstance(name, str):
@@ -211,8 +179,15 @@ def _matches(names: tuple[str, ...], globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, glob) for name in names for glob in globs)
 
 
+def _location(server: ServerConfig) -> str:
+    """Return the command's name, or the URL without possible secrets."""
+    if server.transport is Transport.STDIO:
+        return server.command
+    return _KEY_IN_PATH.sub("***", _bare_url(server.url))
+
+
 def _bare_url(url: str) -> str:
-    """Scheme, host, port and path; credentials and query left out."""
+    """Return scheme, host, port and path, without credentials and query."""
     try:
         parts = urlsplit(url)
     except ValueError:

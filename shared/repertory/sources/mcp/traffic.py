@@ -1,4 +1,4 @@
-"""What passed between us and one server: bounded, and enough of it kept to say what failed."""
+"""The bounded record of a session with one server; it keeps enough to explain a failure."""
 
 from typing import Any
 
@@ -7,20 +7,20 @@ import msgspec
 
 from repertory.text import cut, one_line
 
-MOST_BYTES = 32 * 2**20  # of all that a server sends up to the next listing, or end of a call
-MOST_LINES = 50_000  # on stdout
+MAX_BYTES = 32 * 2**20  # that a server may send for one listing or call
+MAX_LINES = 50_000  # on stdout
 STDERR_KEPT = 4_096  # bytes, the last ones
-LONGEST_QUOTE = 300  # characters
+MAX_QUOTE_LENGTH = 300
 
-TOO_MUCH = f"sent more than {MOST_BYTES // 2**20} MB or {MOST_LINES:,} lines"
+TOO_MUCH = f"sent more than {MAX_BYTES // 2**20} MB or {MAX_LINES:,} lines"
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """All tools of a server as it wrote them, unchecked.
+    """All tools of a server, as sent and unchecked.
 
     Attributes:
         tools: The tools.
-        complaints: What is wrong with the listing, to follow after the name of the server.
+        complaints: The defects of the listing, each to follow the name of the server.
     """
 
     tools: list[Any]
@@ -28,19 +28,19 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Traffic:
-    """The record of one conversation.
+    """The record of one session.
 
     Attributes:
-        tools: The tools as the server wrote them, page after page.
-        complaints: What is wrong with the listing, to follow after the name of the server.
-        greeted: Whether the two have agreed on how to speak.
-        complete: Whether the listing came to its end; for calls none is needed.
-        stirred: Set when the server says that its tools changed, and when a connection ends.
-        ended: Set when nothing more can be heard of the server.
-        status: The last HTTP status; 0 where there was none.
-        forgotten: Whether the server said, over HTTP, that it does not know the session any more.
-        exit_code: How its process ended, where it ended by itself.
-        flooded: Whether it sent more than it may; the conversation is over then.
+        tools: The tools of all pages so far, as the server sent them.
+        complaints: The defects of the listing, each to follow the name of the server.
+        greeted: Whether the handshake succeeded.
+        complete: Whether the listing is complete; true for a session of calls.
+        changed: Set when the server reports changed tools, and when a connection ends.
+        ended: Set when the connection to the server is closed.
+        status: The last HTTP status; 0 if there was none.
+        forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
+        exit_code: The exit code of its process, if the process ended by itself.
+        flooded: Whether it exceeded the limits; the session is over then.
     """
 
     def __init__(self) -> None:
@@ -51,36 +51,36 @@ class Traffic:
         self.exit_code: int | None = None
         self._stderr = b""
         self._stray = b""
-        self.begin()
+        self.start_listing()
 
-    def begin(self) -> None:
-        """Record a listing anew, with the bounds of one."""
+    def start_listing(self) -> None:
+        """Start to record a new listing, with fresh limits."""
         self.tools: list[Any] = []
         self.complaints: list[str] = []
         self.complete = False
-        self.stirred = anyio.Event()
+        self.changed = anyio.Event()
         self.flooded = False
         self._bytes = 0
         self._lines = 0
 
-    def begin_anew(self) -> None:
-        """Count from here on: a call came to its end, and the next may bring as much."""
+    def reset_counters(self) -> None:
+        """Reset the limits after a call; the next one may send as much."""
         self._bytes = self._lines = 0
 
     def end(self) -> None:
-        """Note that nothing more can be heard of the server."""
+        """Record that the connection to the server is closed."""
         self.ended.set()
-        self.stirred.set()
+        self.changed.set()
 
     def add_received(self, size: int, lines: int = 0) -> bool:
-        """Count what came in; False when that was too much."""
+        """Count received data; False if it exceeds the limits."""
         self._bytes += size
         self._lines += lines
-        self.flooded |= self._bytes > MOST_BYTES or self._lines > MOST_LINES
+        self.flooded |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
         return not self.flooded
 
     def add_stderr(self, data: bytes) -> None:
-        """Keep the end of what the server says on stderr."""
+        """Keep the end of the server's stderr."""
         self._stderr = (self._stderr + data)[-STDERR_KEPT:]
 
     def add_stray(self, line: bytes) -> None:
@@ -88,8 +88,8 @@ class Traffic:
         self._stray = self._stray or line[:STDERR_KEPT]
 
     @property
-    def last_words(self) -> str:
-        """The last line on stderr that says anything."""
+    def last_stderr(self) -> str:
+        """The last non-empty line on stderr."""
         return _last_line(self._stderr)
 
     @property
@@ -104,11 +104,11 @@ def _last_line(data: bytes) -> str:
 
 
 def quote(text: str) -> str:
-    """Text of a stranger, safe to print in a message: one line, no control characters, not long."""
-    return cut(one_line(text), LONGEST_QUOTE)
+    """Make untrusted text safe for a message: one short line without control characters."""
+    return cut(one_line(text), MAX_QUOTE_LENGTH)
 
 
 def quote_end(text: str) -> str:
-    """The same, but where it is too long, its end."""
+    """Do the same, but keep the end of a long text."""
     line = one_line(text)
-    return line if len(line) <= LONGEST_QUOTE else "…" + line[-LONGEST_QUOTE:]
+    return line if len(line) <= MAX_QUOTE_LENGTH else "…" + line[-MAX_QUOTE_LENGTH:]

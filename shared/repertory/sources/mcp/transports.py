@@ -1,4 +1,4 @@
-"""The ways to a server: its process, streamable HTTP or SSE, each with its bounds.
+"""The transports to a server: its process, streamable HTTP or SSE, each with limits.
 
 Imported only by ``client``.
 """
@@ -21,7 +21,7 @@ from mcp_types import JSONRPCResponse
 from repertory.errors import SourceError
 from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import Transport
-from repertory.sources.mcp.traffic import MOST_BYTES, Traffic
+from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
 from repertory.sources.mcp.variables import Launch
 
 
@@ -29,7 +29,7 @@ from repertory.sources.mcp.variables import Launch
 async def open_streams(
     transport: Transport, launch: Launch, traffic: Traffic
 ) -> AsyncIterator[tuple[Any, Any]]:
-    """Reach a server: the stream of what it says, its tools taken out, and the one of our words."""
+    """Connect to a server; yields the streams of its messages, without tools, and of ours."""
     async with contextlib.AsyncExitStack() as stack:
         match transport:
             case Transport.STDIO:
@@ -37,7 +37,7 @@ async def open_streams(
             case Transport.HTTP:
                 client = await stack.enter_async_context(_http_client(traffic, launch.headers))
                 streams = streamable_http_client(
-                    launch.url, http_client=client, max_sse_event_size=MOST_BYTES
+                    launch.url, http_client=client, max_sse_event_size=MAX_BYTES
                 )
             case Transport.SSE:
                 streams = sse_client(
@@ -49,8 +49,8 @@ async def open_streams(
         yield _Intake(received, traffic), to_send
 
 
-class _Words(Protocol):
-    """The part of a stream that is needed here."""
+class _Stream(Protocol):
+    """The used part of a stream."""
 
     async def receive(self) -> SessionMessage | Exception: ...
 
@@ -58,13 +58,12 @@ class _Words(Protocol):
 
 
 class _Intake:
-    """What a server says, a listing's tools taken out of it and kept in ``traffic`` as they came.
+    """A server's messages. It moves the tools of a listing, as sent, to ``traffic``.
 
-    The SDK refuses a whole page for one tool that is not as it should be; kept here, each can be
-    checked by itself.
+    The SDK rejects a whole page for one invalid tool; here, each tool can be checked by itself.
     """
 
-    def __init__(self, inner: _Words, traffic: Traffic) -> None:
+    def __init__(self, inner: _Stream, traffic: Traffic) -> None:
         self._inner = inner
         self._traffic = traffic
 
@@ -111,19 +110,19 @@ def _http_client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
 ) -> httpx2.AsyncClient:
-    """An HTTP client that notes the status of each answer and counts what comes in."""
+    """Return an HTTP client that records the status and counts the bytes of each response."""
 
     async def note(response: httpx2.Response) -> None:
-        # Our messages count, and what comes first; a server may well refuse the rest.
+        # The first status and those of our messages count; a server may reject other requests.
         if response.request.method == "POST" or not traffic.status:
             traffic.status = response.status_code
             traffic.forgotten |= traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, whose size has no bounds then")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        # A server speaks up by itself on the stream that a GET opens, as long as that lasts.
-        speaks_up = response.request.method == "GET" and response.is_success
-        response.stream = _Counted(response.stream, traffic, speaks_up=speaks_up)
+        # A server sends its own messages on the stream of a GET, for as long as that is open.
+        is_event_stream = response.request.method == "GET" and response.is_success
+        response.stream = _Counted(response.stream, traffic, is_event_stream=is_event_stream)
 
     return httpx2.AsyncClient(
         headers={**(headers or {}), "Accept-Encoding": "identity"},
@@ -134,12 +133,14 @@ def _http_client(
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """A body that ends with an error as soon as it is too much."""
+    """A body that fails as soon as it exceeds the limits."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic, *, speaks_up: bool) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, traffic: Traffic, *, is_event_stream: bool
+    ) -> None:
         self._inner = inner
         self._traffic = traffic
-        self._speaks_up = speaks_up
+        self._is_event_stream = is_event_stream
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -148,8 +149,8 @@ class _Counted(httpx2.AsyncByteStream):
                     raise httpx2.StreamError("too much")
                 yield chunk
         finally:
-            if self._speaks_up:
-                self._traffic.stirred.set()
+            if self._is_event_stream:
+                self._traffic.changed.set()
 
     async def aclose(self) -> None:
         await self._inner.aclose()

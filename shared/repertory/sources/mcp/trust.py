@@ -1,4 +1,4 @@
-"""Which configurations may be run although nobody named them: those the user has trusted."""
+"""The found configurations that the user has trusted."""
 
 import hashlib
 import os
@@ -13,15 +13,15 @@ from repertory.errors import StoreError, UsageError
 class TrustStore:
     """Trusted configuration files and the SHA-256 each had when it was trusted.
 
-    Kept as one JSON file. A file that changed since is not trusted any more, and a store that
-    cannot be read trusts nothing.
+    Stored as one JSON file. A configuration that has changed is no longer trusted, and an
+    unreadable store trusts nothing.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def is_trusted(self, config: Path) -> bool:
-        """Whether a configuration was trusted and has the same bytes still."""
+        """Whether a configuration was trusted and still has the same bytes."""
         known = self._read().get(_key(config))
         try:
             return known is not None and known == _digest(config)
@@ -29,10 +29,10 @@ class TrustStore:
             return False
 
     def trust(self, config: Path) -> None:
-        """Trust a configuration as it is now.
+        """Trust the current content of a configuration.
 
         Raises:
-            UsageError: There is no such file.
+            UsageError: The file cannot be read.
             StoreError: The data directory cannot be written.
         """
         try:
@@ -42,7 +42,7 @@ class TrustStore:
         self._write(self._read() | {_key(config): digest})
 
     def revoke(self, config: Path) -> None:
-        """Trust a configuration no longer; one that was not trusted is passed over."""
+        """Revoke the trust in a configuration, if it was trusted."""
         trusted = self._read()
         if trusted.pop(_key(config), None) is not None:
             self._write(trusted)

@@ -1,4 +1,4 @@
-"""Variables of a configuration, filled in only at the moment a server is launched."""
+"""The variables of a configuration, resolved only when a server is launched."""
 
 import re
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import msgspec
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
 
-LARGEST_ENV_FILE = 2**20  # bytes
-SHORTEST_SECRET = 4  # characters; shorter values are not secrets, and blanking them ruins messages
+MAX_ENV_FILE_SIZE = 2**20  # bytes
+MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -19,9 +19,9 @@ _ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server is started or called with, every variable filled in. Never stored or logged.
+    """The resolved launch parameters of a server. Never stored or logged.
 
-    ``secrets`` are the values, and the words in them, that must not be seen in any message.
+    ``secrets`` are the values, and the words in them, that no message may contain.
     """
 
     command: str
@@ -37,22 +37,22 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return "Launch(…)"
 
     def redact(self, text: str) -> str:
-        """The text with every secret of this launch blanked."""
+        """Mask every secret of this launch in a text."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
 
 def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
-    """Everything that a server is launched with.
+    """Resolve the variables of a server's configuration.
 
-    ``${NAME}`` and ``${env:NAME}`` come from the environment, ``${NAME:-default}`` has a default,
-    ``${input:id}`` comes from ``MCP_INPUT_<ID>``, since nobody is there to be asked; and
-    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders.
-    Whatever else stands between braces is left as it is.
+    ``${NAME}`` and ``${env:NAME}`` come from the environment, and ``${NAME:-default}`` has a
+    default. ``${input:id}`` comes from ``MCP_INPUT_<ID>``, because no user can be asked.
+    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders. Other
+    references are left unchanged.
 
     Raises:
-        SourceError: A variable has no value, or the file of variables cannot be read.
+        SourceError: A variable has no value, or the ``envFile`` cannot be read.
     """
     used: set[str] = set()
 
@@ -79,7 +79,7 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
             secret
             for value in values
             for secret in (value, *value.split())
-            if len(secret) >= SHORTEST_SECRET
+            if len(secret) >= MIN_SECRET_LENGTH
         ),
     )
 
@@ -116,7 +116,7 @@ def _value(
 
 
 def _url_secrets(url: str) -> set[str]:
-    """The password and the values of the query, as they stand in the URL and as they are meant."""
+    """Return the credentials and the query's values, as written in the URL and decoded."""
     rest, _, query = url.partition("?")
     userinfo = re.match(r"[^/]*//([^/@]*)@", rest)
     values = [pair.partition("=")[2] for pair in query.split("&")]
@@ -127,7 +127,7 @@ def _url_secrets(url: str) -> set[str]:
 def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
-            text = file.read(LARGEST_ENV_FILE).decode("utf-8-sig")
+            text = file.read(MAX_ENV_FILE_SIZE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         raise SourceError(
             f"The envFile {path} of the MCP server {server.name} cannot be read as text."

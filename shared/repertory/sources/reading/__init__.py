@@ -1,1 +1,1 @@
-"""How files are read: bounded, cleaned, and never trusted."""
+"""Reading untrusted files: bounded and cleaned."""

@@ -1,16 +1,16 @@
-"""What an author wrote of an item in front matter or a manifest, whatever shape it was given."""
+"""The fields of front matter or a manifest, read leniently."""
 
 from typing import Any
 
 from repertory.sources.reading.policy import KEYS
 from repertory.text import one_line
 
-# These have a place of their own in an item.
+# These have their own attributes in an item.
 _NAMED = KEYS | {"name", "description", "tags", "keywords"}
 
 
 def text_field(fields: dict[str, Any], key: str) -> str:
-    """A field as one line of text; empty where it is missing or not a single value."""
+    """Return a field as one line of text; empty if it is missing or not a single value."""
     value = fields.get(key)
     if value is None or isinstance(value, bool | list | dict):
         return ""
@@ -18,12 +18,12 @@ def text_field(fields: dict[str, Any], key: str) -> str:
 
 
 def is_true(value: object) -> bool:
-    """Whether an author said yes, be it as a YAML boolean or as a word."""
+    """Whether a value means yes, as a YAML boolean or as a word."""
     return str(value).strip().lower() in {"true", "yes", "on", "1"}
 
 
 def tags(fields: dict[str, Any]) -> tuple[str, ...]:
-    """The tags and keywords of an item, its metadata's included: lists, or words with commas."""
+    """Return the tags and keywords, metadata included, from lists or comma-separated text."""
     metadata = fields.get("metadata")
     places = [fields, metadata] if isinstance(metadata, dict) else [fields]
     found: set[str] = set()
@@ -35,5 +35,5 @@ def tags(fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def extra(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that an item has no place of its own for."""
+    """Return the fields for which an item has no attribute of its own."""
     return {key: value for key, value in fields.items() if key not in _NAMED}

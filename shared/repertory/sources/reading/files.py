@@ -1,4 +1,4 @@
-"""Files as every file source walks and reads them: bounded, confined to the root, never waiting."""
+"""Walking and reading files: bounded, confined to the root, never blocking."""
 
 import os
 import stat
@@ -13,24 +13,24 @@ from repertory.sources.reading.problems import error, warning
 from repertory.sources.source import Problem
 from repertory.text import clean, is_clean
 
-DEEPEST = 10  # folders below the root
-MOST_FOLDERS = 50_000
+MAX_DEPTH = 10  # folders below the root
+MAX_FOLDERS = 50_000
 FILE_LIMIT = 1 << 20  # bytes
 
-# Folders that tools make and fill; nothing that a person wrote for others is in them.
+# Folders that tools create and fill; they hold no files written for other people.
 SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
     | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 
-# How names begin of what editors and systems lay beside a file while it is open, or for themselves.
+# Name prefixes of the temporary files of editors and operating systems.
 TEMPORARY = (".#", "._", ".~")
 
 _BINARY = "The file is binary (it holds a zero byte); if it is text, save it as UTF-8."
 _EMPTY = "The file is empty; write what it is for, or delete it."
-NO_TEXT = frozenset({_BINARY, _EMPTY})  # what is said of files that hold no text at all
+NO_TEXT = frozenset({_BINARY, _EMPTY})  # the messages for files without any text
 
-# A FIFO without a writer would hold a plain open for ever.
+# A plain open of a FIFO without a writer would block forever.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -42,13 +42,13 @@ class Found(msgspec.Struct, frozen=True, order=True):
 
 
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk came by.
+    """The result of a walk.
 
     Attributes:
         files: The wanted files, sorted by place.
-        problems: What was not followed or entered, and why.
-        unlisted: The places of folders that are there but could not be listed; the empty place
-            stands for any.
+        problems: One for each link or folder that was not followed or entered.
+        unlisted: The places of folders that exist but could not be listed; the empty place stands
+            for all.
     """
 
     files: list[Found]
@@ -59,16 +59,16 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 def walk(
     root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool] = lambda _place: True
 ) -> Walk:
-    """Find the files below a folder whose name is wanted.
+    """Find the files below a folder that have a wanted name.
 
-    A link is followed only to a target inside the root, and a folder is entered once, under its
-    own name rather than a link's where it has both. A wanted name counts whatever bears it (a
-    FIFO, a dangling link): reading it says what is wrong.
+    A link is followed only to a target inside the root. A folder is entered once, under its own
+    name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
+    it reports the problem.
 
     Args:
         root: The folder to walk.
-        wanted: Tells from a file's name whether it is wanted.
-        enter: Tells from a folder's place whether to go into it.
+        wanted: Whether a file's name is wanted.
+        enter: Whether to enter a folder at a place.
 
     Raises:
         SourceError: The root is missing, not a folder, or cannot be listed.
@@ -99,21 +99,21 @@ class _Walker:
 
     def run(self) -> None:
         # Links wait until every folder was entered under its own name.
-        while (self._folders or self._links) and len(self._entered) <= MOST_FOLDERS:
+        while (self._folders or self._links) and len(self._entered) <= MAX_FOLDERS:
             if self._folders:
                 self._list(*self._folders.popleft())
             else:
                 self._follow(*self._links.popleft())
         if self._folders or self._links:
             message = (
-                f"There are more than {MOST_FOLDERS:,} folders here, and the rest was not looked "
-                "at; name a smaller folder."
+                f"There are more than {MAX_FOLDERS:,} folders here, and the rest was not read; "
+                "name a smaller folder."
             )
             self.problems.append(error(self._top, message))
             self.unlisted.append("")
         if self._too_deep:
             message = (
-                f"This folder is more than {DEEPEST} levels down and was not entered, nor were "
+                f"This folder is more than {MAX_DEPTH} levels down and was not entered, nor were "
                 f"{len(self._too_deep) - 1:,} others; make it a source of its own."
             )
             self._warn(min(self._too_deep), message)
@@ -153,7 +153,7 @@ class _Walker:
     def _add_folder(self, place: str, real: str) -> None:
         if real in self._entered or not self._enter(place):
             return
-        if place.count("/") >= DEEPEST:
+        if place.count("/") >= MAX_DEPTH:
             self._too_deep.append(place)
             return
         self._entered.add(real)
@@ -193,17 +193,17 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
-    """Read a file as UTF-8, a byte order mark allowed, every line end a newline.
+    """Read a file as UTF-8, with or without a byte order mark; line ends become newlines.
 
-    What is not UTF-8 is replaced, and control characters are left out, with a warning.
+    Invalid UTF-8 is replaced and control characters are left out, each with a warning.
 
     Args:
         path: The file.
-        limit: The most bytes that are read.
+        limit: The maximum size in bytes.
 
     Returns:
-        The text, None when there is none to be had (unreadable, not a plain file, over the limit,
-        binary, empty), and what was wrong.
+        The text and the problems. The text is None if the file is unreadable, not a plain file,
+        over the limit, binary or empty.
     """
     data = _read(path, limit)
     if isinstance(data, str):
@@ -228,8 +228,8 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
     return text, problems
 
 
-def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each thing wrong
-    """The bytes of a file, or what is wrong with it in a sentence."""
+def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each defect
+    """Return the bytes of a file, or a sentence that says why it cannot be used."""
     try:
         descriptor = os.open(path, _OPEN)
     except OSError as exc:

@@ -1,4 +1,4 @@
-"""The YAML front matter of a Markdown file, read leniently, as the Agent Skills format asks."""
+"""The YAML front matter of a Markdown file, read leniently as the Agent Skills format requires."""
 
 import re
 from typing import Any
@@ -17,13 +17,12 @@ _ENTRY = re.compile(r"([ ]*)([\w.-]+):[ ]+(\S.*)")
 
 
 class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
-    """A text taken apart.
+    """A text, split into front matter and body.
 
     Attributes:
-        fields: What the front matter says, unknown keys included; empty where there is none, None
-            where it is broken.
-        body: The text after it; the whole text where there is none or it is broken.
-        problems: Errors where it is broken, warnings where it was read all the same.
+        fields: The front matter with all keys; empty if it is missing, None if it is broken.
+        body: The text after it; the whole text if it is missing or broken.
+        problems: Errors if it is broken, warnings if it was repaired.
     """
 
     fields: dict[str, Any] | None
@@ -32,11 +31,11 @@ class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, path: str) -> FrontMatter:
-    """Take a text apart into its front matter and its body; broken front matter never raises.
+    """Split a text into its front matter and its body; broken front matter never raises.
 
     Args:
         text: The text, its lines ended by newlines.
-        path: The file it is from, for problems.
+        path: Its file, for problems.
     """
     opening = _OPENING.match(text)
     if not opening:
@@ -61,7 +60,7 @@ def parse(text: str, path: str) -> FrontMatter:
 
 
 def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
-    """The fields, or the defect, of the YAML that starts on a line of its file."""
+    """Return the fields, or the defect, of YAML that starts at line ``first`` of its file."""
     fields = load(source, "yaml")
     if not isinstance(fields, Defect):
         return fields, []
@@ -74,10 +73,10 @@ def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
 
 
 def _quote(source: str) -> tuple[str, list[tuple[int, str]]]:
-    """Quote every value that cannot be read by itself (``Use when: a colon stands in it``).
+    """Quote every value that is not valid YAML (``Use when: it contains a colon``).
 
     Returns:
-        The YAML with as many lines as before, and the line (from 0) and key of each quoted value.
+        The YAML with the same number of lines, and the line (from 0) and key of each quoted value.
     """
     lines = source.split("\n")
     quoted = []

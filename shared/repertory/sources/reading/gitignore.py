@@ -1,4 +1,4 @@
-"""Which files the ``.gitignore`` files below a root leave out."""
+"""The files that the ``.gitignore`` files below a root exclude."""
 
 import os
 import re
@@ -11,23 +11,23 @@ from repertory.sources.reading.files import read_text
 IGNORE_FILE = ".gitignore"
 
 _LIMIT = 1 << 16  # bytes
-_MOST_PATTERNS = 1_000
-_MOST_STARS = 3  # in one part of a pattern; the time to match a name grows with their power
+_MAX_PATTERNS = 1_000
+_MAX_STARS = 3  # in one part of a pattern; the time to match a name is exponential in them
 
 
 class GitIgnore:
-    """Answers for places under one root; each ``.gitignore`` is read when it is first needed."""
+    """The ``.gitignore`` files below one root, each read when it is first needed."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
         self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def ignores(self, place: str) -> bool:
-        """Whether a place is ignored by the nearest ``.gitignore`` that speaks of it.
+        """Whether the nearest ``.gitignore`` that matches a place ignores it.
 
         Args:
             place: With ``/`` between its parts, and at its end if it is a folder. The folders
-                above it are taken not to be ignored.
+                above it must not be ignored.
         """
         folder = place.rstrip("/")
         while folder:
@@ -48,13 +48,13 @@ class GitIgnore:
         text, _ = read_text(path, _LIMIT)
         if text is None:
             return None
-        lines = text.split("\n")[:_MOST_PATTERNS]
+        lines = text.split("\n")[:_MAX_PATTERNS]
         return GitIgnoreSpec.from_lines(filter(is_usable, lines))
 
 
 def is_usable(pattern: str) -> bool:
-    """Whether a pattern is one, as git passes over others, and can be matched in short time."""
-    if any(part.count("*") > _MOST_STARS for part in pattern.split("/")):
+    """Whether a pattern is valid (git skips invalid ones) and can be matched quickly."""
+    if any(part.count("*") > _MAX_STARS for part in pattern.split("/")):
         return False
     try:
         GitIgnoreSpec.from_lines([pattern])

@@ -1,4 +1,4 @@
-"""Whether a value is a valid JSON Schema, told quickly for the plain ones, which nearly all are."""
+"""Validation of JSON Schemas, with a fast path for plain ones, which nearly all are."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +17,13 @@ _DRAFTS = frozenset(
 
 
 def schema_defect(schema: dict[str, Any]) -> str | None:
-    """What makes a value an invalid JSON Schema, with its JSON path; None for a valid one.
+    """Return the defect of an invalid JSON Schema with its JSON path; None for a valid one.
 
-    The draft is the one that it names, 2020-12 if it names none. References are not followed, and
-    patterns are not compiled: their syntax is not Python's.
+    The schema names its draft; the default is 2020-12. References are not followed, and patterns
+    are not compiled: their syntax is not Python's.
 
     Args:
-        schema: Plain JSON, its depth bounded.
+        schema: Plain JSON of bounded depth.
     """
     if _is_plain(schema):
         return None
@@ -42,9 +42,9 @@ def schema_defect(schema: dict[str, Any]) -> str | None:
 
 
 def _is_plain(schema: object) -> bool:
-    """Whether every keyword is a common one, rightly used; False may still be valid, but slowly.
+    """Whether every keyword is a common one with a valid value; if not, the slow check decides.
 
-    The whole check by the meta-schema costs two milliseconds a tool.
+    The slow check by the meta-schema takes two milliseconds for each tool.
     """
     if isinstance(schema, bool):
         return True
@@ -83,7 +83,7 @@ def _is_type(value: object) -> bool:
 
 
 def _are_names(value: object) -> bool:
-    """Whether this is a list of different texts."""
+    """Whether this is a list of distinct strings."""
     return (
         isinstance(value, list)
         and all(isinstance(name, str) for name in value)
@@ -150,7 +150,7 @@ _PLAIN: dict[str, Callable[[object], bool]] = {
     "then": _is_plain,
     "else": _is_plain,
 }
-# The other keywords of the drafts above; any key that is in neither table is free to use.
+# The other keywords of the drafts above; a key in neither table may have any value.
 _RARE = frozenset(
     {"$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"}
     | {"$vocabulary", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"}

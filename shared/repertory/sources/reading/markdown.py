@@ -1,12 +1,12 @@
-"""What a text says first: its heading and its first paragraph of prose."""
+"""The first heading and the first paragraph of prose of a text."""
 
 import re
 from collections.abc import Iterator
 
 from repertory.text import cut, one_line
 
-PARAGRAPH = 500  # characters
-_HEAD = 16_000  # characters that are looked at
+MAX_PARAGRAPH_LENGTH = 500
+_HEAD_SIZE = 16_000  # characters that are searched
 
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,}|<!--)")
 _HEADING = re.compile(r"\s{0,3}(?:#{1,6}|={1,6})[ \t]+(\S.*)")
@@ -16,21 +16,21 @@ _NOT_PROSE = re.compile(r"\[?!\[|<|\||\[[^\]]+\]:|\.\. |:[\w-]+:|([-*_])(?:[ \t]
 
 
 def first_heading(text: str) -> str:
-    """The first heading of a Markdown, reStructuredText or AsciiDoc text; empty without one."""
+    """Return the first Markdown, reStructuredText or AsciiDoc heading; empty if none."""
     return next((block for heading, block in _blocks(text) if heading), "")
 
 
 def first_paragraph(text: str) -> str:
-    """The first paragraph of prose on one line, cut to ``PARAGRAPH`` characters; empty without."""
+    """Return the first paragraph of prose, cut and on one line; empty if there is none."""
     prose = (block for heading, block in _blocks(text) if not heading)
-    return cut(next(prose, ""), PARAGRAPH)
+    return cut(next(prose, ""), MAX_PARAGRAPH_LENGTH)
 
 
 def _blocks(text: str) -> Iterator[tuple[bool, str]]:
-    """Each heading (True) and each paragraph of prose (False) of a text's beginning."""
+    """Yield each heading (True) and each paragraph of prose (False) at a text's start."""
     paragraph: list[str] = []
     fence = ""
-    for line in [*text[:_HEAD].split("\n"), ""]:
+    for line in [*text[:_HEAD_SIZE].split("\n"), ""]:
         if fence:
             fence = "" if _closes(line, fence) else fence
             continue

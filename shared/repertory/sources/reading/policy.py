@@ -1,7 +1,6 @@
-"""What an author decided about an item, in its front matter or its manifest.
+"""The policy that an author gives an item in its front matter or manifest.
 
-Authors may be strangers: what would put their items before others counts less from them than from
-a configuration.
+Authors may be strangers, so their boost counts less than one in a configuration.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,27 +9,34 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.policy import FIELDS, Policy, defect
-from repertory.sources.policies import as_field
 from repertory.sources.reading.problems import warning
 from repertory.sources.source import Problem
+from repertory.text import one_line
 
-MOST_BOOST = 0.25  # that an author may give
+MAX_AUTHOR_BOOST = 0.25
 
 KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
+
+
+def as_field(value: Any) -> Any:  # noqa: ANN401 - of any field
+    """Convert a valid value to the form a policy holds: clean text, tuples and floats."""
+    if isinstance(value, str):
+        return one_line(value)
+    return tuple(map(one_line, value)) if isinstance(value, list) else float(value)
 
 
 def authored(
     fields: Mapping[str, Any], path: str, item_id: str
 ) -> tuple[Policy | None, list[Problem]]:
-    """The policy that front matter holds, on its top level or as metadata, and what is wrong in it.
+    """Read the policy in front matter, at its top level or in its metadata, and its problems.
 
-    Names may have hyphens. As metadata is text in the Agent Skills format, lists may be words
-    with commas and numbers may be text.
+    Names may have hyphens. Metadata is text in the Agent Skills format, so lists may be
+    comma-separated and numbers may be text.
 
     Args:
         fields: The front matter.
         path: Its file, for problems.
-        item_id: The item, likewise.
+        item_id: The item's id, for problems.
     """
     policy, problems = Policy(), []
     for field, value in _given(fields):
@@ -38,17 +44,19 @@ def authored(
             message = f"The `{field}` was left out; it must be {wanted}."
             problems.append(warning(path, message, item=item_id))
             continue
-        if field == "boost" and value > MOST_BOOST:
-            message = f"The `boost` is {value:g} and counts {MOST_BOOST}; only a [[policy]] of a "
+        if field == "boost" and value > MAX_AUTHOR_BOOST:
+            message = (
+                f"The `boost` is {value:g} and counts {MAX_AUTHOR_BOOST}; only a [[policy]] of a "
+            )
             message += "configuration may give more."
             problems.append(warning(path, message, item=item_id))
-            value = MOST_BOOST  # noqa: PLW2901 - what it counts
+            value = MAX_AUTHOR_BOOST  # noqa: PLW2901 - the value that counts
         policy = msgspec.structs.replace(policy, **{field: as_field(value)})
     return None if policy == Policy() else policy, problems
 
 
 def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields of a policy with what was written as theirs, in a shape that they have."""
+    """Yield the given fields of a policy with their values in the expected shape."""
     metadata = fields.get("metadata")
     places = [metadata, fields] if isinstance(metadata, dict) else [fields]  # the last one wins
     for place in places:
@@ -58,7 +66,7 @@ def _given(fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                     yield field, _shaped(field, place[key])
 
 
-def _shaped(field: str, value: Any) -> Any:  # noqa: ANN401 - whatever an author wrote
+def _shaped(field: str, value: Any) -> Any:  # noqa: ANN401 - any value from an author
     if field in ("pin", "aliases") and isinstance(value, str):
         return [one for one in map(str.strip, value.split(",")) if one]
     if field == "boost" and isinstance(value, str):

@@ -1,7 +1,7 @@
-"""YAML, JSON and TOML that others wrote, read into plain JSON values.
+"""Untrusted YAML, JSON and TOML, read into plain JSON values.
 
-The values are bounded in depth, hold cleaned text, and always encode as JSON. Nothing is ever
-constructed from a tag, and a YAML alias is refused: a few lines of aliases can stand for gigabytes.
+The values have a bounded depth, hold cleaned text, and always encode as JSON. No tag constructs an
+object, and YAML aliases are rejected: a few lines of aliases can expand to gigabytes.
 """
 
 import math
@@ -14,7 +14,7 @@ import yaml
 
 from repertory.text import clean
 
-DEEPEST = 64  # levels of nesting; libyaml and JSON encoders fail on many more
+MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
 
 _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
@@ -27,7 +27,7 @@ Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | 
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """Why a text could not be read, and its line where known, from 1."""
+    """Why a text could not be read, and the line from 1, if known."""
 
     message: str
     line: int | None = None
@@ -37,11 +37,11 @@ def load(text: str, syntax: str) -> dict[str, Json] | list[Json] | Defect:
     """Read a mapping or a list.
 
     Args:
-        text: What to read.
+        text: The text.
         syntax: ``yaml``, ``json`` or ``toml``.
 
     Returns:
-        The mapping or list (an empty mapping for an empty text), or what is wrong with it.
+        The mapping or list (an empty mapping for an empty text), or the defect.
     """
     readers = {"yaml": _load_yaml, "json": _load_json, "toml": _load_toml}
     value = readers[syntax](text)
@@ -50,11 +50,11 @@ def load(text: str, syntax: str) -> dict[str, Json] | list[Json] | Defect:
     return {} if value is None else Defect("it is one value, not a mapping or a list", 1)
 
 
-def plain(value: object, deepest: int = DEEPEST) -> Json:  # noqa: PLR0911 - one for each type
-    """The value as plain JSON: cleaned text, text keys, whatever JSON lacks as text.
+def plain(value: object, max_depth: int = MAX_DEPTH) -> Json:  # noqa: PLR0911 - one for each type
+    """Convert a value to plain JSON: cleaned text, text keys, other types as text.
 
     Raises:
-        ValueError: It is nested deeper than allowed.
+        ValueError: It is nested too deeply.
     """
     if isinstance(value, str):
         return clean(value)
@@ -66,15 +66,15 @@ def plain(value: object, deepest: int = DEEPEST) -> Json:  # noqa: PLR0911 - one
         return value
     if not isinstance(value, dict | list | tuple):
         return clean(str(value))
-    if deepest == 0:
+    if max_depth == 0:
         raise ValueError("it is nested too deeply")
     if isinstance(value, dict):
-        return {clean(str(key)): plain(inner, deepest - 1) for key, inner in value.items()}
-    return [plain(inner, deepest - 1) for inner in value]
+        return {clean(str(key)): plain(inner, max_depth - 1) for key, inner in value.items()}
+    return [plain(inner, max_depth - 1) for inner in value]
 
 
 def decode_json(text: str) -> Json | Defect:
-    """The value of a JSON text as it is, not yet ``plain``; a ``Defect`` where it has none."""
+    """Decode a JSON text without ``plain``; a ``Defect`` if it is invalid."""
     try:
         value: Json = msgspec.json.decode(text)
     except msgspec.DecodeError as exc:
@@ -118,9 +118,9 @@ def _load_yaml(text: str) -> Json | Defect:
 
 
 class _Yaml:
-    """Builds a value from the parser's events, so that every bound holds while it is read.
+    """Builds a value from the parser's events, so that every bound holds during reading.
 
-    Composing a whole tree first, as PyYAML's own loaders do, overflows the stack in C on a few
+    Composing a whole tree first, as PyYAML's own loaders do, overflows the C stack on a few
     kilobytes of brackets.
     """
 
@@ -143,8 +143,8 @@ class _Yaml:
             return _scalar(event)
         if isinstance(event, yaml.AliasEvent):
             raise _fault("an alias (*name) is not allowed; put the text in quotes", event)
-        if depth == DEEPEST:
-            raise _fault(f"it is nested more than {DEEPEST} levels deep", event)
+        if depth == MAX_DEPTH:
+            raise _fault(f"it is nested more than {MAX_DEPTH} levels deep", event)
         if isinstance(event, yaml.SequenceStartEvent):
             values = []
             while not isinstance(event := self._next(), yaml.SequenceEndEvent):
@@ -159,7 +159,7 @@ class _Yaml:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Json:
-    """A scalar by the core schema of YAML 1.2, for which ``no`` and dates are text."""
+    """Convert a scalar by the core schema of YAML 1.2: ``no`` and dates are text."""
     text: str = event.value
     if not event.implicit[0]:
         return clean(text)
@@ -173,5 +173,7 @@ def _scalar(event: yaml.ScalarEvent) -> Json:
 
 
 def _fault(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:
-    mark: Any = event.start_mark  # of the parser in C or in Python, which the stubs tell apart
+    mark: Any = (
+        event.start_mark
+    )  # of the C or the Python parser, which have different types in the stubs
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)

@@ -1,11 +1,11 @@
-"""A folder, and where in it files are."""
+"""The places of files relative to a folder."""
 
 import os
 from pathlib import Path
 
 
 class Top:
-    """A folder whose files may be named by its path as it was given, or with links resolved.
+    """A folder whose files may be given with its links resolved or not.
 
     Args:
         folder: The folder.
@@ -17,11 +17,11 @@ class Top:
     def __init__(self, folder: Path) -> None:
         self.real = os.path.realpath(folder)
         names = (self.real, os.path.abspath(folder))  # noqa: PTH100 - links stay
-        self._beginnings = tuple(os.path.join(name, "") for name in names)  # noqa: PTH118 - a slash
+        self._prefixes = tuple(os.path.join(name, "") for name in names)  # noqa: PTH118 - a slash
 
     def place(self, path: str) -> str | None:
-        """An absolute path as one relative to the folder, with ``/``; None outside of it."""
-        for beginning in self._beginnings:
-            if path.startswith(beginning):
-                return path.removeprefix(beginning).replace(os.sep, "/")
+        """Return an absolute path relative to the folder, with ``/``; None if it is outside."""
+        for prefix in self._prefixes:
+            if path.startswith(prefix):
+                return path.removeprefix(prefix).replace(os.sep, "/")
         return None

@@ -1,4 +1,4 @@
-"""The catalogue: the sources of one configuration, and the hash that names it."""
+"""The catalogue that one configuration describes: its sources and rules, and their hash."""
 
 import hashlib
 import itertools
@@ -16,12 +16,12 @@ from repertory.sources.unreadable import Unreadable
 
 
 class Catalogue(msgspec.Struct, frozen=True):
-    """What one configuration says; of items of one name, the earlier source's is taken.
+    """The sources and rules of one configuration. An earlier source takes precedence.
 
     Attributes:
         sources: The sources, their names unique.
-        problems: What had to be left out.
-        rules: What it decides about items; no part of the hash, for it changes none of their texts.
+        problems: One for each entry that was left out.
+        rules: The policies. They are not part of the hash, because they change no item's text.
     """
 
     sources: tuple[Source, ...]
@@ -30,7 +30,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> str:
-        """The configuration hash: SHA-256 over the sorted source list, its first 16 hex digits."""
+        """The configuration hash: the first 16 hex digits of SHA-256 over the sorted sources."""
         identities = sorted(
             msgspec.json.encode(
                 {"type": source.type, "name": source.name, **source.identity()},
@@ -40,8 +40,17 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
         return hashlib.sha256(b"\n".join(identities)).hexdigest()[:16]
 
+    @property
+    def known(self) -> dict[str, dict[str, Any]]:
+        """The identities of the sources that need trust, by name; for ``build_catalogue``."""
+        return {
+            source.name: {"type": source.type, **source.identity()}
+            for source in self.sources
+            if source.needs_trust
+        }
 
-def catalogue(
+
+def build_catalogue(
     entries: Iterable[Mapping[str, Any]],
     base: Path,
     *,
@@ -54,14 +63,14 @@ def catalogue(
     Args:
         entries: One mapping for each source; see ``registry.build``.
         base: The folder that relative paths start from.
-        found: Nobody wrote the entries: one that is wrong is left out, and a name that is taken
+        found: The entries were found, not written: an invalid one is left out, and a name in use
             gets a number.
-        known: The identities of the servers of the last run, by name: while an entry cannot be
-            read, those that are missing are taken to be its.
-        rules: What the configuration decides about items.
+        known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
+            that is now missing stays, as ``Unreadable``.
+        rules: The configuration's policies.
 
     Raises:
-        ConfigurationError: An entry that somebody wrote is wrong, or two sources have one name.
+        ConfigurationError: A written entry is invalid, or two sources have one name.
     """
     sources: dict[str, Source] = {}
     missing: dict[str, Source] = {}
@@ -73,7 +82,7 @@ def catalogue(
                 if first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
-            if not found or entry.get("trusted"):  # somebody named it
+            if not found or entry.get("trusted"):  # the user named it
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
             for name, identity in (known or {}).items():
@@ -87,7 +96,7 @@ def _build(
     entry: Mapping[str, Any], base: Path, taken: Mapping[str, Source], *, number: bool
 ) -> list[Source]:
     built = build(entry, base)
-    if number and len(built) == 1 and built[0].type != "mcp" and built[0].name in taken:
+    if number and len(built) == 1 and not built[0].needs_trust and built[0].name in taken:
         names = (f"{built[0].name}-{count}" for count in itertools.count(2))
         free = next(name for name in names if name not in taken)
         return build({**entry, "name": free}, base)
@@ -95,12 +104,12 @@ def _build(
 
 
 def _repeated(source: Source, first: Source) -> Problem:
-    """What to say of a source whose name is taken; only servers may be named in several places.
+    """Return the warning for a source whose name is in use.
 
     Raises:
-        ConfigurationError: They are no servers.
+        ConfigurationError: One of the two may be defined only once.
     """
-    if source.type != "mcp" or first.type != "mcp":
+    if not (source.needs_trust and first.needs_trust):
         raise ConfigurationError(
             f"Two sources are named {source.name!r} ({first.location} and {source.location}); "
             "give one of them another `name`."

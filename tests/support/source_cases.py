@@ -1,0 +1,70 @@
+"""The types of sources that read files, each with a good and a broken file."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.sources.registry import build
+from repertory.sources.source import Source
+
+
+def write(path: Path, text: str) -> None:
+    """Make a file and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+class Case(msgspec.Struct, frozen=True):
+    """The files of one type of source.
+
+    Attributes:
+        type: The type.
+        good: The place and text of a file with one item; ``{n}`` becomes a number.
+        broken: The place and text of a file whose item cannot be read.
+        options: The entry's options besides type, name and path.
+    """
+
+    type: str
+    good: tuple[str, str]
+    broken: tuple[str, str]
+    options: dict[str, Any] = {}
+
+    def fill(self, root: Path, numbers: range) -> None:
+        """Write good files."""
+        for number in numbers:
+            place, text = (part.replace("{n}", str(number)) for part in self.good)
+            write(root / place, text)
+
+    def source(self, root: Path, name: str = "team") -> Source:
+        """Build a source of this type on a folder."""
+        entry = {"type": self.type, "path": str(root), "name": name, **self.options}
+        [source] = build(entry, Path("/"))
+        return source
+
+
+CASES = [
+    Case(
+        "skills",
+        ("s{n}/SKILL.md", "---\nname: s{n}\ndescription: Does {n}.\n---\nBody."),
+        ("broken/SKILL.md", "---\nname: broken\n---\n"),
+    ),
+    Case(
+        "python-skills",
+        ("s{n}/skill.json", '{"name": "s{n}", "description": "Does {n}."}'),
+        ("broken/skill.json", "{"),
+    ),
+    Case("markdown-skills", ("s{n}.md", "# S\n\nDoes {n}."), ("broken.md", "---\na: b")),
+    Case(
+        "neuroscript",
+        ("s{n}.ns.txt", "DEFINE PROCEDURE S{n}()\nCOMMENT:\nPURPOSE: Does {n}.\nENDCOMMENT\nEND"),
+        ("broken.ns.txt", "DEFINE PROCEDURE B()\nCOMMENT:\nPURPOSE: x"),
+    ),
+    Case("documents", ("d{n}.md", "# D{n}\n\nAbout {n}."), ("broken.md", "")),
+    Case("documents", ("src/d{n}.py", "n = {n}"), ("broken.md", ""), {"include": ["**/src/*.py"]}),
+    Case(
+        "tools",
+        ("t{n}.json", '{"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}'),
+        ("broken.json", '{"tools": ['),
+    ),
+]
