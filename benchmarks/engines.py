@@ -22,7 +22,7 @@ THREADS = 2
 
 
 def run(data: Path) -> list[Figure]:
-    """Index real texts with each, in turn."""
+    """Embed real texts with each engine, in turn."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - torch, only here
 
     texts = [f"{name}: {text}" for name, text in descriptions(TEXTS)]
@@ -60,7 +60,7 @@ def run(data: Path) -> list[Figure]:
 
 
 def _by_hand(texts: list[str], data: Path) -> Callable[[], None]:
-    """The least that embedding takes: tokenise, sort, batch, run on two threads, pool."""
+    """The minimum work of embedding: tokenise, sort, batch, run on two threads, pool."""
     weights = resolve(MODEL, Format.ONNX, data)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

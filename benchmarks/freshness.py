@@ -1,4 +1,4 @@
-"""From a save to its first hit, against the least that takes: an event, an embedding, a write."""
+"""From a save to its first hit, against the minimum: an event, an embedding and a write."""
 
 import http.client
 import json
@@ -28,10 +28,10 @@ from tests.support.team import Team
 
 SKILLS = 1_000
 SAVES = 40
-QUIET = 0.3  # seconds, the default
-LIMIT = 2.0  # seconds
-POLL = 0.005  # seconds
-PATIENCE = 300.0  # seconds
+DEBOUNCE_S = 0.3  # the default
+LIMIT_S = 2.0
+POLL_INTERVAL_S = 0.005
+TIMEOUT_S = 300.0
 
 
 def run(folder: Path) -> list[Figure]:
@@ -39,8 +39,8 @@ def run(folder: Path) -> list[Figure]:
     chosen = random.Random(3)
     team, floor = _team(folder, chosen)
     large = _embedded(folder, chosen)
-    least = QUIET + float(np.median(floor))
-    against = f"{QUIET} s of quiet, and event, embedding and write"
+    least = DEBOUNCE_S + float(np.median(floor))
+    against = f"{DEBOUNCE_S} s of quiet, and event, embedding and write"
     rows = (
         (f"a team of {SKILLS:,} items", team, 2.0),
         (f"`repertory serve` of {ITEMS:,} items", large, 4.0),
@@ -60,15 +60,15 @@ def run(folder: Path) -> list[Figure]:
             Figure(
                 name=f"save → searchable, {where}, p95",
                 ours=float(late),
-                other=LIMIT,
-                against="what is asked for",
+                other=LIMIT_S,
+                against="the required time",
                 unit="s",
                 target=1.0,
             ),
         ]
     beyond = Figure(
-        name=f"save → searchable, a team of {SKILLS:,} items, p50 beyond {QUIET} s of quiet",
-        ours=float(np.median(team)) - QUIET,
+        name=f"save → searchable, a team of {SKILLS:,} items, p50 beyond {DEBOUNCE_S} s of quiet",
+        ours=float(np.median(team)) - DEBOUNCE_S,
         other=float(np.median(floor)),
         against="event, embedding and write",
         unit="s",
@@ -78,7 +78,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]]:
-    """Saves in a team's folder, and the least that each would take, in turn."""
+    """The seconds of saves in a team's folder, and of the minimum work of each, in turn."""
     taken: list[float] = []
     floor: list[float] = []
     team = Team()
@@ -86,7 +86,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
         _save(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team, _floor(folder, team.qdrant_url) as least:
         port = team.port
-        team.wait(lambda: team.get("/stats")["items"] >= SKILLS, PATIENCE)
+        team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
         for number in range(SAVES):
             taken.append(_until_found(team.project, port, number, chosen))
             floor.append(least(_sentence(_word(chosen))))
@@ -94,7 +94,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
 
 
 def _embedded(folder: Path, chosen: random.Random) -> list[float]:
-    """Saves beside the many items that are indexed."""
+    """The seconds of saves beside many indexed items."""
     project = folder / "project"
     cli = Cli(folder, folder / "data")
     cli.environment["REPERTORY_SEARCH_MODEL"] = MODEL
@@ -105,11 +105,11 @@ def _embedded(folder: Path, chosen: random.Random) -> list[float]:
 
 
 def _until_found(project: Path, port: int, number: int, chosen: random.Random) -> float:
-    """Save a skill with a word that nothing else has, and search for it until it is found."""
+    """Save a skill with a unique word, and search for it until it is found; the seconds."""
     word, name = _word(chosen), f"saved-{number}"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     asked = urlencode({"q": word, "limit": 1, "threshold": 0})
-    time.sleep(chosen.uniform(0.1, 0.6))  # not in step with anything that looks every so often
+    time.sleep(chosen.uniform(0.1, 0.6))  # out of step with anything periodic
 
     def is_first() -> bool:
         connection.request("GET", f"/search?{asked}")
@@ -120,8 +120,8 @@ def _until_found(project: Path, port: int, number: int, chosen: random.Random) -
     began = time.perf_counter()
     _save(project, name, _sentence(word))
     while not is_first():
-        assert time.perf_counter() - began < PATIENCE
-        time.sleep(POLL)
+        assert time.perf_counter() - began < TIMEOUT_S
+        time.sleep(POLL_INTERVAL_S)
     taken = time.perf_counter() - began
     connection.close()
     return taken
@@ -129,21 +129,21 @@ def _until_found(project: Path, port: int, number: int, chosen: random.Random) -
 
 @contextmanager
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
-    """Gives what takes in, embeds and writes one save, and returns the seconds that it took."""
+    """Yield a function that receives, embeds and writes one save, and returns its seconds."""
     watched = folder / "watched"
-    _save(watched, "saved", "")  # its folder must be there: the observer learns of new ones late
+    _save(watched, "saved", "")  # its folder must exist: the observer notices new ones late
     engine = load_engine(MODEL, "cpu", folder / "data")
-    told = threading.Event()
+    saved = threading.Event()
     observer = Observer()
-    observer.schedule(_Told(told), str(watched), recursive=True)
+    observer.schedule(_Saved(saved), str(watched), recursive=True)
     observer.start()
     with QdrantStore(qdrant_url).create("floor", engine.model.dimension) as collection:
 
         def least(text: str) -> float:
-            told.clear()
+            saved.clear()
             began = time.perf_counter()
             _save(watched, "saved", text)
-            assert told.wait(PATIENCE)
+            assert saved.wait(TIMEOUT_S)
             _write(collection, engine, text, int(time.time() * 1_000))
             return time.perf_counter() - began
 
@@ -152,13 +152,13 @@ def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     observer.join()
 
 
-class _Told(FileSystemEventHandler):
-    def __init__(self, told: threading.Event) -> None:
-        self._told = told
+class _Saved(FileSystemEventHandler):
+    def __init__(self, saved: threading.Event) -> None:
+        self._saved = saved
 
     def on_moved(self, event: FileSystemEvent) -> None:  # noqa: ARG002 - as in the base
-        """Say that a file was saved."""
-        self._told.set()
+        """Note that a file was saved."""
+        self._saved.set()
 
 
 def _write(collection: Collection, engine: EmbeddingEngine, text: str, revision: int) -> None:
@@ -178,7 +178,7 @@ def _write(collection: Collection, engine: EmbeddingEngine, text: str, revision:
 
 
 def _save(project: Path, name: str, description: str) -> None:
-    """Save a skill at once, as an editor does."""
+    """Save a skill atomically, as an editor does."""
     folder = project / "skills" / name
     folder.mkdir(parents=True, exist_ok=True)
     half = folder / "SKILL.md.tmp"
@@ -191,5 +191,5 @@ def _sentence(word: str) -> str:
 
 
 def _word(chosen: random.Random) -> str:
-    """A word that can be said, and that no text has."""
+    """A pronounceable word that no text has."""
     return "".join(chosen.choice("bdfgklmnprstvz") + chosen.choice("aeiou") for _ in range(6))

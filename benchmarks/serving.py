@@ -1,4 +1,4 @@
-"""Searches of many clients at once, against the same server with a handler that only embeds."""
+"""Concurrent searches over HTTP, against a handler of the same server that only embeds."""
 
 import http.client
 import subprocess
@@ -9,18 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from benchmarks.indexing import ITEMS
+from benchmarks.indexing import ITEMS, MODEL
 from benchmarks.measure import Figure
 from benchmarks.texts import questions
 
 CLIENTS = 16
 ROUNDS = 3
-LASTING = 10.0  # seconds of searches in a round, and as many of embedding alone
-QUESTIONS = 20_000  # more than are asked: an answer that is known already says nothing
+READY_TIMEOUT_S = 60.0
+ROUND_S = 10.0  # of searches in a round, and as many of embedding alone
+QUESTIONS = 20_000  # more than are asked: cached answers would say nothing
 
 
 def run(folder: Path) -> list[Figure]:
@@ -32,14 +33,14 @@ def run(folder: Path) -> list[Figure]:
             _ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
             for route, texts in asked.items():
-                taken[route] += _ask(port, route, texts, LASTING)
+                taken[route] += _ask(port, route, texts, ROUND_S)
     searches, alone = taken["/search"], taken["/embed"]
     name = f"search over HTTP, {CLIENTS} at once, at {ITEMS:,} items"
     against = "the same server with a handler that only embeds"
     rate = Figure(
         name=name,
-        ours=len(searches) / (ROUNDS * LASTING),
-        other=len(alone) / (ROUNDS * LASTING),
+        ours=len(searches) / (ROUNDS * ROUND_S),
+        other=len(alone) / (ROUNDS * ROUND_S),
         against=against,
         unit="requests/s",
         target=0.5,
@@ -59,29 +60,46 @@ def run(folder: Path) -> list[Figure]:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[int]:
-    """The server as a process of its own, so that asking does not slow it down; its port."""
+def server(folder: Path, model: str = MODEL) -> Iterator[int]:
+    """Run the server as a process of its own, which clients do not slow down; its port."""
     command = [sys.executable, "-m", "benchmarks.query_server"]
     with subprocess.Popen(
-        [*command, str(folder / "project"), str(folder / "data")],
+        [*command, str(folder / "project"), str(folder / "data"), model],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
     ) as process:
         try:
             assert process.stdout
-            yield int(process.stdout.readline())
+            port = urlsplit(process.stdout.readline().strip()).port
+            assert port, "the server ended"
+            _wait_until_ready(port)
+            yield port
         finally:
             process.terminate()
 
 
-def _ask(port: int, route: str, texts: Iterator[str], lasting: float) -> list[float]:
-    """Ask as fast as answers come, each client on a connection that is kept.
+def _wait_until_ready(port: int) -> None:
+    """Wait until every part of the server runs."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_TIMEOUT_S)
+    end = time.monotonic() + READY_TIMEOUT_S
+    while True:
+        connection.request("GET", "/readyz")
+        response = connection.getresponse()
+        content = response.read()
+        if response.status == 200:
+            return connection.close()
+        assert time.monotonic() < end, content
+        time.sleep(0.1)
+
+
+def _ask(port: int, route: str, texts: Iterator[str], duration: float) -> list[float]:
+    """Ask as fast as answers come, each client on a persistent connection.
 
     Returns:
-        How long each answer took, in seconds; one that is no answer ends the benchmark.
+        The seconds that each answer took; an error ends the benchmark.
     """
-    end = time.perf_counter() + lasting
+    end = time.perf_counter() + duration
 
     def client(_: int) -> Sequence[float]:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)

@@ -1,13 +1,12 @@
 """A search from a cold shell against a bare script; `--help` against a bare interpreter."""
 
-import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.indexing import MODEL
+from benchmarks.indexing import MODEL, environment
 from benchmarks.measure import Figure, medians
 from repertory.embedding.folder import Format
 from repertory.embedding.weights import resolve
@@ -36,10 +35,11 @@ def run(folder: Path) -> list[Figure]:
     data, project = folder / "data", folder / "project"
     weights = resolve(MODEL, Format.ONNX, data)
     command = Path(sys.executable).with_name("repertory")
-    environment = {**os.environ, "REPERTORY_DATA_DIR": str(data), "REPERTORY_SEARCH_MODEL": MODEL}
 
     def start(*words: str) -> None:
-        done = subprocess.run(words, cwd=project, env=environment, capture_output=True, check=False)
+        done = subprocess.run(
+            words, cwd=project, env=environment(folder), capture_output=True, check=False
+        )
         assert done.returncode in (0, 1), done.stderr.decode()
 
     works: list[Callable[[], object]] = [

@@ -1,4 +1,4 @@
-"""Real English texts that are on every machine: the documentation of Python's own library."""
+"""Real English texts that every machine has: the documentation of Python's own library."""
 
 import importlib
 import inspect
@@ -39,7 +39,7 @@ def documented() -> tuple[tuple[str, str], ...]:
 
 
 def descriptions(count: int, seed: int = 1) -> list[tuple[str, str]]:
-    """Some names and texts like those of tools, cut at 400 characters; made longer by pairing."""
+    """Names and texts like those of tools, cut at 400 characters; then pairs of them."""
     chosen = random.Random(seed)
     pool = list(documented())
     chosen.shuffle(pool)
@@ -54,7 +54,7 @@ def _mixed(pool: list[tuple[str, str]], chosen: random.Random) -> Iterator[tuple
 
 
 def write_tools(folder: Path, count: int, servers: int = 10) -> None:
-    """Write JSON files that list as many tools, spread over some servers."""
+    """Write JSON files that list ``count`` tools, spread over some servers."""
     folder.mkdir(parents=True, exist_ok=True)
     named = descriptions(count)
     for server in range(servers):
@@ -77,7 +77,7 @@ def write_tools(folder: Path, count: int, servers: int = 10) -> None:
 
 
 def questions(count: int, seed: int = 2) -> list[str]:
-    """Some queries: a few words of a text, now and then with a letter swapped."""
+    """Make queries: a few words of a text, some with two letters swapped."""
     chosen = random.Random(seed)
     asked = []
     for _, text in descriptions(count, seed):

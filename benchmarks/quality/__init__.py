@@ -1,1 +1,1 @@
-"""How good the ranking is, measured through the commands that users have."""
+"""The quality of the ranking, measured through the commands that users run."""

@@ -10,8 +10,8 @@ from benchmarks.quality.report import markdown
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
-KEPT = ROOT / ".eval"
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # what the recipe to beat was measured with
+CACHE = ROOT / ".eval"
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"  # of the recipe to beat, too
 
 NEEDED = ("retrieval", "tool_schemas", "skills")
 CATALOGUE = """\
@@ -26,13 +26,13 @@ path = '{data}/skills'
 HEADING = """# How good the ranking is
 
 Written by `make eval` from public data: labelled sets, real MCP servers' tools and real skills. Do
-not edit it. All figures are percentages, with 95 % intervals where there are such, of what
-`repertory eval` and `repertory calibrate` say with the model `{model}`,
-but for what ranking takes, in milliseconds."""
+not edit it. All figures are percentages, some with 95 % intervals, from `repertory eval` and
+`repertory calibrate` with the model `{model}`; only the time of
+ranking is in milliseconds."""
 
 
 def main() -> int:
-    """Measure; the exit code is 2 if the data is not there."""
+    """Measure; the exit code is 2 if the data is missing."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("data", type=Path, help=f"The folder with {', '.join(NEEDED)}.")
     parser.add_argument("--model", default=MODEL, help="The embedding model.")
@@ -44,7 +44,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    product = Product(KEPT, given.model)
+    product = Product(CACHE, given.model)
     sets = {path.parent.name: path.parent for path in sorted(data.glob("retrieval/*/corpus.jsonl"))}
     project = product.folder("catalogue")
     (project / "repertory.toml").write_text(CATALOGUE.format(data=data), "utf-8")

@@ -1,4 +1,4 @@
-"""Whether reading bodies helps, and whether it hurts queries about descriptions."""
+"""The effect of reading bodies, on their own queries and on queries about descriptions."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ from repertory_eval.compare import compare
 
 SET = "skill_usewhen"
 WITHOUT, WITH = "without bodies", "with bodies"
-GRADE = "nDCG@10"  # what `eval` tells of single items
-SAID = 5  # words in a row of a query that its skill's body repeats
+GRADE = "nDCG@10"  # the measure by which `eval` grades single items
+REPEATED_WORDS = 5  # in a row, of a query that its skill's body repeats
 NEW, REPEATED = "new to the body", "repeated in the body"
 
 NO_SECTIONS = "section_weight=0"
@@ -25,21 +25,22 @@ LABELLED = """### With and without
 
 The {found:,} of the {items:,} skills of {name} that are among the real ones, with and without their
 bodies, asked the {queries:,} queries that they answer. The queries were cut from the descriptions,
-and some bodies repeat them ({said} words in a row), so those are told apart. Whole descriptions
-would leave bodies less to gain. `task` and `summary` are generated from what is left of them."""
+and some bodies repeat them ({said} words in a row), so those are listed separately. Whole
+descriptions would leave bodies less to gain. `task` and `summary` are generated from the rest of
+the descriptions."""
 
 SECTIONS = """### Sections
 
 The catalogue of all real items, asked generated queries: the heading of a section with the first
-words below it (`section`), and descriptions. Compared is the meaning of sections as it counts with
-its not counting (`--against section_weight=0`); the interval is of the difference, over pairs."""
+words below it (`section`), and descriptions. With section vectors and without
+(`--against section_weight=0`); the interval is of the difference, over pairs."""
 
 
 def part(product: Product, sets: dict[str, Path], skills: Path, project: Path) -> Part:
-    """The figures of people's queries with and without bodies, and of generated ones.
+    """The figures of people's queries with and without bodies, and of generated queries.
 
     Args:
-        product: What is asked.
+        product: The command line.
         sets: The labelled sets by name.
         skills: The folders of real skills, each named after its repository.
         project: The catalogue of real items.
@@ -99,7 +100,7 @@ def _of_labelled(product: Product, folder: Path, bodies: dict[str, str]) -> str:
         if name in both[WITH]["figures"]
     ]
     words = LABELLED.format(
-        name=SET, found=len(corpus), items=len(items), queries=len(queries), said=SAID
+        name=SET, found=len(corpus), items=len(items), queries=len(queries), said=REPEATED_WORDS
     )
     return "\n\n".join(
         [
@@ -111,7 +112,7 @@ def _of_labelled(product: Product, folder: Path, bodies: dict[str, str]) -> str:
 
 
 def _difference(people: dict[str, Any], right: dict[str, str]) -> str:
-    """How much better people's queries fare with bodies, item by item."""
+    """The difference that bodies make to people's queries, item by item."""
     items = sorted({*right.values()})
     before, after = (
         [_graded(people[name]).get(item, 1.0) for item in items] for name in (WITHOUT, WITH)
@@ -126,7 +127,7 @@ def _difference(people: dict[str, Any], right: dict[str, str]) -> str:
 
 
 def _graded(one: dict[str, Any]) -> dict[str, float]:
-    """The mean grade of each item that was not always found first."""
+    """The mean grade of each item whose queries are not all perfect."""
     return {hard["item"]: hard[GRADE] for hard in one["worst"]}
 
 
@@ -162,5 +163,8 @@ def _repeats(body: str, query: str) -> bool:
     """Whether some words of a query stand in a body in a row."""
     said = f" {' '.join(_WORD.findall(body.lower()))} "
     words = _WORD.findall(query.lower())
-    runs = (" ".join(words[k : k + SAID]) for k in range(max(len(words) - SAID, 0) + 1))
+    runs = (
+        " ".join(words[k : k + REPEATED_WORDS])
+        for k in range(max(len(words) - REPEATED_WORDS, 0) + 1)
+    )
     return any(f" {run} " in said for run in runs)

@@ -1,4 +1,4 @@
-"""What confidence is worth: on sets it was not fitted to, and where nothing fits."""
+"""The reliability of confidence: on sets it was not fitted to, and where nothing fits."""
 
 import random
 from pathlib import Path
@@ -9,7 +9,7 @@ from benchmarks.quality.report import Part, Target, percent, table
 
 HEAD = ("error", "lost", "rejected", "stated", "right")
 
-# The catalogue, the sets whose queries are asked of it: what those ask for, it does not have.
+# The sets whose queries are asked in a catalogue that cannot answer them, by the catalogue.
 OF_OTHERS = {
     "azure_mcp": ("livemcp_steps", "metatool_single", "sealtools", "skill_usewhen"),
     "metatool_single": ("azure_mcp",),
@@ -19,36 +19,36 @@ NONSENSE_OF = "skill_usewhen"
 QUERIES = 200  # of each set that are asked elsewhere, and of made-up words
 SYLLABLES = ("ba", "dro", "fi", "gul", "ke", "lam", "nix", "po", "qua", "rit", "su", "vo", "zet")
 
-ABSENT = "absent"  # the one item that answers what the catalogue has no answer to
+ABSENT = "absent"  # the item that is labelled right where the catalogue has no answer
 
 TEXT = """`error` is the expected calibration error of first hits, in ten bins; `lost` the share of
-the queries with a right item among the first five that lose it to the threshold; `rejected` the
-share that get no result above it once their right items are passed over; `stated` and `right` are
-the mean confidence of first hits and how often they are right. All at the default threshold, from
-`repertory calibrate`: each set by a curve that was fitted to the other sets alone."""
+the queries with a right item among the first five whose right items the threshold hides; `rejected`
+the share without a result above it when their right items are excluded; `stated` and `right` are
+the mean confidence of first hits and the share of them that are right. All at the default
+threshold, from `repertory calibrate`: each set by a curve that was fitted to the other sets."""
 
 WHY = """### Why `lost` and `rejected` pull apart
 
-What remains when the right item is passed over is often nearly as good: the tool that lists
-clusters beside the one that lists a cluster's databases, a second skill for the same stock prices.
-People labelled one of them, but the query fits both, and no confidence can be high for the one and
-low for the other. So a threshold that hides the twins hides right items too: the curve below, of
-the means over the sets left out, shows the price at every point."""
+When the right item is excluded, another is often nearly as good: the tool that lists clusters
+beside the one that lists a cluster's databases, a second skill for the same stock prices. People
+labelled one of them, but the query fits both, and no confidence can be high for one and low for the
+other. So a threshold that hides the twins hides right items too: the curve below, the means over
+the sets left out, shows the cost at every point."""
 
 FOREIGN = """### Where nothing fits at all
 
-Queries of one set asked of another's catalogue, and made-up words: the share without any result
-at the default threshold, by the curve that ships (`repertory eval`). Some of the queries have an
-answer even there."""
+Queries of one set asked in another set's catalogue, and made-up words: the share without any
+result at the default threshold, by the curve that ships (`repertory eval`). Some of the queries
+have an answer even there."""
 
 
 def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]) -> Part:
-    """The figures of cross-validation, their curve over thresholds, and of what fits nothing.
+    """The figures of cross-validation, their curve over thresholds, and of queries without answer.
 
     Args:
-        product: What is asked.
+        product: The command line.
         sets: The labelled sets by name.
-        labelled: What `eval` said of them.
+        labelled: The JSON of `eval` for them.
     """
     report = product.ask("calibrate", *map(str, sets.values()))["figures"]
     hybrid = report["hybrid"]
@@ -89,10 +89,9 @@ def _cells(one: dict[str, float]) -> list[str]:
 
 
 def _foreign(product: Product, sets: dict[str, Path]) -> list[tuple[str, ...]]:
-    """How often queries are rejected whose answer is not in the catalogue that they are asked of.
+    """The share of rejected queries whose answer is not in the catalogue.
 
-    They are asked as any others with their right items passed over; the only one there is says
-    nothing.
+    As with other queries, their right items are excluded; the only one is a placeholder.
     """
     asked = {
         (queries, catalogue): rows(sets[queries] / "queries.jsonl")

@@ -1,4 +1,4 @@
-"""Whether names are found however they are typed, in catalogues as people have them."""
+"""Names in every spelling, begun and misspelt, in real catalogues."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,18 +11,17 @@ SPELLINGS = ("name", "upper", "spaced", "compact", "camel", "snake", "kebab")
 KINDS = (*SPELLINGS, "prefix", "typo")
 
 TEXT = """Every name of {tools} tools of real MCP servers and of {skills} real skills in one
-catalogue, asked with the threshold on (`repertory eval --queries 0`): as it is, in every other
-spelling, begun (the shortest beginning of at least four characters that at most five names share)
-and with one edit anywhere. Items of an equal name all count as right, after an edit all whose name
-is as close to what is typed. `hidden` is the number of queries whose right item the threshold
-hid."""
+catalogue, asked with the threshold (`repertory eval --queries 0`): as it is, in every other
+spelling, begun (the shortest prefix of at least four characters that at most five names share) and
+with one edit anywhere. All items with an equal name count as right; after an edit, all whose name
+is as close to the query. `hidden` is the number of queries whose right item the threshold hides."""
 
 
 def part(product: Product, project: Path) -> Part:
     """The figures by kind of query, with vectors and without.
 
     Args:
-        product: What is asked.
+        product: The command line.
         project: The catalogue of real items.
     """
     with_vectors, words_alone = (
@@ -49,7 +48,7 @@ def part(product: Product, project: Path) -> Part:
 
 
 def _kinds(product: Product, project: Path, *, has_model: bool) -> Mapping[str, Any]:
-    """What was measured of each kind."""
+    """The measurements of each kind of query."""
     [measured] = product.ask(
         *("eval", "--queries", "0", "--worst", "0"), directory=project, has_model=has_model
     )

@@ -1,12 +1,12 @@
-"""Whether the right items are first, on every labelled set."""
+"""The order of the hits on every labelled set."""
 
 from typing import Any
 
 from benchmarks.quality.report import Part, Target, ranged, table
 
 SHOWN = ("nDCG@10", "recall@1", "recall@5")
-# What the recipe to beat reached on the same sets, with all-MiniLM-L6-v2: nDCG@10, recall@1 and
-# recall@5 of a weighted sum of dense, keyword and name scores, normalised anew for every query.
+# The recipe to beat on the same sets, with all-MiniLM-L6-v2: nDCG@10, recall@1 and
+# recall@5 of a weighted sum of dense, keyword and name scores, normalised for every query.
 RECIPE = {
     "azure_mcp": (91.4, 83.8, 96.1),
     "livemcp_steps": (69.3, 56.1, 73.7),
@@ -16,16 +16,16 @@ RECIPE = {
     "typo": (93.4, 86.5, 98.8),
 }
 
-TEXT = """One set of weights for all sets; no threshold; the confidence that is shown decides the
-order. Beside each figure stands that of the recipe to beat, whose scores were normalised for each
-query and so could be no confidence."""
+TEXT = """One set of weights for all sets; no threshold; the displayed confidence decides the order.
+Beside each figure is that of the recipe to beat, whose scores were normalised for each query and so
+could not be a confidence."""
 
 
 def part(labelled: list[dict[str, Any]]) -> Part:
     """The figures of each set.
 
     Args:
-        labelled: What `eval` said of the labelled sets.
+        labelled: The JSON of `eval` for the labelled sets.
     """
     rows, targets = [], []
     for one in labelled:

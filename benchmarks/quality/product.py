@@ -1,4 +1,4 @@
-"""Runs the product's own commands and reads the JSON that they print."""
+"""Runs the product's commands and reads their JSON."""
 
 import os
 import subprocess
@@ -10,58 +10,58 @@ from typing import Any
 
 import msgspec
 
-DONE = (0, 3)  # exit codes; 3 says that some items could not be read
-OURS = ("REPERTORY_", "TOOLSCRIPT_")  # variables that would change what is measured
-NO_MODEL = "nobody/none"  # a model that cannot be had leaves an index of words alone
+SUCCESS = (0, 3)  # exit codes; 3 means that some items could not be read
+OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # of variables that would change the figures
+NO_MODEL = "no/such-model"  # an unavailable model leaves an index of words alone
 
 
 class Product:
-    """The command line, with settings of nobody and indexes that are kept for the next time.
+    """The command line, without the user's settings, with indexes that stay for the next run.
 
     Args:
-        kept: Where all is kept that is made here.
+        cache: The folder of all indexes, sets and projects.
         model: The embedding model.
     """
 
-    def __init__(self, kept: Path, model: str) -> None:
-        self.kept = kept.resolve()
+    def __init__(self, cache: Path, model: str) -> None:
+        self.cache = cache.resolve()
         self.model = model
 
-    def ask(self, *words: str, directory: Path | None = None, has_model: bool = True) -> Any:  # noqa: ANN401 - whatever the command prints
-        """What a command prints with ``--output json``.
+    def ask(self, *words: str, directory: Path | None = None, has_model: bool = True) -> Any:  # noqa: ANN401 - any JSON
+        """Run a command with ``--output json`` and return what it prints.
 
         Args:
             words: The command and its arguments.
-            directory: Where it runs.
-            has_model: Whether it finds the model; else words alone are searched, in an index that
-                is not kept.
+            directory: Its working directory.
+            has_model: Whether it finds the model; else it searches words alone, in a temporary
+                index.
         """
         print(f"repertory {words[0]} …", file=sys.stderr)
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(OURS)
+            name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)
         }
-        environment["XDG_CONFIG_HOME"] = str(self.kept / "no-configuration")
+        environment["XDG_CONFIG_HOME"] = str(self.cache / "no-configuration")
         if not has_model:
             environment["HF_HUB_OFFLINE"] = "1"
-        with tempfile.TemporaryDirectory(prefix="repertory-eval-") as passing:
+        with tempfile.TemporaryDirectory(prefix="repertory-eval-") as temporary:
             data, model = (
-                (str(self.kept / "data"), self.model) if has_model else (passing, NO_MODEL)
+                (str(self.cache / "data"), self.model) if has_model else (temporary, NO_MODEL)
             )
             options = ("--data-dir", data, "--model", model, "--output", "json")
             done = subprocess.run(
                 [sys.executable, "-m", "repertory_admin", *words, *options],
-                cwd=directory or self.kept,
+                cwd=directory or self.cache,
                 env=environment,
                 stdout=subprocess.PIPE,
                 check=False,
             )
-        if done.returncode not in DONE:
+        if done.returncode not in SUCCESS:
             raise SystemExit(f"repertory {words[0]} failed; see above.")
         return msgspec.json.decode(done.stdout)
 
     def folder(self, *parts: str) -> Path:
-        """A folder for what is made here."""
-        made = self.kept.joinpath(*parts)
+        """Make a folder in the cache."""
+        made = self.cache.joinpath(*parts)
         made.mkdir(parents=True, exist_ok=True)
         return made
 
@@ -72,7 +72,7 @@ class Product:
         queries: Iterable[dict[str, Any]],
         right: Iterable[tuple[str, str]],
     ) -> str:
-        """A labelled set that is made here: its items, its queries, and the item of each query."""
+        """Write a labelled set of items, queries, and the right item of each query; its folder."""
         folder = self.folder("sets", name)
         judgements = ({"query_id": query, "item_id": item} for query, item in right)
         for file, rows in (("corpus", corpus), ("queries", queries), ("qrels", judgements)):

@@ -1,4 +1,4 @@
-"""The report: figures beside what is asked of them, as Markdown."""
+"""The report: figures and their targets, as Markdown."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,13 +8,13 @@ Figure = Mapping[str, float]  # ``mean``, ``low`` and ``high``, 0…1, as `eval`
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is asked for.
+    """One target.
 
     Attributes:
-        what: What is measured.
-        asked: The percentage that it is to reach.
-        measured: The percentage that it has.
-        at_least: Whether it is to be at least what is asked; else at most.
+        what: The figure, in words.
+        asked: The required percentage.
+        measured: The measured percentage.
+        at_least: Whether the target is a minimum; else it is a maximum.
     """
 
     what: str
@@ -24,13 +24,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reached(self) -> bool:
-        """Whether it is reached, to the digit that is shown."""
+        """Whether it is reached, to the printed digit."""
         measured, asked = round(self.measured, 1), round(self.asked, 1)
         return measured >= asked if self.at_least else measured <= asked
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of the report: its title, its Markdown, and what was asked for there."""
+    """One part of the report: its title, its Markdown and its targets."""
 
     title: str
     text: str
@@ -60,7 +60,7 @@ def markdown(parts: Sequence[Part], heading: str) -> str:
 
 
 def table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
-    """A table; all columns but the first are set to the right."""
+    """A table; all columns but the first are aligned right."""
     lines = [head, ["---", *("--:" for _ in head[1:])], *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -1,17 +1,17 @@
-"""What ranking adds to a search, at the size that is asked for."""
+"""The time that ranking adds to a search, at the required size."""
 
 from pathlib import Path
 
 from benchmarks import indexing, searching
 from benchmarks.quality.report import Part, Target, table
 
-TEXT = """`make bench` measures the same beside all other speeds: {rounds} searches in one process
-of {items:,} tools, in turn with what a search does before it ranks and with embedding its query
-alone; medians. This part alone wants a machine that does nothing else."""
+TEXT = """`make bench` measures the same among all other speeds: {rounds} searches in one process
+of {items:,} tools, in turn with both arms of a search without ranking and with embedding its query
+alone; medians. Only this part needs an otherwise idle machine."""
 
 
 def part(folder: Path) -> Part:
-    """The times of a search; the index is kept in a folder."""
+    """The times of a search; the index stays in a folder."""
     indexing.prepare(folder)
     indexing.index(folder)
     search, ranking = searching.searches(folder)

@@ -1,25 +1,23 @@
-"""``repertory calibrate``: the curves that make confidence worth most on labelled queries."""
+"""``repertory calibrate``: fits the curves of confidence to labelled queries."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from repertory.embedding.models import Model
 from repertory.errors import UsageError
+from repertory.search.answer import Mode
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
-
-if TYPE_CHECKING:
-    from repertory.embedding.models import Model
-    from repertory.search.answer import Mode
-    from repertory_eval.calibration import Example
-    from repertory_eval.labelled import LabelledSet
-
-    Found = dict[Mode, dict[str, list[Example]]]  # by set
+from repertory_admin.progress import Bars
+from repertory_eval.corpus import indexed
+from repertory_eval.fit import Example, examples, fit, leave_one_out
+from repertory_eval.labelled import LabelledSet, read_sets
 
 FIGURES = ("error", "lost", "rejected", "stated", "right")
 
@@ -47,32 +45,29 @@ def calibrate(
 ) -> None:
     """Fit the confidence of a model to labelled queries.
 
-    Every query is searched as it is and with its right items passed over, by both arms and by each
+    Every query is searched as it is and with its right items excluded, by both arms and by each
     alone. The figures of a set are those of a curve that was fitted without it. The calibration
     belongs in the model's entry in `embedding/models.py`, or in a `calibration.json` beside the
     weights of a model of your own; the curve of words belongs in `search/confidence.py`.
     """
-    from repertory_eval.calibration import fit, leave_one_out  # noqa: PLC0415 - instant --help
-    from repertory_eval.labelled import read_sets  # noqa: PLC0415 - likewise
-
     settings = load(flags, Path.cwd())
     sets = read_sets(folders)
     if len(sets) < 2:
-        raise UsageError("Give two labelled sets at least: each is tested by what the others say.")
-    found: Found = {}
+        raise UsageError("Give two labelled sets at least: each is tested by a fit to the others.")
+    found: dict[Mode, dict[str, list[Example]]] = {}  # by mode and set
     for labelled in sets:
         model, by_mode = _examples(settings, labelled)
-        for mode, examples in by_mode.items():
-            found.setdefault(mode, {})[labelled.name] = examples
-    curves = {str(mode): fit(list(of_mode.values())) for mode, of_mode in found.items()}
+        for mode, of_mode in by_mode.items():
+            found.setdefault(mode, {})[labelled.name] = of_mode
+    curves = {str(mode): fit(list(by_set.values())) for mode, by_set in found.items()}
     words = curves.pop("keyword")
     report = {
         "model": model.id,
         "calibration": msgspec.to_builtins(msgspec.structs.replace(model.calibration, **curves)),
         "keyword": msgspec.to_builtins(words),
         "figures": {
-            str(mode): msgspec.to_builtins(leave_one_out(of_mode, settings.values.threshold))
-            for mode, of_mode in found.items()
+            str(mode): msgspec.to_builtins(leave_one_out(by_set, settings.values.threshold))
+            for mode, by_set in found.items()
         },
     }
     if output is Output.JSON:
@@ -81,27 +76,15 @@ def calibrate(
         _show(report)
 
 
-def _examples(
-    settings: Settings, labelled: "LabelledSet"
-) -> "tuple[Model, dict[Mode, list[Example]]]":
-    """The model, and what each mode finds for the queries of a set."""
-    from repertory.one_shot import open_corpus  # noqa: PLC0415 - --help must be instant
-    from repertory.search.answer import Mode  # noqa: PLC0415 - likewise
-    from repertory_admin.progress import Bars  # noqa: PLC0415 - likewise
-    from repertory_eval.calibration import examples  # noqa: PLC0415 - likewise
-    from repertory_eval.evaluate import warn_of  # noqa: PLC0415 - likewise
+def _examples(settings: Settings, labelled: LabelledSet) -> tuple[Model, dict[Mode, list[Example]]]:
+    """The model, and the examples that each mode finds for the queries of a set."""
+    with Bars() as bars, indexed(labelled, settings, bars) as repertory:
 
-    with Bars() as bars, open_corpus(settings, labelled.folder, bars.download) as repertory:
-        warn_of(labelled, repertory.index(bars.step), repertory)
+        def done() -> None:
+            bars.step(f"Searching {labelled.name}", 1, len(labelled.queries) * len(Mode))
+
         return repertory.embedding().model, {
-            mode: examples(
-                repertory.engine.only(mode),
-                labelled.queries,
-                lambda: bars.step(
-                    f"Searching {labelled.name}", 1, len(labelled.queries) * len(Mode)
-                ),
-            )
-            for mode in Mode
+            mode: examples(repertory.engine.only(mode), labelled.queries, done) for mode in Mode
         }
 
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import permutation_test
 
 from repertory_eval.measure import NORMAL_95
 
 PERMUTATIONS = 10_000
-TOGETHER = 100  # permutations at once, which bounds the memory
+BATCH_SIZE = 100  # permutations in memory
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,8 +22,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         difference: The mean of ``after - before``.
         low, high: Its 95 % confidence interval, over pairs.
         better, same, worse: The numbers of queries by how they fared after against before.
-        p: How often chance alone makes a difference at least as large, 0…1: the signs of the
-            queries' differences are drawn anew (a paired permutation test).
+        p: The probability, 0…1, that chance alone makes a difference at least as large: a paired
+            permutation test, exact for few queries that differ.
     """
 
     name: str
@@ -37,7 +39,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare(name: str, before: Sequence[float], after: Sequence[float]) -> Comparison:
-    """Compare two rankings by what one figure is for each query, in the same order."""
+    """Compare two rankings by one figure of each query, in the same order."""
     first, second = np.array(before), np.array(after)
     differences = second - first
     mean, count = float(differences.mean()), len(differences)
@@ -58,11 +60,16 @@ def compare(name: str, before: Sequence[float], after: Sequence[float]) -> Compa
     )
 
 
-def _chance(differences: np.typing.NDArray[np.float64]) -> float:
-    rng = np.random.default_rng(0)  # the same figure every time
-    least = abs(differences.sum()) - 1e-9
-    reached = 0
-    for _ in range(PERMUTATIONS // TOGETHER):
-        signs = rng.choice((-1.0, 1.0), (TOGETHER, len(differences)))
-        reached += int((abs(signs @ differences) >= least).sum())
-    return (reached + 1) / (PERMUTATIONS + 1)
+def _chance(differences: NDArray[np.float64]) -> float:
+    if len(differences) < 2:  # either sign of one difference is as large
+        return 1.0
+    tested = permutation_test(
+        (differences,),
+        np.sum,
+        permutation_type="samples",  # of one sample it draws the signs
+        vectorized=True,
+        n_resamples=PERMUTATIONS,
+        batch=BATCH_SIZE,
+        rng=np.random.default_rng(0),  # the same figure every time
+    )
+    return float(tested.pvalue)

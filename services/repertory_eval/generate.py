@@ -1,32 +1,30 @@
-"""Queries made from the items themselves, for a catalogue that nobody has labelled.
+"""Generates queries from the items themselves, for a catalogue without labels.
 
-Such queries flatter: their words are those of the texts that are searched. They show that what is
-typed of a name is found, and whether a change does harm; not how well people's questions fare.
+Such queries flatter: their words are those of the texts that are searched. They show whether typed
+names are found and whether a change does harm, not how well people's questions fare.
 """
 
 import random
 import re
 import string
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 
-from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.views import LONG_BODY, split_at_headings
 from repertory.index.keywords.document import Entry
 from repertory_eval.labelled import LabelledQuery, evenly
+from repertory_eval.names import Names
 
-SHORTEST_PREFIX = 4  # letters and digits
-MOST_SHARING = 5  # names that may begin with a prefix
-LONGEST = 1_000  # characters; nobody types a longer one
+MIN_PREFIX_LENGTH = 4  # letters and digits
+MAX_SHARING = 5  # names that may begin with a prefix
+MAX_QUERY_LENGTH = 1_000  # characters
 
-SHORTEST_SENTENCE = 5  # words of a description that say what an item does
-LONGEST_SENTENCE = 20
-LEFT_OUT = 0.25  # the share of them that a summary does without
+MIN_SENTENCE_WORDS = 5  # of a description
+MAX_SENTENCE_WORDS = 20
+DROPPED_SHARE = 0.25  # of these words, in a summary
 SECTION_WORDS = 8  # of a section's text that are asked with its heading
 
 _INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -35,76 +33,32 @@ _WORD = re.compile(r"\w+(?:['.-]\w+)*")
 # Full stops, and those of scripts without spaces.
 _STOPS, _WIDE_STOPS = ".!?", "\u3002\uff01\uff1f"
 _SENTENCE = re.compile(rf"(?<=[{_STOPS}])\s|(?<=[{_WIDE_STOPS}])")
-# What a description begins with that does not begin with what the item does.
+# First words of descriptions that do not begin with a verb.
 _NO_VERBS = {
     *("a", "an", "the", "this", "these", "it", "its", "you", "your", "use", "when", "if", "for"),
     *("how", "what", "in", "on", "with", "by", "to", "comprehensive", "expert", "guide"),
 }
 
 
-class Names:
-    """The names of a catalogue as they are compared, by letters and digits.
-
-    Ids and aliases are names too, and what replaces a deprecated item answers to that one's.
-    """
-
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._items: defaultdict[str, set[str]] = defaultdict(set)
-        names = {
-            entry.id: {*map(compact_name, (entry.id, *entry.names))} - {""} for entry in entries
-        }
-        for item, own in names.items():
-            for name in own:
-                self._items[name].add(item)
-        for entry in entries:
-            if entry.policy and (successors := self.of(entry.policy.deprecated_by)):
-                for name in names[entry.id]:
-                    self._items[name] |= successors
-        self._sorted = sorted({entry.compact for entry in entries})
-
-    @cached_property
-    def _names(self) -> list[str]:
-        return list(self._items)
-
-    def of(self, name: str) -> set[str]:
-        """The ids of the items with a name."""
-        return self._items.get(compact_name(name), set())
-
-    def within(self, typed: str, edits: int) -> set[str]:
-        """The ids of the items with a name at most so many edits away from what was typed.
-
-        An edit drops, adds or replaces a character, or swaps two neighbours.
-        """
-        near = process.extract(
-            compact_name(typed), self._names, scorer=OSA.distance, score_cutoff=edits, limit=None
-        )
-        return {item for name, _, _ in near for item in self._items[name]}
-
-    def sharing(self, begun: str) -> int:
-        """How many different names begin with these letters and digits."""
-        after = begun + "\U0010ffff"
-        return bisect_left(self._sorted, after) - bisect_left(self._sorted, begun)
-
-
 def generate(
-    entries: Sequence[Entry], most: int = 0, bodies: Mapping[str, str] | None = None
+    entries: Sequence[Entry], limit: int = 0, bodies: Mapping[str, str] | None = None
 ) -> list[LabelledQuery]:
-    """Queries for the items of a catalogue, the same every time, each tagged with its kind.
+    """Generate queries for a catalogue, the same every time, each tagged with its kind.
 
     The kinds are ``name``; its variants ``upper``, ``spaced``, ``compact``, ``camel``, ``snake``
     and ``kebab``; ``prefix``, the shortest of at least four letters and digits that at most five
     names begin with; ``typo``, one edit of the name anywhere; ``task`` and ``summary``, from the
     first sentence of the description; ``section``, a heading of a long body with the first words
-    below it. No text is asked twice of one item.
+    below it. One item gets no text twice.
 
-    Right are all items of an equal name, be it an alias; for ``typo`` all whose name is as close to
-    what is typed; for ``task`` and ``summary`` all of an equal first sentence, for ``section`` all
-    with a section that begins so. What replaces a deprecated item is right with it.
+    All items with an equal name or alias are right; for ``typo`` all whose name is as close to the
+    query; for ``task`` and ``summary`` all with an equal first sentence; for ``section`` all with a
+    section that begins with the same words. The successor of a deprecated item is right too.
 
     Args:
         entries: The catalogue.
-        most: At most so many of each kind, chosen evenly; 0 asks all.
-        bodies: The bodies of items by id, as far as they can be had.
+        limit: The maximum number of each kind, chosen evenly; 0 takes all.
+        bodies: The bodies of items by id, as far as they are available.
     """
     names = Names(entries)
     same_sentence: defaultdict[str, set[str]] = defaultdict(set)
@@ -119,7 +73,7 @@ def generate(
         asked = {""}
         for kind, make in _KINDS.items():
             text = make(entry, names)
-            if text not in asked and len(text) <= LONGEST:
+            if text not in asked and len(text) <= MAX_QUERY_LENGTH:
                 asked.add(text)
                 texts[kind].append((entry, text))
         if begun := sections.get(entry.id, []):
@@ -137,15 +91,15 @@ def generate(
             id=f"{kind} {entry.id}",
             text=text,
             tags=(kind,),
-            grades=dict.fromkeys(sorted(right(kind, entry, text)), 1.0),
+            grades=dict.fromkeys(sorted(right(kind, entry, text)), 1),
         )
         for kind, made in texts.items()
-        for entry, text in evenly(made, most)
+        for entry, text in evenly(made, limit)
     ]
 
 
 def _variant(form: Callable[[str], str]) -> Callable[[Entry, Names], str]:
-    """Makes the name in another form; nothing where that would not be the same name."""
+    """Make the name in another form; empty where that would be another name."""
 
     def make(entry: Entry, _names: Names) -> str:
         text = form(entry.name)
@@ -164,20 +118,20 @@ def _camel(name: str) -> str:
 
 
 def _prefix(entry: Entry, names: Names) -> str:
-    for length in range(SHORTEST_PREFIX, len(entry.name)):
+    for length in range(MIN_PREFIX_LENGTH, len(entry.name)):
         text = entry.name[:length]
         key = compact_name(text)
         if (
-            len(key) >= SHORTEST_PREFIX
+            len(key) >= MIN_PREFIX_LENGTH
             and entry.compact != key == entry.compact[: len(key)]
-            and names.sharing(key) <= MOST_SHARING
+            and names.sharing(key) <= MAX_SHARING
         ):
             return text
     return ""
 
 
 def _typo(entry: Entry, _names: Names) -> str:
-    """The name with one edit of its letters and digits; nothing where it has none."""
+    """The name with one edit of its letters and digits; empty where it has none."""
     name, rng = entry.name if entry.compact else "", _random(entry)
     for place in rng.sample(range(len(name)), len(name)):
         before, here, after = name[:place], name[place], name[place + 1 :]
@@ -196,10 +150,10 @@ def _typo(entry: Entry, _names: Names) -> str:
 
 
 def _sentence(entry: Entry) -> str:
-    """The first sentence of the description, or as much of it as a query has."""
+    """The first sentence of the description, cut to ``MAX_SENTENCE_WORDS``; empty if too short."""
     first, *_ = _SENTENCE.split(entry.description, maxsplit=1)
     words = first.strip(f" {_STOPS}{_WIDE_STOPS}").split()
-    return " ".join(words[:LONGEST_SENTENCE]) if len(words) >= SHORTEST_SENTENCE else ""
+    return " ".join(words[:MAX_SENTENCE_WORDS]) if len(words) >= MIN_SENTENCE_WORDS else ""
 
 
 def _task(entry: Entry, _names: Names) -> str:
@@ -222,12 +176,12 @@ def _infinitive(verb: str) -> str:
 def _summary(entry: Entry, _names: Names) -> str:
     """The first sentence with a quarter of its words left out."""
     words, rng = _sentence(entry).split(), _random(entry)
-    kept = sorted(rng.sample(range(len(words)), len(words) - int(len(words) * LEFT_OUT)))
+    kept = sorted(rng.sample(range(len(words)), len(words) - int(len(words) * DROPPED_SHARE)))
     return " ".join(words[place] for place in kept)
 
 
 def _sections(body: str) -> list[str]:
-    """How each section of a long body begins: its heading, and some words below."""
+    """The beginning of each section of a long body: its heading and some words below."""
     if len(body) < LONG_BODY:
         return []
     found = ((one.title, _WORD.findall(one.text)) for one in split_at_headings(body))
@@ -236,12 +190,12 @@ def _sections(body: str) -> list[str]:
         for title, words in found
         if title and len(words) >= SECTION_WORDS
     )
-    return [text for text in begun if len(text) <= LONGEST]
+    return [text for text in begun if len(text) <= MAX_QUERY_LENGTH]
 
 
 def _random(entry: Entry) -> random.Random:
-    """Chance that is the same every time."""
-    return random.Random(entry.id)  # noqa: S311 - nothing is to be kept secret
+    """Randomness that is the same every time."""
+    return random.Random(entry.id)  # noqa: S311 - not a secret
 
 
 _DESCRIBED: Mapping[str, Callable[[Entry, Names], str]] = {"task": _task, "summary": _summary}

@@ -9,18 +9,19 @@ import msgspec
 from repertory.errors import UsageError
 from repertory.search.query import check_text
 
+MAX_GRADE = 1_000  # trec_eval makes an array of this length
 CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
 
 T = TypeVar("T")
 
 
 class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query and the grade of every item that answers it; other items have grade 0."""
+    """A query and the grade of every item that answers it, from 1 to ``MAX_GRADE``."""
 
     id: str
     text: str
     tags: tuple[str, ...] = ()
-    grades: dict[str, float] = {}
+    grades: dict[str, int] = {}
 
 
 class _Query(msgspec.Struct, frozen=True):
@@ -37,9 +38,13 @@ class _Judgement(msgspec.Struct, frozen=True):
     item_id: str
     grade: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not self.grade.is_integer() or self.grade > MAX_GRADE:
+            raise UsageError(f"grade must be a whole number up to {MAX_GRADE:,}.")
+
 
 class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
-    """Queries, and the folder whose corpus they are about."""
+    """The queries of a folder, and the folder, which has their corpus too."""
 
     name: str
     folder: Path
@@ -78,10 +83,10 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
                 f"{folder} has no {name}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
                 f"{JUDGEMENTS}."
             )
-    grades: dict[str, dict[str, float]] = {}
+    grades: dict[str, dict[str, int]] = {}
     for judgement in _read(folder / JUDGEMENTS, _Judgement):
         if judgement.grade > 0:
-            grades.setdefault(judgement.query_id, {})[judgement.item_id] = judgement.grade
+            grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
     queries = [
         LabelledQuery(id=query.id, text=query.text, tags=query.tags, grades=grades[query.id])
         for query in _read(folder / QUERIES, _Query)
@@ -93,15 +98,15 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
 
 
 def missing(queries: Iterable[LabelledQuery], items: Iterable[str]) -> list[str]:
-    """The ids of right answers that are none of these items, and so cannot be found."""
+    """The ids of right answers that are not among these items, and so cannot be found."""
     return sorted({item for query in queries for item in query.grades}.difference(items))
 
 
-def evenly(things: Sequence[T], most: int) -> Sequence[T]:
-    """At most so many of some things, evenly spread over them; 0 takes all."""
-    if not 0 < most < len(things):
+def evenly(things: Sequence[T], limit: int) -> Sequence[T]:
+    """At most ``limit`` of some things, evenly spread over them; 0 takes all."""
+    if not 0 < limit < len(things):
         return things
-    return [things[place * len(things) // most] for place in range(most)]
+    return [things[place * len(things) // limit] for place in range(limit)]
 
 
 def _read(path: Path, kind: type[T]) -> list[T]:

@@ -5,11 +5,20 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+from ir_measures import RR, Measure, R, Success, iter_calc, nDCG
 
 from repertory_eval.labelled import LabelledQuery
 
-DEPTH = 10  # hits that are looked at
-NORMAL_95 = 1.96  # standard errors either side of a mean that hold it 95 times in 100
+DEPTH = 10  # hits that are measured
+NORMAL_95 = 1.96  # standard errors either side of a mean in a 95 % interval
+
+MEASURES: Mapping[str, Measure] = {
+    **{f"recall@{depth}": R @ depth for depth in (1, 3, 5, 10)},
+    **{f"hit@{depth}": Success @ depth for depth in (1, 5)},
+    "MRR": RR,
+    f"nDCG@{DEPTH}": nDCG @ DEPTH,
+}
+HIDDEN = "hidden"  # the share of queries whose right items only the threshold hides
 
 Search = Callable[[str], Sequence[str]]  # a query's text to the ids of its hits, best first
 
@@ -18,65 +27,38 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How one query fared.
 
     Attributes:
-        found: The ids of the hits, best first, ``DEPTH`` at most.
-        ndcg: Normalised discounted cumulative gain at 10, 0…1 (Järvelin and Kekäläinen 2002).
-        reciprocal_rank: 1 divided by the place of the first right hit; 0 if there is none.
-        is_hidden: Whether there would be a right hit, had no threshold hidden it.
+        query: The query.
+        found: The ids of the hits, best first, at most ``DEPTH``.
+        values: The value of each of ``MEASURES`` and of ``HIDDEN`` by name, 0…1.
     """
 
     query: LabelledQuery
     found: tuple[str, ...]
-    ndcg: float
-    reciprocal_rank: float
-    is_hidden: bool = False
-
-    def recall(self, depth: int) -> float:
-        """The share of the right items among the first hits."""
-        right = sum(item in self.query.grades for item in self.found[:depth])
-        return right / len(self.query.grades)
-
-    def hit(self, depth: int) -> float:
-        """1 if any right item is among the first hits, else 0."""
-        return float(any(item in self.query.grades for item in self.found[:depth]))
-
-
-Measure = Callable[[Outcome], float]
+    values: Mapping[str, float]
 
 
 class Measures(msgspec.Struct, frozen=True, kw_only=True):
-    """What is measured on one sort of queries.
+    """The measures of one sort of queries.
 
     Attributes:
-        by_name: All measures.
-        judged_by: The one that has to reach a least value.
-        graded_by: The one that tells how well a single query fared.
+        names: Those that are reported.
+        judged_by: The one that has to reach a minimum.
+        graded_by: The one that grades single queries.
     """
 
-    by_name: Mapping[str, Measure]
+    names: Sequence[str]
     judged_by: str
     graded_by: str
 
 
 LABELLED = Measures(
-    by_name={
-        "recall@1": lambda one: one.recall(1),
-        "recall@3": lambda one: one.recall(3),
-        "recall@5": lambda one: one.recall(5),
-        "recall@10": lambda one: one.recall(10),
-        "MRR": lambda one: one.reciprocal_rank,
-        "nDCG@10": lambda one: one.ndcg,
-    },
+    names=("recall@1", "recall@3", "recall@5", "recall@10", "MRR", "nDCG@10"),
     judged_by="recall@5",
     graded_by="nDCG@10",
 )
-# Of several right items any will do: all are as near to what was typed.
+# Any of several right items will do: all are as near to the query.
 GENERATED = Measures(
-    by_name={
-        "hit@1": lambda one: one.hit(1),
-        "hit@5": lambda one: one.hit(5),
-        "MRR": lambda one: one.reciprocal_rank,
-        "hidden": lambda one: float(one.is_hidden),
-    },
+    names=("hit@1", "hit@5", "MRR", HIDDEN),
     judged_by="hit@5",
     graded_by="MRR",
 )
@@ -96,7 +78,7 @@ class Hard(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         item: Its id.
-        queries: How many queries it answers.
+        queries: The number of queries that it answers.
         mean: The mean figure of those.
         example: The one that fared worst.
     """
@@ -107,53 +89,71 @@ class Hard(msgspec.Struct, frozen=True, kw_only=True):
     example: Outcome
 
 
-def outcome(query: LabelledQuery, found: Sequence[str]) -> Outcome:
-    """How a query fared, given what was found for it, best first."""
-    found = tuple(found[:DEPTH])
-    gain = sum(query.grades.get(item, 0.0) / math.log2(k + 2) for k, item in enumerate(found))
-    best = sorted(query.grades.values(), reverse=True)[:DEPTH]
-    ideal = sum(grade / math.log2(k + 2) for k, grade in enumerate(best))
-    ranks = (k + 1 for k, item in enumerate(found) if item in query.grades)
-    first = next(ranks, None)
-    return Outcome(
-        query=query,
-        found=found,
-        ndcg=gain / ideal,
-        reciprocal_rank=1 / first if first else 0.0,
-    )
-
-
 def outcomes(
     queries: Sequence[LabelledQuery],
     search: Search,
     done: Callable[[], None],
     without_threshold: Search,
 ) -> list[Outcome]:
-    """Search for every query.
+    """Search for every query and measure the hits.
 
     Args:
-        queries: What is asked.
+        queries: The queries.
         search: The search.
-        done: Told after each query.
-        without_threshold: The same, but it hides nothing.
+        done: Called after each query.
+        without_threshold: The same search with nothing hidden.
     """
-    results = []
+    found, hidden = [], []
     for query in queries:
-        result = outcome(query, search(query.text))
-        if not result.reciprocal_rank:
-            hidden = outcome(query, without_threshold(query.text)).reciprocal_rank > 0
-            result = msgspec.structs.replace(result, is_hidden=hidden)
-        results.append(result)
+        right, ids = query.grades.keys(), tuple(search(query.text)[:DEPTH])
+        found.append(ids)
+        hidden.append(
+            right.isdisjoint(ids) and not right.isdisjoint(without_threshold(query.text)[:DEPTH])
+        )
         done()
-    return results
+    return measure(queries, found, hidden)
+
+
+def measure(
+    queries: Sequence[LabelledQuery],
+    found: Sequence[Sequence[str]],
+    hidden: Sequence[bool] | None = None,
+) -> list[Outcome]:
+    """Measure the hits of some queries.
+
+    Args:
+        queries: The queries.
+        found: The ids of the hits of each, best first.
+        hidden: Whether the threshold alone hides the right items of each.
+    """
+    judgements, runs = {}, {}
+    for number, (query, hits) in enumerate(zip(queries, found, strict=True)):
+        # pytrec_eval sees ranks instead of ids: it cuts ids at NUL and crashes on lone surrogates.
+        ranks = {item: str(rank) for rank, item in enumerate(hits[:DEPTH])}
+        judgements[str(number)] = {
+            ranks.get(item, f"missing {place}"): grade
+            for place, (item, grade) in enumerate(query.grades.items())
+        }
+        runs[str(number)] = {rank: float(DEPTH - int(rank)) for rank in ranks.values()}
+    values: dict[str, dict[Measure, float]] = defaultdict(dict)
+    for one in iter_calc(list(MEASURES.values()), judgements, runs):
+        values[one.query_id][one.measure] = one.value
+    return [
+        Outcome(
+            query=query,
+            found=tuple(hits[:DEPTH]),
+            values={
+                **{name: values[str(number)][kind] for name, kind in MEASURES.items()},
+                HIDDEN: float(bool(hidden and hidden[number])),
+            },
+        )
+        for number, (query, hits) in enumerate(zip(queries, found, strict=True))
+    ]
 
 
 def figures(results: Sequence[Outcome], measures: Measures = LABELLED) -> list[Figure]:
     """The means over all queries."""
-    return [
-        _figure(name, [measure(one) for one in results])
-        for name, measure in measures.by_name.items()
-    ]
+    return [_figure(name, [one.values[name] for one in results]) for name in measures.names]
 
 
 def by_tag(results: Sequence[Outcome]) -> dict[str, list[Outcome]]:
@@ -165,10 +165,15 @@ def by_tag(results: Sequence[Outcome]) -> dict[str, list[Outcome]]:
     return dict(groups)
 
 
-def hardest(results: Sequence[Outcome], measure: Measure, most: int) -> list[Hard]:
+def hardest(results: Sequence[Outcome], name: str, limit: int) -> list[Hard]:
     """The items whose queries fare worst on average; of equals, those with more queries first.
 
-    Items whose queries all fare as well as can be are none of them.
+    Items that every query finds perfectly are left out.
+
+    Args:
+        results: The outcomes.
+        name: The measure that grades them.
+        limit: The maximum number of items.
     """
     of_item: defaultdict[str, list[Outcome]] = defaultdict(list)
     for one in results:
@@ -177,14 +182,14 @@ def hardest(results: Sequence[Outcome], measure: Measure, most: int) -> list[Har
     items = [
         Hard(
             item=item,
-            queries=len(those),
-            mean=sum(map(measure, those)) / len(those),
-            example=min(those, key=measure),
+            queries=len(outcomes),
+            mean=sum(one.values[name] for one in outcomes) / len(outcomes),
+            example=min(outcomes, key=lambda one: one.values[name]),
         )
-        for item, those in of_item.items()
+        for item, outcomes in of_item.items()
     ]
     items.sort(key=lambda hard: (hard.mean, -hard.queries, hard.item))
-    return [hard for hard in items[:most] if hard.mean < 1]
+    return [hard for hard in items[:limit] if hard.mean < 1]
 
 
 def _figure(name: str, values: Sequence[float]) -> Figure:
@@ -197,13 +202,13 @@ def _figure(name: str, values: Sequence[float]) -> Figure:
 def _interval(mean: float, variance: float, count: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a mean of values from 0 to 1.
 
-    It never leaves 0…1 and is not empty where all values are 0 or all are 1, as that of the
-    normal approximation is. Values between 0 and 1 vary less than shares do: they count as so many
-    observations of a share as have the same standard error.
+    Values between 0 and 1 vary less than shares do: they count as the number of observations of a
+    share that has the same standard error.
     """
-    most = mean * (1 - mean)  # the variance of shares
-    varies = variance / most if most > 0 < variance else 1.0
+    # Own code: scipy's Wilson interval takes whole numbers of successes and trials.
+    share_variance = mean * (1 - mean)
+    varies = variance / share_variance if share_variance > 0 < variance else 1.0
     weight = NORMAL_95**2 * varies / count
     centre = (mean + weight / 2) / (1 + weight)
-    half = math.sqrt(most * weight + weight**2 / 4) / (1 + weight)
+    half = math.sqrt(share_variance * weight + weight**2 / 4) / (1 + weight)
     return max(centre - half, 0.0), min(centre + half, 1.0)

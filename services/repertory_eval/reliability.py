@@ -1,29 +1,30 @@
-"""What confidence is worth: whether it is as often right as it says, and what a threshold hides."""
+"""The reliability of confidence: how well it predicts right hits, and what a threshold hides."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
+from scipy.stats import binned_statistic
 
 from repertory_eval.labelled import LabelledQuery
 
 FIRST = 5  # hits among which a right item must be
 BINS = 10
 
-# What a search shows, best first, as ids with confidences: of a text, at a threshold, with some
-# items passed over.
+# The hits of a search, best first, as ids with confidences: for a text, at a threshold, with some
+# items excluded.
 Find = Callable[[str, float, tuple[str, ...]], Sequence[tuple[str, float]]]
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
-    """What confidence did for one query.
+    """The effect of confidence on one query.
 
     Attributes:
-        stated: The confidence of its first hit, 0 if there is none.
+        stated: The confidence of its first hit; 0 without hits.
         is_right: Whether that is a right item.
-        is_found: Whether a right item is among the first ``FIRST``, with no threshold.
-        is_kept: Whether one is with it.
-        is_rejected: Whether nothing reaches the threshold when the right items are passed over.
+        is_found: Whether a right item is among the first ``FIRST`` hits without a threshold.
+        is_kept: The same with the threshold.
+        is_rejected: Whether nothing reaches the threshold when the right items are excluded.
     """
 
     stated: float
@@ -34,13 +35,13 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reliability(msgspec.Struct, frozen=True, kw_only=True):
-    """What confidence is worth on a set of queries, all in 0…1.
+    """The reliability of confidence on a set of queries; all figures are in 0…1.
 
     Attributes:
         error: The expected calibration error of first hits, in ten bins of equal width (Guo et al.
             2017).
-        lost: Of the queries that find a right item, the share that the threshold takes it from.
-        rejected: Of the queries whose right items are missing, the share that gets no answer.
+        lost: The share of the queries that find a right item whose right items the threshold hides.
+        rejected: The share of queries without an answer when their right items are excluded.
         stated: The mean confidence of first hits.
         right: The share of first hits that are right.
     """
@@ -74,12 +75,12 @@ def observe(
 
 
 def reliability(observed: Sequence[Observed]) -> Reliability:
-    """What confidence was worth for these queries, of which there is at least one."""
+    """The reliability of confidence for one query or more."""
     stated = np.array([one.stated for one in observed])
     right = np.array([one.is_right for one in observed])
     kept = [one.is_kept for one in observed if one.is_found]
-    bins = np.minimum((stated * BINS).astype(int), BINS - 1)
-    gaps = np.bincount(bins, stated - right, BINS)
+    # scikit-learn's calibration_curve gives no counts of its bins, which the error needs.
+    gaps = binned_statistic(stated, stated - right, "sum", BINS, (0, 1)).statistic
     return Reliability(
         error=float(np.abs(gaps).sum() / len(observed)),
         lost=1.0 - sum(kept) / len(kept) if kept else 0.0,
@@ -90,7 +91,7 @@ def reliability(observed: Sequence[Observed]) -> Reliability:
 
 
 def mean(of_sets: Iterable[Reliability]) -> Reliability:
-    """The mean of each figure over some sets, of which there is at least one."""
+    """The mean of each figure over one set or more."""
     rows = list(of_sets)
     return Reliability(
         **{

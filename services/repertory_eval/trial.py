@@ -1,4 +1,4 @@
-"""One set of queries that was asked, under the settings in force and under others."""
+"""One set of queries that was asked, under the active settings and under others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,11 +23,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How a set of queries fared.
 
     Attributes:
-        name: Of the set.
-        is_generated: Whether the queries were made from the items that they are to find.
-        results: How each fared.
-        others: How each fared under other settings, in the same order, by what was changed.
-        confidence: What confidence was worth; None for generated queries, which would flatter it.
+        name: The name of the set.
+        is_generated: Whether the queries were made from the items that they should find.
+        results: The outcome of each query.
+        others: The outcomes under other settings, in the same order, by the change.
+        confidence: The reliability of confidence; None for generated queries, which flatter it.
     """
 
     name: str
@@ -38,15 +38,20 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def measures(self) -> Measures:
-        """What is measured of such queries."""
+        """The measures of such queries."""
         return GENERATED if self.is_generated else LABELLED
+
+    @property
+    def title(self) -> str:
+        """Its name in tables and warnings."""
+        return f"{self.name}, generated" if self.is_generated else self.name
 
     def figures(self) -> list[Figure]:
         """The means over all queries."""
         return figures(self.results, self.measures)
 
     def kinds(self) -> "dict[str, Trial]":
-        """How the queries with each tag fared."""
+        """A trial of the queries with each tag."""
         others = {changed: by_tag(results) for changed, results in self.others.items()}
         return {
             tag: Trial(
@@ -59,23 +64,23 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def judged(self) -> Figure:
-        """The figure that has to reach a least value."""
+        """The figure that has to reach a minimum."""
         return next(one for one in self.figures() if one.name == self.measures.judged_by)
 
-    def hardest(self, most: int) -> list[Hard]:
+    def hardest(self, limit: int) -> list[Hard]:
         """The items that are hardest to find."""
-        return hardest(self.results, self.measures.by_name[self.measures.graded_by], most)
+        return hardest(self.results, self.measures.graded_by, limit)
 
     def comparisons(self) -> dict[str, list[Comparison]]:
-        """The two main figures under the other settings, against those in force."""
-        main = {
-            name: self.measures.by_name[name]
-            for name in (self.measures.judged_by, self.measures.graded_by)
-        }
+        """The two main figures under the other settings, against the active ones."""
         return {
             changed: [
-                compare(name, list(map(measure, self.results)), list(map(measure, those)))
-                for name, measure in main.items()
+                compare(
+                    name,
+                    [one.values[name] for one in self.results],
+                    [one.values[name] for one in results],
+                )
+                for name in (self.measures.judged_by, self.measures.graded_by)
             ]
-            for changed, those in self.others.items()
+            for changed, results in self.others.items()
         }

@@ -19,7 +19,7 @@ import msgspec
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import ScanResult
+from repertory.indexing.scan import ScanResult, scan_source
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.reading.signature import signature

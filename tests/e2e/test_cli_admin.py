@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -246,7 +247,7 @@ def test_eval_measures_a_labelled_set(
 def test_eval_fails_below_the_least_recall(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A right answer that is nowhere is exit code 1, and the set is named."""
+    """A missing right answer is exit code 1, and the warning names the set."""
     done = cli.run(tmp_path, "eval", labelled_set("elsewhere"), "--min-recall", "0.8")
 
     assert done.returncode == 1
@@ -258,7 +259,7 @@ def test_eval_fails_below_the_least_recall(
 def test_calibrate_fits_and_tests_on_labelled_sets(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A model's curves come with what each set says of curves that have not seen it."""
+    """A model's curves come with figures of each set under a curve fitted without it."""
     folder = labelled_set("resize_image")
     easy = shutil.copytree(folder, tmp_path / "easy")
     texts = ("send a mail", "size of a picture", "weigh a mail", "e-mail", "mail it", "a picture")
@@ -289,7 +290,7 @@ def test_calibrate_fits_and_tests_on_labelled_sets(
 def test_eval_generates_queries_and_compares_settings(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A corpus answers for its names too, and other weights are tried on the same queries."""
+    """Queries are generated from a corpus too, and other weights are tried on the same queries."""
     folder = labelled_set("resize_image")
     labelled, generated = cli.json(
         tmp_path, "eval", folder, "--generate", "--queries", "1", "--against", "alpha=0,threshold=1"
@@ -304,7 +305,7 @@ def test_eval_generates_queries_and_compares_settings(
 
 
 def test_eval_measures_what_is_indexed_here(cli: Cli, indexed: Path) -> None:
-    """Without a labelled set, queries are generated from the own items; the table marks them."""
+    """Without a labelled set, queries are generated from the indexed items; the table says so."""
     done = cli.run(indexed, "eval", "--queries", "2", "--min-recall", "0.1")
 
     assert done.returncode == 0, done.stderr
@@ -316,7 +317,7 @@ def test_eval_measures_what_is_indexed_here(cli: Cli, indexed: Path) -> None:
 def test_eval_fits_a_terminal(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A comparison is a line a figure in 80 columns, and a missing model is told once."""
+    """A comparison has one line per figure in 80 columns; a missing model gives one warning."""
     tried = ("--against", "alpha=0.5,name_weight=1,section_weight=0.5,threshold=0.9")
     folder = labelled_set("resize_image")
     code, written = cli.in_terminal(
@@ -328,7 +329,7 @@ def test_eval_fits_a_terminal(
 
 
 def test_eval_tries_only_what_needs_no_other_index(cli: Cli, tmp_path: Path) -> None:
-    """Another model is no setting to compare with, and the error names those that are."""
+    """Another model needs another index; the error names the settings that can be compared."""
     done = cli.run(tmp_path, "eval", "--against", "model=x")
 
     assert done.returncode == 2
@@ -336,11 +337,40 @@ def test_eval_tries_only_what_needs_no_other_index(cli: Cli, tmp_path: Path) -> 
 
 
 def test_eval_of_no_labelled_set_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:
-    """A folder without queries is said to be none."""
+    """A folder without queries is refused with a description of a labelled set."""
     done = cli.run(tmp_path, "eval", tmp_path)
 
     assert done.returncode == 2
     assert "a labelled set is a folder with" in done.stderr
+
+
+WITHOUT_EXTRA = """
+import sys
+sys.modules["ir_measures"] = None  # as if it were not installed
+from repertory_admin.cli import cli
+cli()
+"""
+
+
+def test_eval_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path: Path) -> None:
+    """The error is one line, and the help of all commands needs no extra."""
+
+    def run(argument: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", WITHOUT_EXTRA, argument],
+            cwd=tmp_path,
+            env=cli.environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    for command in ("eval", "calibrate"):
+        refused = run(command)
+        assert refused.returncode not in (0, 70), refused.stderr
+        assert "ir_measures; run: pip install 'repertory[eval]'" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    assert "calibrate" in run("--help").stdout
 
 
 def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Path) -> None:

@@ -16,7 +16,7 @@ from repertory.search.answer import Mode
 from repertory.search.confidence import KEYWORD, confidences, scores
 from repertory.search.engine import Ranked, SearchEngine
 from repertory.search.query import Query
-from repertory_eval.calibration import Example, examples, fit, leave_one_out, observed
+from repertory_eval.fit import Example, examples, fit, leave_one_out, observed
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import Observed, observe, reliability
 
@@ -176,7 +176,7 @@ def labelled(job: str) -> list[LabelledQuery]:
         LabelledQuery(
             id=one.id,
             text=f"{one.name.replace('_', ' ')} {'zebra draw' if number % 2 else ''}".strip(),
-            grades={(wrong if number % 4 == 3 else one).id: 1.0},
+            grades={(wrong if number % 4 == 3 else one).id: 1},
         )
         for number, one in enumerate(one for one in CATALOGUE if job in one.description)
     ]

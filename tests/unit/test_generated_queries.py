@@ -1,4 +1,4 @@
-"""Generated queries are what their kind says, and name every item that answers them."""
+"""Generated queries fit their kind, and name every item that answers them."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ NAMES = st.one_of(
 def entry_of(
     name: str, description: str = "", place: int = 0, policy: Policy | None = None
 ) -> Entry:
-    """The entry of a tool; its id tells the place where there are several."""
+    """The entry of a tool; its id has the place if there are several."""
     return entry(
         Item(
             id=f"server{place}__{name}",
@@ -51,7 +51,7 @@ def queries_of(entries: list[Entry], kind: str) -> list[LabelledQuery]:
 @settings(deadline=None, max_examples=60)
 @given(st.lists(NAMES, max_size=12))
 def test_each_query_is_of_its_kind(names: list[str]) -> None:
-    """Variants have the name's letters and digits; prefixes and typos are what they should be."""
+    """Variants have the name's letters and digits; prefixes and typos fit their definitions."""
     entries = entries_of(names)
     by_id = {one.id: one for one in entries}
     known = {one.id: {one.compact, compact_name(one.id)} - {""} for one in entries}
@@ -82,13 +82,13 @@ def test_each_query_is_of_its_kind(names: list[str]) -> None:
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(NAMES, max_size=8), st.integers(1, 4))
-def test_queries_are_the_same_every_time(names: list[str], most: int) -> None:
-    """Neither chance nor the order of the items decides, and of no kind are there too many."""
+def test_queries_are_the_same_every_time(names: list[str], limit: int) -> None:
+    """Neither chance nor the order of the items decides, and no kind exceeds the limit."""
     entries = entries_of(names, "Sends what was written to the printer in the hall.")
-    queries = generate(entries, most)
-    assert generate(entries[::-1], most) == queries
+    queries = generate(entries, limit)
+    assert generate(entries[::-1], limit) == queries
     for kind in {query.tags for query in queries}:
-        assert sum(query.tags == kind for query in queries) <= most
+        assert sum(query.tags == kind for query in queries) <= limit
 
 
 def test_a_prefix_is_the_shortest_that_few_names_share() -> None:
@@ -99,7 +99,7 @@ def test_a_prefix_is_the_shortest_that_few_names_share() -> None:
 
 
 def test_the_spellings_of_a_name() -> None:
-    """Every way to write a name is asked, and none that another kind asked before."""
+    """Every spelling of a name is asked once."""
     queries = {query.tags[0]: query.text for query in generate([entry_of("read_fileURL")])}
     assert {kind: text for kind, text in queries.items() if kind in VARIANTS} == {
         "name": "read_fileURL",
@@ -113,7 +113,7 @@ def test_the_spellings_of_a_name() -> None:
 
 
 def test_an_alias_is_a_name_and_a_successor_answers() -> None:
-    """Who goes by the name that is typed, or replaces whoever does, is right."""
+    """Items with the typed name, and successors of such items, are right."""
     old = Policy(deprecated_by="put")
     entries = [
         entry_of("write_file", place=1, policy=old),
@@ -152,14 +152,14 @@ def test_tasks_are_asked_from_descriptions() -> None:
 
 
 def test_some_are_chosen_evenly() -> None:
-    """So many as are asked for, from all over; all where that many are not there."""
+    """As many as the limit, evenly spread; all if there are fewer."""
     assert evenly(range(100), 4) == [0, 25, 50, 75]
     assert list(evenly(range(3), 4)) == [0, 1, 2]
     assert list(evenly(range(3), 0)) == [0, 1, 2]
 
 
 def test_sections_are_asked_by_their_headings() -> None:
-    """One of each long body, with the first words below; who has the same section is right, too."""
+    """One of each long body, with the first words below; all items with that section are right."""
     keys = "Every key is replaced after ninety days, or at once if it leaked."
     body = (
         f"# Keys\n\nToo short.\n\n## Rotating *keys*\n\n{keys} Then:\n\n```sh\nrotate --all\n```\n"

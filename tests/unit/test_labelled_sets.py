@@ -1,4 +1,4 @@
-"""Labelled sets as people write them: what is wrong is named, file and line, before a search."""
+"""Labelled sets as people write them: errors name the file and the line, before any search."""
 
 import json
 from pathlib import Path
@@ -34,9 +34,21 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
     ids=["blank", "too long", "not UTF-8", "nested too deeply"],
 )
 def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, said: str) -> None:
-    """Nobody has to search for the one line of thousands that is refused."""
+    """The error names the one line of thousands that is invalid."""
     folder = labelled_set(tmp_path / "set", b'{"id": "q", "text": "x"}\n' + line + b"\n")
     with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{said}.*[^.]\.$"):
+        read_sets([folder])
+
+
+@pytest.mark.parametrize("grade", ["0.5", "1001", "1e300"])
+def test_a_grade_that_cannot_be_measured_is_refused(tmp_path: Path, grade: str) -> None:
+    """Grades are whole numbers, as in trec_eval, and small, since it counts them in an array."""
+    folder = labelled_set(tmp_path / "set")
+    line = f'{{"query_id": "q", "item_id": "a", "grade": {grade}}}\n'
+    (folder / "qrels.jsonl").write_text(line)
+    with pytest.raises(
+        UsageError, match=r"qrels\.jsonl:1: grade must be a whole number up to 1,000"
+    ):
         read_sets([folder])
 
 

@@ -1,26 +1,25 @@
-"""What ``repertory eval`` measured, as tables and as JSON."""
+"""The trials of ``repertory eval``, as tables and as JSON."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from repertory.plain import plain
+import msgspec
+
 from repertory_admin import terminal
-
-if TYPE_CHECKING:
-    from repertory_eval.compare import Comparison
-    from repertory_eval.measure import Figure, Hard
-    from repertory_eval.trial import Trial
+from repertory_eval.compare import Comparison
+from repertory_eval.measure import Figure
+from repertory_eval.trial import Trial
 
 FLATTERS = (
     "These queries are generated from the very texts that are searched, which flatters the figures."
 )
-# The figures that a table has room for; JSON has all.
+# The figures that fit in a table; JSON has all.
 SHOWN = ("recall@1", "recall@5", "nDCG@10", "hit@1", "hit@5", "hidden")
-MOST_FOUND = 3
+MAX_FOUND = 3
 
 
-def show(trials: "Sequence[Trial]", worst: int) -> None:
-    """Tables of the figures, of what other settings change, and of the worst items."""
+def show(trials: Sequence[Trial], worst: int) -> None:
+    """Show tables of the figures, of the effect of other settings, and of the worst items."""
     if labelled := [trial for trial in trials if not trial.is_generated]:
         _show_figures(
             "Set", [(trial.name, len(trial.results), trial.figures()) for trial in labelled]
@@ -28,7 +27,7 @@ def show(trials: "Sequence[Trial]", worst: int) -> None:
         _show_confidence(labelled)
     for trial in trials:
         if trial.is_generated:
-            _title(f"{title(trial)}:")
+            _title(f"{trial.title}:")
             _show_figures(
                 "Kind",
                 [("all", len(trial.results), trial.figures())]
@@ -41,15 +40,15 @@ def show(trials: "Sequence[Trial]", worst: int) -> None:
         _show_worst(trial, worst)
 
 
-def as_json(trial: "Trial", worst: int) -> dict[str, Any]:
-    """All that was measured of one set."""
+def as_json(trial: Trial, worst: int) -> dict[str, Any]:
+    """All measurements of one set."""
     return {
         "set": trial.name,
         "generated": trial.is_generated,
         **({"warning": FLATTERS} if trial.is_generated else {}),
         **_measured_as_json(trial),
         "kinds": {kind: _measured_as_json(one) for kind, one in trial.kinds().items()},
-        "confidence": plain(trial.confidence),
+        "confidence": msgspec.to_builtins(trial.confidence),
         "worst": [
             {
                 "item": hard.item,
@@ -67,7 +66,7 @@ def as_json(trial: "Trial", worst: int) -> dict[str, Any]:
     }
 
 
-def _measured_as_json(trial: "Trial") -> dict[str, Any]:
+def _measured_as_json(trial: Trial) -> dict[str, Any]:
     return {
         "queries": len(trial.results),
         "figures": _figures_as_json(trial.figures()),
@@ -78,14 +77,14 @@ def _measured_as_json(trial: "Trial") -> dict[str, Any]:
     }
 
 
-def _figures_as_json(row: "Sequence[Figure]") -> dict[str, Any]:
+def _figures_as_json(row: Sequence[Figure]) -> dict[str, Any]:
     return {
         figure.name: {name: round(getattr(figure, name), 4) for name in ("mean", "low", "high")}
         for figure in row
     }
 
 
-def _comparison_as_json(one: "Comparison") -> dict[str, Any]:
+def _comparison_as_json(one: Comparison) -> dict[str, Any]:
     shares = ("before", "after", "difference", "low", "high", "p")
     return {
         **{name: round(getattr(one, name), 4) for name in shares},
@@ -93,7 +92,7 @@ def _comparison_as_json(one: "Comparison") -> dict[str, Any]:
     }
 
 
-def _show_figures(first: str, rows: "Sequence[tuple[str, int, Sequence[Figure]]]") -> None:
+def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]]) -> None:
     names = [figure.name for figure in rows[0][2] if figure.name in SHOWN]
     terminal.show_table(
         (first, "Queries", *names),
@@ -106,7 +105,7 @@ def _show_figures(first: str, rows: "Sequence[tuple[str, int, Sequence[Figure]]]
     )
 
 
-def _show_confidence(trials: "Sequence[Trial]") -> None:
+def _show_confidence(trials: Sequence[Trial]) -> None:
     _title("Confidence: its error, and what the threshold loses and rejects:")
     names = ("error", "lost", "rejected", "stated", "right")
     terminal.show_table(
@@ -120,13 +119,13 @@ def _show_confidence(trials: "Sequence[Trial]") -> None:
     )
 
 
-def _cell(figure: "Figure") -> str:
+def _cell(figure: Figure) -> str:
     return f"{figure.mean:.3f} ({figure.low:.3f}–{figure.high:.3f})"  # noqa: RUF001 - a range
 
 
-def _show_comparisons(trial: "Trial") -> None:
+def _show_comparisons(trial: Trial) -> None:
     for changed, row in trial.comparisons().items():
-        _title(f"{title(trial)}, {changed} against the settings in force:")
+        _title(f"{trial.title}, {changed} against the active settings:")
         terminal.show_table(
             ("Figure", "Before", "After", "Difference", "Better", "Worse", "p"),
             [
@@ -146,31 +145,26 @@ def _show_comparisons(trial: "Trial") -> None:
         )
 
 
-def _show_worst(trial: "Trial", most: int) -> None:
-    items: Sequence[Hard] = trial.hardest(most)
+def _show_worst(trial: Trial, limit: int) -> None:
+    items = trial.hardest(limit)
     if not items:
         return
-    _title(f"{title(trial)}, the worst items:")
+    _title(f"{trial.title}, the worst items:")
     terminal.show_table(
-        ("Item", "Queries", trial.measures.graded_by, "Example, and what was found"),
+        ("Item", "Queries", trial.measures.graded_by, "Example, and its hits"),
         [
             (
                 hard.item,
                 f"{hard.queries:,}",
                 f"{hard.mean:.2f}",
                 f"{hard.example.query.text} → "
-                f"{', '.join(hard.example.found[:MOST_FOUND]) or 'nothing'}",
+                f"{', '.join(hard.example.found[:MAX_FOUND]) or 'nothing'}",
             )
             for hard in items
         ],
         right=("Queries", trial.measures.graded_by),
         styles={"Item": lambda _: "bold cyan"},
     )
-
-
-def title(trial: "Trial") -> str:
-    """What a set is called beside others."""
-    return f"{trial.name}, generated" if trial.is_generated else trial.name
 
 
 def _title(text: str) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 
 from repertory.embedding.models import Curve
 from repertory.errors import UsageError
@@ -16,19 +17,18 @@ from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import FIRST, Observed, Reliability, mean, reliability
 
 THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)  # that are tried
-STEPS = 30
-LARGEST = 30.0  # log odds
-LEAST_OF_EACH = 3  # right and wrong first hits; without them a fit follows a few queries
-RIDGE = 1e-5  # keeps Newton's method from running off where a signal is always the same
+MIN_OF_EACH = 3  # right and wrong first hits; with fewer a fit follows a few queries
+TOLERANCE = 1e-8  # of the gradient; the default leaves the second decimal of a weight open
+RIDGE = 1e-5  # per query; bounds the weights where signals separate right from wrong
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for one labelled query.
+    """The candidates of one labelled query.
 
     Attributes:
         right: The ids of its right items.
-        present: What was found.
-        missing: What was found with the right items passed over.
+        present: The candidates.
+        missing: The candidates with the right items excluded.
     """
 
     right: frozenset[str]
@@ -51,10 +51,10 @@ def examples(
 
 
 def fit(sets: Sequence[Sequence[Example]]) -> Curve:
-    """The curve under which first hits are right as often as they are sure.
+    """Fit the curve that predicts how often first hits are right, by logistic regression.
 
-    A logistic regression by Newton's method. Every set weighs the same, whatever its size. Queries
-    whose right items are missing are left out: they belong to what is tested.
+    Every set has the same weight, whatever its size. Searches with the right items excluded take
+    no part: they are for testing.
 
     Raises:
         UsageError: Hardly any first hit is right, or hardly any is wrong.
@@ -69,28 +69,26 @@ def fit(sets: Sequence[Sequence[Example]]) -> Curve:
                 labels.append(found.entry(int(score.argmax())).id in example.right)
                 weights.append(1.0 / len(of_set))
     right, wrong = sum(labels), len(labels) - sum(labels)
-    if min(right, wrong) < LEAST_OF_EACH:
+    if min(right, wrong) < MIN_OF_EACH:
         raise UsageError(
             f"Of the first hits {right} are right and {wrong} are wrong: a curve needs at least "
-            f"{LEAST_OF_EACH} of each. Give sets with more queries, easy and hard ones."
+            f"{MIN_OF_EACH} of each. Give sets with more queries, easy and hard ones."
         )
-    x, y, w = np.array(rows), np.array(labels, float), np.array(weights)
-    w /= w.mean()
-    ridge = RIDGE * len(x) * np.eye(x.shape[1])
-    weighing = np.zeros(x.shape[1])
-    for _ in range(STEPS):
-        likely = 1.0 / (1.0 + np.exp(-np.clip(x @ weighing, -LARGEST, LARGEST)))
-        slope = x.T @ (w * (likely - y)) + ridge @ weighing
-        curvature = (x.T * (w * likely * (1.0 - likely))) @ x + ridge
-        weighing -= np.linalg.solve(curvature, slope)
-    return Curve(**dict(zip(Curve.__struct_fields__, weighing.round(2).tolist(), strict=True)))
+    weight = np.array(weights) / np.mean(weights)
+    # The bias is a weight of its own column, so that the penalty bounds it too.
+    fitted = LogisticRegression(
+        C=1 / (RIDGE * len(rows)), fit_intercept=False, solver="newton-cholesky", tol=TOLERANCE
+    ).fit(np.array(rows), labels, weight)
+    return Curve(
+        **dict(zip(Curve.__struct_fields__, fitted.coef_[0].round(2).tolist(), strict=True))
+    )
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
-    """What curves are worth, each on the one set that it was not fitted to.
+    """The reliability of curves, each on the one set that it was not fitted to.
 
     Attributes:
-        sets: By set.
+        sets: By the name of the set.
         mean: Over the sets.
         together: Over all queries of all sets.
         thresholds: The mean over the sets at other thresholds.
@@ -103,7 +101,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def leave_one_out(sets: Mapping[str, Sequence[Example]], threshold: float) -> Tested:
-    """Test every set with a curve that was fitted to the others, of which there is at least one."""
+    """Test each of two sets or more with a curve that was fitted to the others."""
     curves = {
         name: fit([examples for other, examples in sets.items() if other != name]) for name in sets
     }
@@ -124,7 +122,7 @@ def leave_one_out(sets: Mapping[str, Sequence[Example]], threshold: float) -> Te
 
 
 def observed(of_set: Sequence[Example], curve: Curve, threshold: float) -> list[Observed]:
-    """What confidence would do for queries with another curve and threshold."""
+    """The effect of confidence on queries, with another curve and threshold."""
     return [_observed(example, curve, threshold) for example in of_set]
 
 
