@@ -9,10 +9,10 @@ from benchmarks.indexing import ITEMS, MODEL
 from benchmarks.measure import Figure, medians
 from benchmarks.texts import descriptions, questions
 from repertory.catalogue.item import Item, Kind
-from repertory.one_shot import Repertory
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.keywords.index import KeywordIndex
+from repertory.one_shot import Repertory
 from repertory.search.candidates import POOL
 from repertory.search.query import Query
 from repertory.settings import load

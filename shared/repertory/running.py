@@ -1,4 +1,4 @@
-"""The server of a directory: there is one at most, and commands find it by its note."""
+"""The server of a directory: at most one runs, and commands find it by the note it leaves."""
 
 import json
 import os
@@ -16,18 +16,18 @@ from repertory.workspace import Workspace
 if TYPE_CHECKING:
     from repertory.client import Client
 
-ANSWERING = 10.0  # seconds that a server has to say that it is alive: it may be starting
+ALIVE_TIMEOUT_S = 10.0  # for a server to answer that it is alive: it may be starting
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server leaves in its data directory while it runs. Nothing of it is secret.
+    """The note that a running server leaves in its data directory. It holds no secret.
 
     Attributes:
         url: Where it answers.
         pid: Its process.
-        directory: Whose catalogue it serves.
+        directory: The directory whose catalogue it serves.
         file: The configuration file that it was given, if any.
-        model: The model that it was asked for, if any.
+        model: The model that it was given, if any.
         mcp_configs: The MCP configurations that it was given.
     """
 
@@ -39,7 +39,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     mcp_configs: list[str] = []
 
     def serves(self, settings: Settings, directory: Path) -> bool:
-        """Whether it answers what is asked here: nothing else may have been named."""
+        """Whether it can answer for these settings: they may name nothing that it was not given."""
         file = str(settings.named) if settings.named else None
         configs = [str(path) for path in settings.mcp_configs]
         return (
@@ -51,10 +51,9 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def client(settings: Settings, directory: Path) -> "Client | None":
-    """The server that is configured, else the one that runs for this directory, if there is one.
+    """The configured server, else the one that runs for this directory, else None.
 
-    One that is configured is asked whether it answers or not; one that ran and does not answer is
-    passed over.
+    A configured server is always used; a recorded server is used only if it is alive.
 
     Raises:
         ConfigurationError: This is a team's machine, and its server is not named.
@@ -72,15 +71,15 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     note = _read(_place(settings, directory))
     if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
         return None
-    from repertory.client import Client  # noqa: PLC0415 - likewise
+    from repertory.client import Client  # noqa: PLC0415 - not where there is no server
 
     found = Client(note.url, values.server_api_key)
-    return found if found.is_alive(ANSWERING) else None
+    return found if found.is_alive(ALIVE_TIMEOUT_S) else None
 
 
 @contextmanager
 def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
-    """Be the server of a directory; the data directory must be there.
+    """Claim to be the only server of a directory; the data directory must exist.
 
     Raises:
         StoreBusyError: Another process is.
@@ -109,7 +108,7 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
 
 
 def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
-    """Leave the note of the server that this process is now, and return its URL.
+    """Leave a note about this process, which is the server now, and return its URL.
 
     Raises:
         StoreError: The note cannot be written.
@@ -138,7 +137,7 @@ def _place(settings: Settings, directory: Path) -> Path:
 
 
 def _read(place: Path) -> Note | None:
-    """A note, if there is one that can be read."""
+    """Read a note; None if it is missing or unreadable."""
     try:
         return msgspec.convert(json.loads(place.read_bytes()), Note)
     except (OSError, ValueError):

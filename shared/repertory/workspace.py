@@ -66,7 +66,7 @@ class Workspace:
         return tuple(Path(path) for path in _load(self._paths_file, list[str]) or ())
 
     def set_paths(self, paths: Sequence[Path]) -> None:
-        """Make folders this directory's catalogue; none goes back to what is configured or found.
+        """Make folders this directory's catalogue; no folders restore the configured or found one.
 
         Raises:
             UsageError: One is not there.
@@ -87,7 +87,7 @@ class Workspace:
 
     @property
     def is_found(self) -> bool:
-        """Whether nobody wrote or named the catalogue: it is what was found."""
+        """Whether the catalogue was found, not configured or named."""
         return not self._settings.sources and not self.paths()
 
     def entries(self) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ class Workspace:
         )
 
     def again(self) -> "Workspace":
-        """The same directory with all settings read anew.
+        """The same directory with freshly read settings.
 
         Raises:
             ConfigurationError: A configuration file is wrong.
@@ -154,7 +154,7 @@ class Workspace:
     def followed(self) -> list[Path]:
         """Every file and folder that the catalogue follows from, whether it is there or not.
 
-        What is merely found deep inside a project is not among them.
+        Files that discovery found deep inside a project are not included.
         """
         from repertory.sources.discover import places  # noqa: PLC0415 - not to search
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search

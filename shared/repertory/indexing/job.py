@@ -1,4 +1,4 @@
-"""A job: what is to be written to a collection, text and all, so that no worker needs the files."""
+"""A job: items to write to a collection, with their text, so that workers need no files."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -11,27 +11,27 @@ from repertory.catalogue.item import Item
 from repertory.errors import JobError
 
 VERSION = 1
-MOST_ITEMS = 32  # of one job: about a second's work without a GPU
-MOST_CHARACTERS = 1_000_000
+MAX_ITEMS = 32  # per job: about a second of work without a GPU
+MAX_CHARACTERS = 1_000_000
 
 
 class QueueName(StrEnum):
-    """Which queue a job waits in: what somebody just saved goes before what is built in bulk."""
+    """The queue a job waits in: saves go before bulk builds."""
 
     SAVES = "saves"
     BUILDS = "builds"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Items to write and items to remove, as they were at one observation.
+    """Items to write and items to remove, as one scan found them.
 
     Attributes:
         id: Unique; the same when the job is delivered again.
-        collection: What to write to.
-        revision: Of the observation; decides which of two writes of an item is newer.
-        items: To write.
+        collection: The collection to write to.
+        revision: Decides which of two writes of an item is newer.
+        items: The items to write.
         removed: The ids of the items to remove.
-        version: Of the format.
+        version: The version of this format.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return data
 
     def split(self) -> "list[Job]":
-        """A job for each item, so that one that cannot be done does not hold up the others."""
+        """A job for each item, so that a failing one does not hold up the others."""
         apart = [{"items": (item,)} for item in self.items] + [
             {"removed": (item,)} for item in self.removed
         ]
@@ -60,10 +60,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_of(data: object) -> Job:
-    """The job of some JSON values.
+    """Read a job from JSON values.
 
     Raises:
-        JobError: They are none, or of another version.
+        JobError: They are no job, or one of another version.
     """
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
@@ -80,7 +80,7 @@ def job_of(data: object) -> Job:
 def jobs(
     collection: str, revision: int, items: Sequence[Item], removed: Sequence[str]
 ) -> Iterator[Job]:
-    """The jobs that write and remove items, none of them too large."""
+    """Split writes and removals into jobs of a bounded size."""
     for start in range(0, len(removed), 1_000):
         gone = tuple(removed[start : start + 1_000])
         yield Job(id=_new_id(), collection=collection, revision=revision, removed=gone)
@@ -88,7 +88,7 @@ def jobs(
     size = 0
     for item in items:
         length = len(item.body) + len(item.description)
-        if chunk and (len(chunk) == MOST_ITEMS or size + length > MOST_CHARACTERS):
+        if chunk and (len(chunk) == MAX_ITEMS or size + length > MAX_CHARACTERS):
             yield Job(id=_new_id(), collection=collection, revision=revision, items=tuple(chunk))
             chunk, size = [], 0
         chunk.append(item)
