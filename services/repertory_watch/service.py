@@ -262,7 +262,7 @@ class WatchService:
             self._coordinator.status(),
             configuration_error=self._configuration.error,
             watching=self._folders.watching,
-            polling=sorted(self._folders.polling),
+            polling=dict(self._folders.polling),
         )
         try:
             self._status.report("watch", msgspec.to_builtins(status))

@@ -47,8 +47,8 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         pending: How many items are on their way to workers or wait to be sent.
         problems: The first problems found in sources and items.
         errors, warnings: How many problems there are, beyond those listed too.
-        watching: How many folders are watched.
-        polling: The sources that are polled, because their folders report no changes.
+        watching: The sources whose folders report changes.
+        polling: The sources that are polled instead, each with the reason.
     """
 
     at: float = 0.0
@@ -62,8 +62,8 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     problems: list[Problem] = []
     errors: int = 0
     warnings: int = 0
-    watching: int = 0
-    polling: list[str] = []
+    watching: list[str] = []
+    polling: dict[str, str] = {}
 
     @classmethod
     def read(cls, reports: Mapping[str, Mapping[str, Any]]) -> "WatchStatus | None":
@@ -111,8 +111,8 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     at: float
     pending: int = 0
-    watching: int = 0
-    polling: list[str] = []
+    watching: list[str] = []
+    polling: dict[str, str] = {}
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

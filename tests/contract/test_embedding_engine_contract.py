@@ -75,7 +75,7 @@ def engine(
 
 
 def test_rows_are_unit_vectors_of_the_models_dimension(engine: EmbeddingEngine) -> None:
-    """Shape, type and length are what the port says."""
+    """Shape, type and length follow the port."""
     vectors = engine.embed_texts(TEXTS)
     assert vectors.shape == (len(TEXTS), engine.model.dimension)
     assert vectors.dtype == np.float32
@@ -84,7 +84,7 @@ def test_rows_are_unit_vectors_of_the_models_dimension(engine: EmbeddingEngine) 
 
 
 def test_vectors_come_in_the_order_of_the_texts(engine: EmbeddingEngine) -> None:
-    """Whatever is batched with what: each row is its own text's."""
+    """Each row belongs to its text, whatever the batches."""
     backwards = engine.embed_texts(TEXTS[::-1])[::-1]
     cosines = (engine.embed_texts(TEXTS) * backwards).sum(1)
     assert cosines.min() >= 0.999
@@ -108,7 +108,7 @@ def test_an_empty_text_is_allowed(engine: EmbeddingEngine) -> None:
 
 
 def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None:
-    """What lies beyond 256 tokens changes nothing, and what lies beyond 128 does."""
+    """Tokens beyond 256 change nothing; tokens beyond 128 do."""
     words = " ".join(["garden"] * 200 + ["engine"] * 54)  # and two special tokens
     full, cut, half = engine.embed_texts([words + " rocket" * 100_000, words, "garden " * 126])
     assert full @ cut >= 0.9999
@@ -116,12 +116,12 @@ def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None
 
 
 def test_texts_that_unicode_does_not_allow_are_embedded(engine: EmbeddingEngine) -> None:
-    """Lone surrogates and control characters make nothing fail."""
+    """Lone surrogates and control characters are no error."""
     assert np.isfinite(engine.embed_texts(["\ud800 half a character", "\0\x1b[31m"])).all()
 
 
 def test_done_adds_up_to_the_number_of_texts(engine: EmbeddingEngine) -> None:
-    """It is called as texts are finished, and never for none."""
+    """It is called as texts are finished, never with 0."""
     finished: list[int] = []
     engine.embed_texts(TEXTS * 3, finished.append)
     assert sum(finished) == 3 * len(TEXTS)
@@ -161,7 +161,7 @@ def test_queries_are_embedded_together_as_they_are_alone(
 
 
 def test_threads_may_share_an_engine(engine: EmbeddingEngine) -> None:
-    """Queries and texts embedded at once come out as they do one by one."""
+    """Concurrent queries and texts have the same vectors as sequential ones."""
     expected = engine.embed_texts(TEXTS)
     with ThreadPoolExecutor(4) as pool:
         queries = [pool.submit(engine.embed_query, text) for text in TEXTS]
@@ -186,7 +186,7 @@ def test_the_engines_of_one_model_agree(
 def test_a_batch_that_does_not_fit_is_halved(
     build: Callable[[Format, str], EmbeddingEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory that suffices for two texts at a time costs time and changes no vector."""
+    """Memory for only two texts at a time changes no vector."""
     engine = build(Format.TORCH, "")
     expected = engine.embed_texts(TEXTS)
     encode = vars(engine)["_encoder"].encode

@@ -38,9 +38,9 @@ def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path
     answer = cli.json(project, "search", "bread", "--threshold", "0", "--limit", "9")
     wide = cli.json(project, "index")
 
-    assert narrow["items"] == 3
+    assert narrow["stats"]["items"] == 3
     assert {hit["kind"] for hit in answer["results"]} <= {"tool"}
-    assert (wide["items"], wide["embedded"]) == (7, 0)
+    assert (wide["stats"]["items"], wide["embedded"]) == (7, 0)
 
 
 def test_what_cannot_be_read_is_exit_code_3(cli: Cli, project: Path, broken_skill: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_rebuild_makes_a_new_generation(cli: Cli, project: Path) -> None:
     first = cli.json(project, "index")
     second = cli.json(project, "rebuild")
 
-    assert first["collection"] != second["collection"]
-    assert (second["items"], second["embedded"]) == (7, 0)
+    assert first["stats"]["collection"] != second["stats"]["collection"]
+    assert (second["stats"]["items"], second["embedded"]) == (7, 0)
     assert cli.run(project, "search", "read_file").returncode == 0
 
 
@@ -109,7 +109,7 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
     assert "9 items of 4 sources" in after.stdout
     assert found["results"][0]["toolId"] == "weather__forecast"
     assert untrusted.returncode == 0
-    weather = next(source for source in last["sources"] if source["name"] == "weather")
+    weather = next(source for source in last["stats"]["sources"] if source["name"] == "weather")
     assert (weather["items"], weather["stale"]) == (2, 2)
 
 
@@ -118,7 +118,9 @@ def test_a_named_configuration_is_run(cli: Cli, project: Path, mcp_config: Path)
     moved = mcp_config.rename(project / "servers.json")
     report = cli.json(project, "index", "--mcp-config", moved)
 
-    assert {source["name"]: source["items"] for source in report["sources"]}["weather"] == 2
+    assert {source["name"]: source["items"] for source in report["stats"]["sources"]}[
+        "weather"
+    ] == 2
 
 
 def test_progress_is_shown_on_a_terminal(cli: Cli, project: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
     begun = user.run(served, "rebuild")
     code, written = user.in_terminal(served, "rebuild", "--wait")
 
-    assert after["collection"] != before
+    assert after["stats"]["collection"] != before
     assert "`repertory rebuild --wait` waits for it" in begun.stdout
     assert code == 0
     assert "items are searched in repertory_" in written

@@ -318,7 +318,7 @@ def test_without_a_model_words_answer(cli: Cli, folder: Path) -> None:
     answer = json.loads(done.stdout)
     assert answer["results"][0]["toolId"] == "files__send_mail"
     assert answer["mode"] == "keyword"
-    assert answer["degraded"].startswith("No model could be had")
+    assert answer["degraded"].startswith("No model was available")
     assert "degraded" in done.stderr
 
 

@@ -14,7 +14,7 @@ from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
 from repertory.index.cache import vector_key
-from repertory.indexing.attempts import MOST_ATTEMPTS, retry
+from repertory.indexing.attempts import MAX_ATTEMPTS, retry
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collections import next_alias
 from repertory.indexing.job import Job, QueueName
@@ -213,8 +213,8 @@ def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
         team.wait_until_indexed("good", "fine")
         (failure,) = team.wait_for_failures()
         assert failure.items.keys() == {f"s/{POISON}"}
-        assert failure.attempts == MOST_ATTEMPTS
-        assert len(worker.events("job_retried")) == MOST_ATTEMPTS - 1
+        assert failure.attempts == MAX_ATTEMPTS
+        assert len(worker.events("job_retried")) == MAX_ATTEMPTS - 1
 
         # Whatever was wrong with it is mended: its vector is there.
         engine = team.writer.engine

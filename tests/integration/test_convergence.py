@@ -1,69 +1,28 @@
 """The law of the team server: whatever happens to jobs, the index comes to equal the sources."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+import msgspec
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from repertory.catalogue.item import Item, Kind
 from repertory.coordination.claims import MemoryClaims
-from repertory.coordination.deltas import MemoryDeltas
-from repertory.coordination.failures import MemoryFailures
-from repertory.coordination.snapshots import FileSnapshots
-from repertory.coordination.status import MemoryStatus
 from repertory.coordination.tombstones import RETENTION_S, MemoryTombstones
-from repertory.embedding.words import WordsEngine
-from repertory.errors import SourceError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.coordinator import LOST, Coordinator
+from repertory.indexing.collections import ACTIVE
+from repertory.indexing.coordinator import LOST_AFTER_S, Coordinator
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.scan import scan_source
-from repertory.indexing.writer import Writer
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Scan, Source
+from tests.support.builders import Folder, coordination, words_writer
 from tests.support.lossy_queue import LossyQueue
 
 NAMES = [f"skill-{number}" for number in range(6)]
 LONG = "".join(f"## Part {n}\n" + f"Plain words of part {n} about nothing. " * 30 for n in range(4))
 BODIES = ["", "Short.", LONG, LONG.replace("Part 3", "Last part")]
-
-
-class Folder(Source):
-    """A source whose items a test sets by hand."""
-
-    type = "skills"
-    name = "team"
-    location = "nowhere"
-
-    def __init__(self) -> None:
-        self.items: dict[str, Item] = {}
-        self.broken = False
-
-    def identity(self) -> Mapping[str, Any]:
-        """It is the only one."""
-        return {}
-
-    def scan(self) -> Scan:
-        """The items as they are now."""
-        if self.broken:
-            raise SourceError("The folder is away.")
-        return Scan(items=[self.items[name] for name in sorted(self.items)])
-
-    def write(self, name: str, description: str, body: str) -> None:
-        """Save an item."""
-        self.items[name] = Item(
-            id=f"team/{name}",
-            kind=Kind.SKILL,
-            name=name,
-            source=self.name,
-            description=description,
-            body=body,
-        )
 
 
 class Server(RuleBasedStateMachine):
@@ -75,36 +34,22 @@ class Server(RuleBasedStateMachine):
         root = Path(self.home.name)
         self.time = 1_000.0
         self.store = EdgeStore(root)
-        self.snapshots = FileSnapshots(root / "keywords")
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
         self.folder = Folder()
         self.day = 0.0
-        self.tombstones = MemoryTombstones(lambda: self.day)
-        self.deltas = MemoryDeltas()
-        self.failures = MemoryFailures()
+        self.coordination = coordination(root, tombstones=MemoryTombstones(lambda: self.day))
         self.begin_again()
 
     def begin_again(self) -> None:
         """Make all that a process holds in memory anew."""
-        self.writer = Writer(
-            store=self.store,
-            engine=lambda: WordsEngine("a test"),
-            cache=lambda _model: self.cache,
-            snapshots=self.snapshots,
-            tombstones=self.tombstones,
-            claims=MemoryClaims(),
-            deltas=self.deltas,
-            status=MemoryStatus(),
-        )
+        self.coordination = msgspec.structs.replace(self.coordination, claims=MemoryClaims())
+        self.writer = words_writer(self.store, self.cache, self.coordination)
         self.queue = LossyQueue(self.writer)
         self.coordinator = Coordinator(
             store=self.store,
             queue=self.queue,
-            deltas=self.deltas,
-            snapshots=self.snapshots,
-            failures=self.failures,
-            tombstones=self.tombstones,
-            in_force="repertory",
+            coordination=self.coordination,
+            active=ACTIVE,
             clock=lambda: self.time,
             now=lambda: 1_000.0,  # a clock that stands still
         )
@@ -125,13 +70,13 @@ class Server(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES))
     def delete(self, name: str) -> None:
         """Delete an item, if it is there."""
-        self.folder.items.pop(name, None)
+        self.folder.delete(name)
         self.look()
 
     @rule(broken=st.booleans())
     def break_or_mend(self, broken: bool) -> None:
         """The folder goes away and comes back."""
-        self.folder.broken = broken
+        self.folder.is_unreadable = broken
         self.look()
 
     @rule()
@@ -164,7 +109,7 @@ class Server(RuleBasedStateMachine):
         in_hand = self.queue.jobs[-1:]
         self.day += RETENTION_S
         for collection in self.store.collections():
-            self.deltas.drop(collection)
+            self.coordination.deltas.drop(collection)
         self.queue.jobs.clear()
         self.queue.jobs += in_hand
 
@@ -181,17 +126,17 @@ class Server(RuleBasedStateMachine):
         """Somebody asks for a new generation."""
         target = max(self.store.collections(), default="_g0")
         self.queue.begin(
-            self.coordinator._looks.catalogue.hash, int(target.rpartition("_g")[2]) + 1
+            self.coordinator.status().configuration, int(target.rpartition("_g")[2]) + 1
         )
 
     def teardown(self) -> None:
         """When the dust has settled, index, sections and keywords equal the folder."""
-        self.folder.broken = False
+        self.folder.is_unreadable = False
         self.look()
         for _ in range(3):
             while self.queue.jobs:
                 self.queue.deliver(0)
-            self.time += LOST + 1
+            self.time += LOST_AFTER_S + 1
             self.coordinator.reconcile()
             self.tick()
         while self.queue.jobs or self.coordinator.is_busy:
@@ -200,18 +145,18 @@ class Server(RuleBasedStateMachine):
             self.tick()
         self.tick()
         self.tick()
-        name = self.store.alias("repertory")
+        name = self.store.alias(ACTIVE)
         assert name is not None
         with self.store.open(name) as collection:
             found = {state.item: state.metadata_hash for state in collection.states()}
             expected = {item.id: item.metadata_hash() for item in self.folder.items.values()}
             assert found == expected
             assert collection.count() == sum(len(i.views()) for i in self.folder.items.values())
-            feed = KeywordFeed(collection, self.snapshots, self.deltas, MemoryClaims())
+            feed = KeywordFeed(collection, self.coordination)
             feed.open()
             feed.advance()
             assert {entry.id: entry.hash for entry in feed.index.entries} == expected
-        assert not self.coordinator.status()["pending"]
+        assert not self.coordinator.status().pending
         self.cache.close()
         self.home.cleanup()
 

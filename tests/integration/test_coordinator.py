@@ -1,66 +1,27 @@
 """What the coordinator does when jobs, stores and clocks misbehave in ways that need a story."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from repertory.catalogue.item import Item, Kind
-from repertory.coordination.claims import MemoryClaims
-from repertory.coordination.deltas import MemoryDeltas
-from repertory.coordination.failures import Failure, MemoryFailures
-from repertory.coordination.snapshots import FileSnapshots
-from repertory.coordination.status import MemoryStatus
-from repertory.coordination.tombstones import MemoryTombstones
+from repertory.coordination.failures import Failure
+from repertory.coordination.team import in_process
 from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
-from repertory.errors import SourceError, StoreError
+from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing.attempts import retry
-from repertory.indexing.collections import IN_FORCE, generation_of
-from repertory.indexing.coordinator import LOST, Coordinator
-from repertory.indexing.generations import GRACE
+from repertory.indexing.collections import ACTIVE, generation_of
+from repertory.indexing.coordinator import LOST_AFTER_S, Coordinator
+from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
-from repertory.indexing.writer import Writer
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Scan, Source
+from tests.support.builders import Folder, words_writer
 from tests.support.lossy_queue import LossyQueue
-
-
-class Folder(Source):
-    """A source whose items a test sets by hand."""
-
-    type = "skills"
-    location = "nowhere"
-
-    def __init__(self, name: str, *items: str) -> None:
-        self.name = name
-        self.items = set(items)
-        self.is_unreadable = False
-
-    def identity(self) -> Mapping[str, Any]:
-        """There is one of each name."""
-        return {"name": self.name}
-
-    def scan(self) -> Scan:
-        """The items as they are now."""
-        if self.is_unreadable:
-            raise SourceError("The folder is away.")
-        return Scan(items=[self.item(name) for name in sorted(self.items)])
-
-    def item(self, name: str) -> Item:
-        """One of its items."""
-        return Item(
-            id=f"{self.name}/{name}",
-            kind=Kind.SKILL,
-            name=name,
-            source=self.name,
-            description=f"Of {name}",
-        )
 
 
 class Modelled(WordsEngine):
@@ -92,22 +53,12 @@ class Team:
         self.folders = folders
         self.store = CountingStore(root)
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
-        self.deltas = MemoryDeltas()
-        self.failures = MemoryFailures()
-        self.snapshots = FileSnapshots(root / "keywords")
-        self.tombstones = MemoryTombstones()
+        self.coordination = in_process(root)
+        self.deltas = self.coordination.deltas
+        self.failures = self.coordination.failures
         self.engine = WordsEngine("a test")
         self.queue = LossyQueue(
-            Writer(
-                store=self.store,
-                engine=lambda: self.engine,
-                cache=lambda _model: self.cache,
-                snapshots=self.snapshots,
-                tombstones=self.tombstones,
-                claims=MemoryClaims(),
-                deltas=self.deltas,
-                status=MemoryStatus(),
-            )
+            words_writer(self.store, self.cache, self.coordination, lambda: self.engine)
         )
         self.start()
 
@@ -116,11 +67,8 @@ class Team:
         self.coordinator = Coordinator(
             store=self.store,
             queue=self.queue,
-            deltas=self.deltas,
-            snapshots=self.snapshots,
-            failures=self.failures,
-            tombstones=self.tombstones,
-            in_force=IN_FORCE,
+            coordination=self.coordination,
+            active=ACTIVE,
             clock=lambda: self.time,
             now=lambda: self.now,
         )
@@ -156,7 +104,7 @@ class Team:
 
     def indexed(self) -> set[str]:
         """The ids of what is searched."""
-        with self.store.open(self.store.alias(IN_FORCE) or "") as collection:
+        with self.store.open(self.store.alias(ACTIVE) or "") as collection:
             return {state.item for state in collection.states()}
 
 
@@ -173,7 +121,7 @@ def team(tmp_path: Path) -> Iterator[Team]:
 def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team: Team) -> None:
     """What failed before the start, is tried again and still on its way, outlives a reconcile."""
     (folder,) = team.folders
-    folder.items.add("bad")
+    folder.write("bad")
     team.look()
     ((job, _),) = team.queue.jobs
     team.queue.jobs.clear()
@@ -197,7 +145,7 @@ def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team
     team.tick()
     team.work()
     assert team.indexed() == {"team/a", "team/bad"}
-    assert not team.coordinator.status()["pending"]
+    assert not team.coordinator.status().pending
 
 
 @pytest.mark.parametrize("is_unreadable", [False, True])
@@ -208,38 +156,38 @@ def test_an_empty_configuration_is_refused_without_haste(team: Team, is_unreadab
     team.adopt(empty)
     team.work()
     assert team.indexed() == {"team/a"}
-    assert "no items at all" in team.coordinator.status()["trouble"]
+    assert "no items at all" in team.coordinator.status().error
     team.store.opened = 0
     for _ in range(20):
         team.tick(0.05)
     assert not team.coordinator.is_busy
     assert team.store.opened <= 2
     empty.is_unreadable = False
-    empty.items.add("b")
+    empty.write("b")
     team.look()
     team.work()
     assert team.indexed() == {"other/b"}
-    assert team.coordinator.status()["trouble"] == ""
+    assert team.coordinator.status().error == ""
 
 
 def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: Team) -> None:
     """Jobs of a build that wait do not hide that a save was lost."""
     (folder,) = team.folders
-    collection = team.store.alias(IN_FORCE) or ""
-    team.queue.begin(team.coordinator.status()["configuration"], generation_of(collection) + 1)
+    collection = team.store.alias(ACTIVE) or ""
+    team.queue.begin(team.coordinator.status().configuration, generation_of(collection) + 1)
     team.tick()
     assert team.queues() == [QueueName.BUILDS]
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     team.queue.jobs = [one for one in team.queue.jobs if one[1] is QueueName.BUILDS]
-    team.tick(LOST + 1)
+    team.tick(LOST_AFTER_S + 1)
     assert QueueName.SAVES in team.queues()
 
 
 def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:
     """An outage of Qdrant loses no job, so the queue does not grow with every one."""
     (folder,) = team.folders
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     for is_away in (True, False) * 3:
         team.store.is_away = is_away
@@ -253,17 +201,17 @@ def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:
 def test_an_item_comes_back_though_the_clock_went_back(team: Team) -> None:
     """What was deleted, and made again after a start at an earlier hour, is written at once."""
     (folder,) = team.folders
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     team.work()
     team.now += 3_600
-    folder.items.discard("b")
+    folder.delete("b")
     team.look()
     team.work()
     assert team.indexed() == {"team/a"}
     team.now -= 3_600
     team.start()
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     team.work()
     assert team.indexed() == {"team/a", "team/b"}
@@ -272,10 +220,10 @@ def test_an_item_comes_back_though_the_clock_went_back(team: Team) -> None:
 def test_a_gap_is_met_again_when_the_store_is_back(team: Team) -> None:
     """Deltas that were lost while the store was away are not taken for read."""
     (folder,) = team.folders
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     team.queue.jobs.clear()
-    team.deltas.drop(team.store.alias(IN_FORCE) or "")
+    team.deltas.drop(team.store.alias(ACTIVE) or "")
     team.store.is_away = True
     team.tick()
     team.store.is_away = False
@@ -290,16 +238,16 @@ def test_what_was_stored_without_a_model_goes_when_there_is_one(team: Team) -> N
     team.coordinator.reconcile()
     team.tick()
     team.work()
-    assert "_test-" in (team.store.alias(IN_FORCE) or "")
-    team.tick(GRACE + 1)
-    team.tick(GRACE + 1)
-    assert team.store.collections() == [team.store.alias(IN_FORCE)]
+    assert "_test-" in (team.store.alias(ACTIVE) or "")
+    team.tick(GRACE_S + 1)
+    team.tick(GRACE_S + 1)
+    assert team.store.collections() == [team.store.alias(ACTIVE)]
 
 
 def test_failures_go_with_what_they_were_to_be_written_to(team: Team) -> None:
     """They are no news of a collection that is not filled any more."""
     (folder,) = team.folders
-    item = folder.item("a")
+    item = folder.items["a"]
     failure = Failure(
         id="1",
         collection="repertory_0123456789abcdef_keywords-r1_g1",
@@ -310,7 +258,7 @@ def test_failures_go_with_what_they_were_to_be_written_to(team: Team) -> None:
         job={},
     )
     team.failures.add(failure)
-    folder.items.add("b")
+    folder.write("b")
     team.look()
     team.tick()
     assert team.failures.list() == []

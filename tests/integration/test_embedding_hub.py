@@ -20,7 +20,7 @@ ONNX = "onnx/model.onnx"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub that has bge-small-en-v1.5 and, beside it, what nobody needs."""
+    """A hub with bge-small-en-v1.5 and some files that no engine requires."""
     folder = write_model(tmp_path / "served", pooling="cls_token")
     (folder / "onnx" / "model_quantized.onnx").write_bytes(b"not wanted")
     (folder / "pytorch_model.bin").write_bytes(b"not wanted")
@@ -32,12 +32,12 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
 
 
 def download(tmp_path: Path, name: str = BGE_SMALL.id) -> Weights:
-    """Resolve a model, into an empty data directory unless one is there."""
+    """Resolve a model in this test's data directory."""
     return resolve(name, Format.ONNX, tmp_path / "data")
 
 
 def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Path) -> None:
-    """Only the files that are needed are asked for; the second time nobody is asked."""
+    """Only the required files are requested; the second time there are no requests."""
     found = download(tmp_path)
     assert (found.model, found.origin) == (BGE_SMALL, Origin.HUB)
     assert OnnxEngine(found, tmp_path / "cache").embed_query("w1").shape == (384,)
@@ -54,7 +54,7 @@ def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Pa
 
 
 def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path) -> None:
-    """The bytes that are there never exceed the bytes in all, and end there."""
+    """The bytes so far never exceed the total, and end at it."""
     hub.pause = 0.3
     seen: list[tuple[int, int]] = []
     resolve(BGE_SMALL.id, Format.ONNX, tmp_path, lambda done, total: seen.append((done, total)))
@@ -69,7 +69,7 @@ def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path
 
 
 def test_a_body_that_breaks_off_is_resumed(hub: HubServer, tmp_path: Path) -> None:
-    """The rest is asked for, and the whole is what the hub has."""
+    """The rest is requested, and the file equals the hub's."""
     hub.cut_once.add(ONNX)
     assert download(tmp_path).file.read_bytes() == hub.files[ONNX]
     assert not hub.cut_once
@@ -77,7 +77,7 @@ def test_a_body_that_breaks_off_is_resumed(hub: HubServer, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", [ONNX, "tokenizer.json"])
 def test_a_file_with_another_checksum_is_refused(hub: HubServer, tmp_path: Path, name: str) -> None:
-    """It is not kept, and the next attempt fetches it anew."""
+    """It is deleted, and the next attempt downloads it again."""
     hub.lie_about.add(name)
     with pytest.raises(WeightsUnavailableError, match=f"{name} is not what the hub lists"):
         download(tmp_path)
@@ -87,7 +87,7 @@ def test_a_file_with_another_checksum_is_refused(hub: HubServer, tmp_path: Path,
 
 
 def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_path: Path) -> None:
-    """What is there already is used by the next attempt, which ends with everything."""
+    """The next attempt uses the existing files and downloads the rest."""
     hub.lie_about.add(ONNX)
     with pytest.raises(WeightsUnavailableError):
         download(tmp_path)
@@ -98,13 +98,13 @@ def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_p
 
 
 def test_a_model_that_the_hub_does_not_have_is_an_error(hub: HubServer, tmp_path: Path) -> None:
-    """The message names the repository and what else was tried."""
+    """The message names the repository and the other places."""
     with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*nobody/nothing: .*404"):
         download(tmp_path, "nobody/nothing")
 
 
 def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Path) -> None:
-    """The message says that the hub did not give the weights, and what to do."""
+    """The message says that the hub failed, and what to do."""
     hub.close()
     with pytest.raises(
         WeightsUnavailableError, match=r"hub did not give them: .*repertory\[offline\]"
@@ -124,7 +124,7 @@ def test_a_data_directory_that_cannot_be_written_is_an_error(
 def test_the_default_model_is_replaced_while_the_hub_is_away(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """A package stands in, with a notice; the hub is not asked again at once."""
+    """A package is used, with a notice; the hub is not asked again at once."""
     hub.lie_about.add(ONNX)
     for _ in range(2):
         found = resolve(None, Format.ONNX, tmp_path)
@@ -136,7 +136,7 @@ def test_the_default_model_is_replaced_while_the_hub_is_away(
 def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """What the hub lists is enough to know."""
+    """The hub's listing is enough."""
     del hub.files[ONNX]
     with pytest.raises(ModelError, match=r"has no onnx/model\.onnx or model\.onnx"):
         download(tmp_path)
@@ -146,7 +146,7 @@ def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
 def test_a_model_that_is_no_encoder_is_refused_before_its_weights_are_downloaded(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """Its configuration is enough to know."""
+    """Its configuration is enough."""
     hub.files["config.json"] = b'{"architectures": ["LlamaForCausalLM"]}'
     with pytest.raises(ModelError, match="decoder that generates text"):
         download(tmp_path)
@@ -154,7 +154,7 @@ def test_a_model_that_is_no_encoder_is_refused_before_its_weights_are_downloaded
 
 
 def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
-    """Neither torch nor the hub's client is loaded to embed a query from weights that are here."""
+    """Neither torch nor the hub's client is imported to embed a query with local weights."""
     script = (
         "import sys; from pathlib import Path\n"
         "from repertory.embedding.load import load_engine\n"

@@ -7,12 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.coordination.claims import MemoryClaims
-from repertory.coordination.deltas import REMOVED, MemoryDeltas
-from repertory.coordination.failures import MemoryFailures
-from repertory.coordination.snapshots import FileSnapshots
-from repertory.coordination.status import MemoryStatus
+from repertory.coordination.deltas import REMOVED
 from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
@@ -20,10 +17,11 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import JobError, ModelError, StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.attempts import MOST_ATTEMPTS, attempt, retry
-from repertory.indexing.collections import next_alias
+from repertory.indexing.attempts import MAX_ATTEMPTS, attempt, retry
+from repertory.indexing.collections import ACTIVE, next_alias
 from repertory.indexing.job import Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
+from tests.support.builders import coordination, skill, words_writer
 from tests.support.lossy_queue import LossyQueue
 
 CONFIGURATION = "0123456789abcdef"
@@ -107,30 +105,22 @@ class House:
 
     def __init__(self, root: Path, engine: EmbeddingEngine) -> None:
         self.store = EdgeStore(root)
-        self.snapshots = FileSnapshots(root / "keywords")
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
         self.tombstones = Fragile()
         self.claims = Noting()
-        self.deltas = MemoryDeltas()
-        self.failures = MemoryFailures()
-        self.status = MemoryStatus()
+        self.coordination = coordination(root, tombstones=self.tombstones, claims=self.claims)
+        self.deltas = self.coordination.deltas
+        self.failures = self.coordination.failures
         self.engine = engine
         self.writer = self.another_writer()
         self.writer.begin(CONFIGURATION)
-        self.collection = self.store.alias(next_alias(CONFIGURATION)) or ""
+        self.collection = self.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
         self.queue = LossyQueue(self.writer)
 
     def another_writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> Writer:
         """A writer as another process has it."""
-        return Writer(
-            store=self.store,
-            engine=engine or (lambda: self.engine),
-            cache=lambda _model: self.cache,
-            snapshots=self.snapshots,
-            tombstones=self.tombstones,
-            claims=self.claims,
-            deltas=self.deltas,
-            status=self.status,
+        return words_writer(
+            self.store, self.cache, self.coordination, engine or (lambda: self.engine)
         )
 
     def job(self, revision: int, *items: Item, removed: tuple[str, ...] = ()) -> Job:
@@ -166,18 +156,6 @@ def house(tmp_path: Path) -> Iterator[House]:
     made = House(tmp_path, Brittle())
     yield made
     made.cache.close()
-
-
-def skill(name: str, description: str = "Does it", body: str = "") -> Item:
-    """A skill."""
-    return Item(
-        id=f"team/{name}",
-        kind=Kind.SKILL,
-        name=name,
-        source="team",
-        description=description,
-        body=body,
-    )
 
 
 def test_a_late_write_does_not_raise_the_dead(house: House) -> None:
@@ -294,7 +272,7 @@ def test_one_poison_item_is_put_aside_and_its_neighbours_are_written(house: Hous
     house.attempt(house.job(1, *good, skill("bad", "poison")), house.job(2, skill("other")))
     assert set(house.hashes()) == {"team/s0", "team/s1", "team/s2", "team/other"}
     assert house.failures.list() == []
-    for _ in range(MOST_ATTEMPTS - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         (again,) = [job for job, _ in house.queue.jobs]
         house.queue.jobs.clear()
         house.attempt(again)
@@ -307,7 +285,7 @@ def test_a_text_without_a_vector_is_put_aside_and_its_neighbours_are_written(hou
     """What the engine gives for it is never stored, and is no fault of the store."""
     house.engine = Overflowing("a test")
     house.writer = house.another_writer()
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         house.attempt(house.job(1, skill("good"), skill("bad", "huge")))
     assert set(house.hashes()) == {"team/good"}
     (failure,) = house.failures.list()
@@ -316,7 +294,7 @@ def test_a_text_without_a_vector_is_put_aside_and_its_neighbours_are_written(hou
 
 def test_a_failure_can_be_retried(house: House) -> None:
     """What was put aside goes back on the queue, and off the list."""
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         house.attempt(house.job(1, skill("bad", "poison")))
     house.queue.jobs.clear()
     assert retry(house.failures, house.queue) == 1
@@ -327,7 +305,7 @@ def test_a_failure_can_be_retried(house: House) -> None:
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:
     """A job that was begun again and again and never ended is not begun for ever."""
     job = house.job(1, skill("a"))
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         house.failures.attempt(job.id)
     house.attempt(job)
     assert house.hashes() == {}
@@ -347,7 +325,7 @@ def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: Hous
         except Killed:
             deaths += 1
             house.claims._until.clear()  # they expire
-    assert deaths == 2 * MOST_ATTEMPTS
+    assert deaths == 2 * MAX_ATTEMPTS
     assert set(house.hashes()) == {*(f"team/s{n}" for n in range(5)), "team/z"}
     (failure,) = house.failures.list()
     assert list(failure.items) == ["team/bad"]
@@ -375,7 +353,7 @@ def test_a_writer_without_a_model_finds_one_that_is_there_by_now(house: House) -
     late = house.another_writer(lambda: there.pop(0))
     house.engine = Modelled("a test")
     house.another_writer().begin(CONFIGURATION)
-    house.collection = house.store.alias(next_alias(CONFIGURATION)) or ""
+    house.collection = house.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
     job = house.job(1, skill("a"))
     with pytest.raises(StoreError, match="no model"):
         late.write([job])
@@ -396,7 +374,7 @@ def test_a_corrupt_collection_is_begun_again(house: House, tmp_path: Path) -> No
     for file in (tmp_path / "collections" / house.collection).rglob("*.json"):
         file.write_text("rubbish")
     house.writer.begin(CONFIGURATION)
-    name = house.store.alias(next_alias(CONFIGURATION))
+    name = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
     assert name
     assert name != house.collection
 

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from repertory.serving import Parts
 from starlette.testclient import TestClient
 
-from repertory.indexing.scan import look
+from repertory.compose import Parts
+from repertory.indexing.scan import scan_source
 from repertory.settings import Settings, load
 from repertory_query import schemas
 from repertory_query.app import create_app
@@ -36,11 +37,11 @@ def settings_of(project: Path, **flags: object) -> Settings:
 
 
 @contextmanager
-def looked_at(project: Path, home: Path) -> Iterator["RunningService"]:
-    """A running server of a project, all of which can be searched, for somebody with that home."""
+def looked_at(project: Path, home: Path, **flags: object) -> Iterator["RunningService"]:
+    """A running server of an indexed project, whose user has this home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
-        with RunningService(project) as running:
+        with RunningService(project, **flags) as running:
             running.look()
             yield running
 
@@ -49,14 +50,14 @@ class RunningService:
     """All parts of a server in this process; a context manager.
 
     Attributes:
-        project: The folder that is indexed when it is looked at.
+        project: The folder that is indexed.
         parts: The parts.
-        service: What an application is made with.
+        service: The backend of an application.
     """
 
-    def __init__(self, project: Path) -> None:
+    def __init__(self, project: Path, **flags: object) -> None:
         self.project = project
-        self.settings = settings_of(project)
+        self.settings = settings_of(project, **flags)
         self.parts = Parts(self.settings, project)
         self._stack = ExitStack()
 
@@ -72,12 +73,12 @@ class RunningService:
         self._stack.close()
 
     def look(self) -> None:
-        """Look at every source, and return when what was found can be searched."""
+        """Scan every source, and return when all items can be searched."""
         catalogue = self.parts.workspace.catalogue()
         self._coordinator.adopt(catalogue)
         wanted = set()
         for source in catalogue.sources:
-            scanned = look(source)
+            scanned = scan_source(source)
             self._coordinator.observe(scanned)
             wanted |= {
                 item.metadata_hash() for item in (scanned.scan.items if scanned.scan else ())
@@ -89,15 +90,16 @@ class RunningService:
         self.tick()
 
     def tick(self) -> None:
-        """Let the coordinator do what is to be done now, and say so."""
+        """Let the coordinator take a step, and report."""
         self._coordinator.tick()
-        self.parts.adapters.status.report("watch", self._coordinator.status())
+        status = msgspec.to_builtins(self._coordinator.status())
+        self.parts.coordination.status.report("watch", status)
         time.sleep(0.05)
 
     def client(
         self, *, host: str = "localhost", address: str = "127.0.0.1", **flags: object
     ) -> TestClient:
-        """A client of an application on this server, with other settings where they are given.
+        """A client of an application on this server, with other settings if given.
 
         Args:
             host: What the client calls the server.

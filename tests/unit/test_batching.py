@@ -21,7 +21,7 @@ QUERIES = [f"w{number} w{number + 7}" for number in range(12)]
 
 
 class GatedEngine(OnnxEngine):
-    """An engine each run of which waits until it is let through, and can be made to fail."""
+    """An engine whose runs wait for a gate, and can be made to fail."""
 
     runs: list[int]
     gate: threading.Semaphore
@@ -50,7 +50,7 @@ def engine(tmp_path: Path) -> GatedEngine:
 
 @pytest.fixture
 def asking() -> Iterator[ThreadPoolExecutor]:
-    """Threads to ask from."""
+    """Threads that send queries."""
     with ThreadPoolExecutor(len(QUERIES)) as pool:
         yield pool
 
@@ -58,7 +58,7 @@ def asking() -> Iterator[ThreadPoolExecutor]:
 def ask(
     together: BatchingEngine, queries: Sequence[str], pool: ThreadPoolExecutor
 ) -> list[Future[Vectors]]:
-    """Ask on a thread for each query, and return when all of them wait."""
+    """Send each query on its own thread, and return when all of them wait."""
     expected = len(vars(together)["_waiting"]) + len(queries)
     asked = [pool.submit(together.embed_query, query) for query in queries]
     while len(vars(together)["_waiting"]) < expected:
@@ -66,10 +66,10 @@ def ask(
     return asked
 
 
-def test_what_waits_during_a_run_makes_the_next(
+def test_queries_that_wait_during_a_run_make_the_next(
     engine: GatedEngine, asking: ThreadPoolExecutor
 ) -> None:
-    """Everybody gets the vector of the own query, as if it had been asked alone."""
+    """Each caller gets the vector of its own query, as if it had been alone."""
     together = BatchingEngine(engine)
     first = asking.submit(together.embed_query, QUERIES[0])
     engine.began.acquire()
@@ -81,8 +81,8 @@ def test_what_waits_during_a_run_makes_the_next(
     assert np.allclose(vectors, OnnxEngine.embed_queries(engine, QUERIES), atol=1e-5)
 
 
-def test_a_query_that_comes_alone_waits_for_nothing(engine: GatedEngine) -> None:
-    """It is embedded on the thread that asks."""
+def test_a_single_query_does_not_wait(engine: GatedEngine) -> None:
+    """It is embedded on the calling thread."""
     engine.gate.release(3)
     together = BatchingEngine(engine)
     for query in QUERIES[:3]:
@@ -108,7 +108,7 @@ def test_as_many_runs_as_allowed_go_on_at_once(
 def test_a_run_is_bounded(
     engine: GatedEngine, asking: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that do not fit into one run make the one after it."""
+    """Queries beyond the maximum wait for the next run."""
     monkeypatch.setattr(batching, "MAX_BATCH", 4)
     together = BatchingEngine(engine)
     first = asking.submit(together.embed_query, QUERIES[0])
@@ -119,10 +119,10 @@ def test_a_run_is_bounded(
     assert engine.runs == [1, 4, 4, 2]
 
 
-def test_a_run_that_fails_is_told_to_all_and_the_next_goes_on(
+def test_a_failed_run_raises_for_all_and_the_next_continues(
     engine: GatedEngine, asking: ThreadPoolExecutor
 ) -> None:
-    """Nobody is left waiting."""
+    """No caller is left waiting."""
     together = BatchingEngine(engine)
     engine.failing = True
     first = asking.submit(together.embed_query, QUERIES[0])

@@ -1,6 +1,4 @@
-"""Confidence: in the order of the scores, sure where one fits, unsure where many fit a little."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""Confidence follows the scores: high if one item fits, low if many fit a little."""
 
 import msgspec
 import numpy as np
@@ -9,16 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError
-from repertory.index.keywords.index import KeywordIndex
 from repertory.search.answer import Mode
 from repertory.search.confidence import KEYWORD, confidences, scores
-from repertory.search.engine import Ranked, SearchEngine
+from repertory.search.engine import Ranked
 from repertory.search.query import Query
 from repertory_eval.fit import Example, examples, fit, leave_one_out, observed
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import Observed, observe, reliability
+from tests.support.keyword_search import keyword_engine
 
 JOBS = ["resize pictures", "send invoices", "rotate secrets", "deploy clusters", "draw charts"]
 PLACES = ["in berlin", "for customers", "at night", "with care"]
@@ -42,29 +38,13 @@ def items(*names: str, server: str = "") -> list[Item]:
 CATALOGUE = items(*(f"{job} {place}" for job in JOBS for place in PLACES))
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
-def engine(of: list[Item], reader: ThreadPoolExecutor) -> SearchEngine:
-    """Searches some items by their words."""
-    return SearchEngine(
-        keywords=KeywordIndex.empty().updated((), of),
-        collection=None,
-        embedding=no_model,
-        reader=reader,
-    )
-
-
 def rank(text: str, of: list[Item], without: tuple[str, ...] = ()) -> Ranked:
-    """What is found for a text."""
-    with ThreadPoolExecutor(1) as reader:
-        return engine(of, reader).rank(Query(text=text), exclude=without)
+    """The ranked candidates of a query."""
+    return keyword_engine(of).rank(Query(text=text), exclude=without)
 
 
 def first_confidence(text: str, of: list[Item]) -> float:
-    """The confidence of the best."""
+    """The confidence of the best candidate."""
     return float(rank(text, of).confidence.max(initial=0.0))
 
 
@@ -74,7 +54,7 @@ words = st.sampled_from(" ".join([*JOBS, *PLACES, "zebra", "please show"]).split
 @settings(deadline=None, max_examples=50)
 @given(st.lists(words, min_size=1, max_size=9).map(" ".join))
 def test_confidence_is_a_share_that_falls_with_the_score(text: str) -> None:
-    """Of two items neither of whose names was typed, the one that fits better is the surer one."""
+    """Of two items whose names were not typed, the better match has more confidence."""
     found = rank(text, CATALOGUE).candidates
     score = scores(found)
     confidence = confidences(found, score)
@@ -86,7 +66,7 @@ def test_confidence_is_a_share_that_falls_with_the_score(text: str) -> None:
 
 
 def test_one_that_fits_is_surer_than_one_of_many() -> None:
-    """The same words say less where ten items have them."""
+    """The same words are weaker evidence if ten items contain them."""
     few = items("rotate old secrets", *JOBS)
     many = items("rotate old secrets", *(f"rotate {place} secrets" for place in "abcdefghijkl"))
     asked = "rotate the secrets please"
@@ -94,7 +74,7 @@ def test_one_that_fits_is_surer_than_one_of_many() -> None:
 
 
 def test_copies_of_one_item_do_not_make_it_unsure() -> None:
-    """Items of one name count once: ten servers that offer it are no reason to hide it."""
+    """Items of one name count once: ten servers with it do not hide it."""
     others = items(*(f"{job} {number}" for job in JOBS[1:] for number in range(200)))
     copies = [
         one for server in "abcdefghij" for one in items("resize huge pictures", server=server)
@@ -105,7 +85,7 @@ def test_copies_of_one_item_do_not_make_it_unsure() -> None:
 
 
 def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
-    """Beside a name that was typed whole, what merely shares a word with it stays unsure."""
+    """Beside an exact name, an item that shares one word with it keeps a low confidence."""
     found = rank("rotate_secrets", items("rotate secrets", "rotate tyres in the garage", *JOBS[3:]))
     by_name = {
         found.candidates.entry(place).name: float(found.confidence[place]) for place in found.order
@@ -114,8 +94,8 @@ def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
     assert by_name.get("rotate_tyres_in_the_garage", 0.0) < 0.35
 
 
-def test_a_lead_is_nothing_where_hardly_anything_speaks_for_the_first() -> None:
-    """A long request that belongs elsewhere shares a word with one item, no more."""
+def test_a_margin_is_worthless_with_hardly_any_evidence() -> None:
+    """A long request for another catalogue shares only one word with one item."""
     text = " ".join(["Please resize", *["what nobody here has ever heard of"] * 8])
     found = rank(text, items("resize pictures", *JOBS[1:])).candidates
     shares = np.array([0.04 if "resize" in found.entry(0).name else 0.0], np.float32)
@@ -132,28 +112,28 @@ def test_a_lead_is_nothing_where_hardly_anything_speaks_for_the_first() -> None:
     assert first(0.1) < 0.35 < first(0.5)
 
 
-def test_what_is_passed_over_is_as_if_it_were_not_there() -> None:
-    """Neither the arms nor the names bring it up."""
+def test_an_excluded_item_is_as_if_it_were_not_indexed() -> None:
+    """Neither the arms nor the names find it."""
     gone = CATALOGUE[0]
     found = rank(gone.name, CATALOGUE, without=(gone.id,)).candidates
     assert gone.id not in [found.entry(place).id for place in range(len(found.rows))]
 
 
 def seen(**changes: object) -> Observed:
-    """One query that went well, but for what is said."""
+    """One query that succeeded, with some changes."""
     well = {"stated": 0.9, "is_right": True, "is_found": True, "is_kept": True}
     return Observed(**{**well, "is_rejected": True, **changes})  # type: ignore[arg-type] # as said
 
 
 def test_the_error_is_how_far_confidence_is_from_being_right() -> None:
-    """Nine tenths sure and right nine times of ten is no error; sure and always wrong is all."""
+    """Confidence 0.9 and right nine times of ten is no error; always wrong is an error of 0.9."""
     good = [seen(is_right=right) for right in [True] * 9 + [False]]
     assert reliability(good).error == pytest.approx(0.0, abs=1e-9)
     assert reliability([seen(is_right=False)]).error == pytest.approx(0.9)
 
 
 def test_lost_and_rejected_are_shares_of_what_they_are_about() -> None:
-    """Only what was found can be lost; every query has its right items taken out once."""
+    """Only found items can be lost; every query is repeated without its right items."""
     of_four = reliability(
         [
             seen(),
@@ -183,13 +163,12 @@ def labelled(job: str) -> list[LabelledQuery]:
 
 
 def made(job: str) -> list[Example]:
-    """What is found for the queries of a job."""
-    with ThreadPoolExecutor(1) as reader:
-        return examples(engine(CATALOGUE, reader), labelled(job), lambda: None)
+    """The examples of the queries of a job."""
+    return examples(keyword_engine(CATALOGUE), labelled(job), lambda: None)
 
 
 def test_a_fitted_curve_states_how_often_first_hits_are_right() -> None:
-    """On what it was fitted to, the mean confidence is nearly the share of right first hits."""
+    """On its own data, the mean confidence is nearly the share of right first hits."""
     sets = [made(job) for job in JOBS]
     on_all = reliability(observed([one for of_set in sets for one in of_set], fit(sets), 0.35))
     assert on_all.stated == pytest.approx(on_all.right, abs=0.1)
@@ -204,17 +183,14 @@ def test_every_set_is_tested_by_a_curve_that_has_not_seen_it() -> None:
 
 
 def test_observing_asks_the_search_itself() -> None:
-    """What is observed through searches is what the examples of the same queries say."""
+    """Observing through searches equals observing the examples of the same queries."""
     queries = labelled(JOBS[0])
-    with ThreadPoolExecutor(1) as reader:
-        searched = engine(CATALOGUE, reader)
+    searched = keyword_engine(CATALOGUE)
 
-        def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
-            query = Query(text=text, threshold=threshold, limit=10)
-            return [
-                (hit.id, hit.confidence) for hit in searched.search(query, exclude=without).hits
-            ]
+    def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
+        query = Query(text=text, threshold=threshold, limit=10)
+        return [(hit.id, hit.confidence) for hit in searched.search(query, exclude=without).hits]
 
-        through_searches = observe(queries, find, 0.35, lambda: None)
+    through_searches = observe(queries, find, 0.35, lambda: None)
     from_examples = [one.is_rejected for one in observed(made(JOBS[0]), KEYWORD, 0.35)]
     assert [one.is_rejected for one in through_searches] == from_examples

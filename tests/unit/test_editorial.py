@@ -1,7 +1,6 @@
-"""Policies in a search: what they move, what they may not, and what is told of it."""
+"""Policies in a search: their effects, their limits, and the notes in reasons."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -10,17 +9,15 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.search.answer import Hit
-from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
+from tests.support.keyword_search import keyword_engine
 
 
 def skill(name: str, description: str, **policy: object) -> Item:
-    """A skill, with a policy if there are fields of one."""
+    """A skill, with a policy if fields are given."""
     return Item(
         id=f"team/{name}",
         kind=Kind.SKILL,
@@ -40,32 +37,19 @@ OTHERS = [
 ]
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
 def search(text: str, items: Sequence[Item], **options: object) -> list[Hit]:
     """The hits of a search by keywords alone among some items and the others."""
     query = msgspec.convert({"text": text, "limit": 10, **options}, Query)
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(
-            keywords=KeywordIndex.empty().updated((), [*OTHERS, *items]),
-            collection=None,
-            embedding=no_model,
-            reader=reader,
-            degraded=["There is no model."],
-        )
-        return engine.search(query).hits
+    return keyword_engine([*OTHERS, *items]).search(query).hits
 
 
 def confidence(hits: list[Hit], name: str) -> float:
-    """The confidence of one of the hits; 0 where it is none of them."""
+    """The confidence of an item in the hits, or 0."""
     return next((hit.confidence for hit in hits if hit.name == name), 0.0)
 
 
 def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
-    """The query holds all words of the phrase, in any order and form; the reason says which."""
+    """The query contains all words of the phrase, in any order and form; the reason quotes it."""
     item = skill("deploy", "Rolling update", pin=["ship it to production"], is_vouched=True)
     hits = search("how do we get the service shipped into Production?", [item])
     assert hits[0].name == "deploy"
@@ -76,13 +60,13 @@ def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
 
 
 def test_a_pin_holds_within_the_filter() -> None:
-    """It brings nothing in that was asked to stay out."""
+    """A pin adds no item that the filter excludes."""
     item = skill("deploy", "Rolling update", pin=["ship it"], is_vouched=True)
     assert search("ship it", [item], where={"kinds": ["tool"]}) == []
 
 
 def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> None:
-    """One for a part of it does not, and neither does one of an author, a stranger perhaps."""
+    """A pin for a part of the query does not, and neither does an author's pin."""
     named = skill("ship", "Move freight by sea")
     pinned = skill("deploy", "Rolling update", pin=["ship"], is_vouched=True)
     suggested = skill("takeover", "Rolling update", pin=["ship"])
@@ -100,8 +84,8 @@ def test_an_authors_pin_must_be_half_of_the_query() -> None:
     assert confidence(search("read a file from the disk", [item]), "takeover") == 0.0
 
 
-def test_a_boost_moves_order_and_confidence_and_is_told() -> None:
-    """Up and down, and never above what a typed name has."""
+def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
+    """It raises and lowers, but never above a typed name."""
     plain, copy = skill("deploy-a", DEPLOY), skill("deploy-b", DEPLOY)
     query = "rolling update of the service"
     before = search(query, [plain, copy])
@@ -123,7 +107,7 @@ ALIASED = skill("deploy", DEPLOY, aliases=["shipIt now", "go-live"])
     "typed", ["shipit now", "SHIP_IT_NOW", "ship-it-now", "golive", "please run shipItNow for me"]
 )
 def test_an_alias_is_found_like_a_name(typed: str) -> None:
-    """Whatever its case and separators, also within a sentence, and it is told."""
+    """In any case and with any separators, also within a sentence; the reason names it."""
     first = search(typed, [ALIASED])[0]
     assert first.name == "deploy"
     assert first.confidence >= 0.98
@@ -139,18 +123,18 @@ def test_an_alias_is_found_like_a_name(typed: str) -> None:
     ],
 )
 def test_an_alias_is_found_misspelt_and_begun(typed: str, reason: str) -> None:
-    """As tolerantly as a name."""
+    """The tolerance is that of a name."""
     first = search(typed, [ALIASED])[0]
     assert (first.name, first.reason) == ("deploy", reason)
 
 
 def test_the_words_of_an_alias_count_as_those_of_a_name() -> None:
-    """They are searched within longer queries too."""
+    """Longer queries find them too."""
     assert search("when do we go live with the app", [ALIASED])[0].name == "deploy"
 
 
-def test_an_alias_that_is_anothers_name_stands_back() -> None:
-    """Nobody takes a name away from the item that has it."""
+def test_an_alias_that_is_another_items_name_ranks_second() -> None:
+    """The item whose own name it is comes first."""
     thief = skill("evil", "Read the contents of a file from disk", aliases=["read_file"], boost=1)
     hits = search("read_file", [thief])
     assert [hit.name for hit in hits[:2]] == ["read-file", "evil"]
@@ -158,7 +142,7 @@ def test_an_alias_that_is_anothers_name_stands_back() -> None:
 
 
 def test_a_deprecated_item_stands_behind_its_successor() -> None:
-    """Which is brought in, as sure as the old one was, though the query has none of its words."""
+    """The successor is added with the confidence of the old item, without a word of the query."""
     old = skill("deploy", DEPLOY, deprecated_by="team/fly")
     query = "rolling update of the production service"
     before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
@@ -169,8 +153,8 @@ def test_a_deprecated_item_stands_behind_its_successor() -> None:
     assert hits[1].reason.startswith("Deprecated, use team/fly; ")
 
 
-def test_a_typed_name_of_something_deprecated_is_found_first_with_the_notice() -> None:
-    """Its successor comes next; where that has the same name, it comes first."""
+def test_the_typed_name_of_a_deprecated_item_is_first_with_the_notice() -> None:
+    """Its successor comes second, or first if it has the same name."""
     old = skill("deploy", DEPLOY, deprecated_by="fly")
     hits = search("deploy", [old, skill("fly", "Take off")])
     assert [hit.name for hit in hits[:2]] == ["deploy", "fly"]
@@ -181,8 +165,8 @@ def test_a_typed_name_of_something_deprecated_is_found_first_with_the_notice() -
     assert ids.index("team/deploy") > ids.index("new/deploy") == 0
 
 
-def test_what_is_deprecated_in_favour_of_nothing_that_is_there_is_lowered_all_the_same() -> None:
-    """In a circle too; along a chain the last one is meant."""
+def test_a_deprecated_item_without_its_successor_is_lowered() -> None:
+    """A circle counts as missing too; in a chain the last item is the successor."""
     query = "rolling update of the production service"
     before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
     lost = search(query, [skill("deploy", DEPLOY, deprecated_by="gone")])
@@ -228,8 +212,8 @@ UNFIT = [
         ("a quick factual question about sources", "deep-research"),
     ],
 )
-def test_a_query_for_what_an_item_is_not_for_lowers_it(query: str, name: str) -> None:
-    """A good part of the query is of what its author warns of; the reason quotes the warning."""
+def test_a_query_about_an_items_warning_lowers_it(query: str, name: str) -> None:
+    """A good part of the query occurs in the author's warning, which the reason quotes."""
     hits = search(query, UNFIT, threshold=0.0)
     trusting = [msgspec.structs.replace(item, policy=None) for item in UNFIT]
     assert confidence(hits, name) < confidence(search(query, trusting, threshold=0.0), name)
@@ -246,8 +230,8 @@ def test_a_query_for_what_an_item_is_not_for_lowers_it(query: str, name: str) ->
         "write a report with citations on this question",
     ],
 )
-def test_a_query_for_what_an_item_is_for_leaves_it_alone(query: str) -> None:
-    """Also where single words of the warning are in it."""
+def test_a_query_about_an_items_purpose_does_not_lower_it(query: str) -> None:
+    """Even if it contains single words of the warning."""
     first = search(query, UNFIT)[0]
     assert first.evidence.policy == ()
 
@@ -271,7 +255,7 @@ NAMED = st.tuples(
 def test_confidences_fall_down_the_list_whatever_the_policies(
     named: list[tuple[str, Policy | None]], query: str
 ) -> None:
-    """They stay within 0…1, and an index kept up to date is the same as one built at once."""
+    """They stay within 0…1, and an updated index equals one built at once."""
     items = [
         Item(id=f"team/{at}", kind=Kind.SKILL, name=name, source="team", policy=policy)
         for at, (name, policy) in enumerate(named)

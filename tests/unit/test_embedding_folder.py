@@ -1,4 +1,4 @@
-"""What a folder of model files says of its model."""
+"""The model that a folder of files describes."""
 
 import json
 from pathlib import Path
@@ -38,12 +38,12 @@ def test_a_name_is_known_in_any_case() -> None:
     ],
 )
 def test_a_folder_named_like_a_model_of_the_table_holds_it(tmp_path: Path, name: str) -> None:
-    """A plain folder, our cache and the hub's cache are all recognised by their names."""
+    """A plain folder, this cache and the hub's cache are all recognised by their names."""
     assert describe(write_model(tmp_path / name), DIGEST) is BGE_SMALL
 
 
 def test_a_folder_within_one_named_like_a_model_is_not_that_model(tmp_path: Path) -> None:
-    """Only the folder's own name tells."""
+    """Only the folder's own name counts."""
     folder = write_model(tmp_path / "bge-small-en-v1.5" / "tuned" / "second")
     assert describe(folder, DIGEST).id == "second@abababababab"
 
@@ -58,7 +58,7 @@ def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_p
 
 @pytest.mark.parametrize("name", ["bge-small-en-v1.5", "My Encoder"])
 def test_a_calibration_beside_the_weights_counts(tmp_path: Path, name: str) -> None:
-    """What `repertory calibrate` said of a model is taken from its folder, in the table or not."""
+    """The saved output of `repertory calibrate` is used, for a model of the table or not."""
     folder = write_model(tmp_path / name)
     curve = Curve(margin=1.0, length=2.0, shared=3.0, bias=-4.0)
     calibration = Calibration(floor=0.5, hybrid=curve)
@@ -93,7 +93,7 @@ def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> N
 
 
 def test_the_bge_family_is_recognised_by_its_base_model(tmp_path: Path) -> None:
-    """A tuned BGE model that says what it was tuned from gets the prefix and CLS pooling."""
+    """A fine-tuned BGE model that names its base model gets the prefix and CLS pooling."""
     folder = write_model(tmp_path / "tuned", config={"_name_or_path": "BAAI/bge-base-en-v1.5"})
     model = describe(folder, DIGEST)
     assert (model.query_prefix, model.pooling) == (BGE_QUERY_PREFIX, Pooling.CLS)
@@ -117,7 +117,7 @@ def test_positions_after_the_padding_token_are_not_counted(tmp_path: Path) -> No
         ({"max_position_embeddings": None}, "no max_position_embeddings"),
     ],
 )
-def test_what_is_no_sentence_encoder_is_refused(
+def test_a_model_that_is_not_a_sentence_encoder_is_refused(
     tmp_path: Path, config: dict[str, object], reason: str
 ) -> None:
     """The message says exactly why."""
@@ -132,7 +132,7 @@ def test_unsupported_pooling_is_refused(tmp_path: Path) -> None:
 
 
 def test_layers_behind_the_pooling_are_refused(tmp_path: Path) -> None:
-    """An ONNX graph of the encoder lacks them, so its vectors would be others."""
+    """An ONNX graph of the encoder lacks them, so its vectors would differ."""
     folder = write_model(tmp_path / "model")
     modules = [{"type": "sentence_transformers.models.Pooling"}, {"type": "x.models.Dense"}]
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -151,7 +151,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
 
 @pytest.mark.parametrize("content", ["{", "[]", '"text"', "\xff"])
 def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
-    """Whatever is in config.json, the answer is a ModelError that names the file."""
+    """Any content of config.json leads to a ModelError that names the file."""
     folder = write_model(tmp_path / "model")
     (folder / "config.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):

@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> str:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, *found: Placement) -> None:
-    """Let the machine have these GPUs, whatever it has."""
+    """Pretend that the machine has these GPUs."""
 
     def accelerators(*, thorough: bool) -> Iterator[Placement]:
         yield from found
@@ -30,7 +30,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *found: Placement) -> None:
 
 
 def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
-    """The message lists what there is."""
+    """The message lists the known devices."""
     with pytest.raises(ConfigurationError, match="'tpu' is none of auto, cpu, gpu"):
         load_engine(folder, "tpu", tmp_path)
 
@@ -38,7 +38,7 @@ def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
 def test_gpu_fails_when_there_is_none(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who asks for a GPU does not silently get the CPU."""
+    """A request for a GPU does not silently get the CPU."""
     pretend(monkeypatch)
     with pytest.raises(ModelError, match="no GPU"):
         load_engine(folder, "gpu", tmp_path)
@@ -52,7 +52,7 @@ def test_the_cpu_is_taken_and_logged_when_there_is_no_gpu(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The event says what was asked for and what was taken, at debug level."""
+    """The event has the requested and the actual device, at debug level."""
     pretend(monkeypatch)
     caplog.set_level(logging.DEBUG, "repertory.embedding.load")
     assert load_engine(folder, device, tmp_path).device == "cpu"
@@ -75,7 +75,7 @@ def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
 def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One query is answered on the CPU before torch is even imported."""
+    """One query is answered on the CPU before torch is imported."""
 
     def accelerators(*, thorough: bool) -> Iterator[Placement]:
         raise AssertionError("nobody should look")

@@ -1,4 +1,4 @@
-"""The ONNX engine on tiny models: pooling, limits, refusals, batches and the kept graph."""
+"""The ONNX engine on tiny models: pooling, limits, refusals, batches and the cached graph."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def weights(folder: Path, tmp_path: Path) -> Weights:
 
 @pytest.fixture
 def bge(tmp_path: Path) -> OnnxEngine:
-    """A folder laid out as the hub lays out bge-small-en-v1.5."""
+    """A folder with the hub's layout of bge-small-en-v1.5."""
     return engine(write_model(tmp_path / "bge-small-en-v1.5"), tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_bge_puts_its_prefix_before_queries_only(bge: OnnxEngine) -> None:
 
 
 def test_bge_pools_by_its_first_token(bge: OnnxEngine, tmp_path: Path) -> None:
-    """CLS pooling and mean pooling of one graph differ, and each is what its rule says."""
+    """CLS pooling and mean pooling of one graph differ, and each follows its definition."""
     table = np.random.default_rng(1).normal(size=(len(WORDS), 384)).astype(np.float32)
     tokens = table[[2, WORDS.index("w1"), WORDS.index("w2"), 3]]
     hidden = tokens + tokens.mean(0)
@@ -97,7 +97,7 @@ def test_an_input_that_we_cannot_feed_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_output_of_another_shape_is_refused(tmp_path: Path) -> None:
-    """The refusal says what the graph gives and what is needed."""
+    """The refusal has the actual and the expected shapes."""
     folder = write_model(tmp_path / "odd", config={"hidden_size": 100})
     with pytest.raises(ModelError, match=r"neither \[batch, sequence, 100\] nor \[batch, 100\]"):
         engine(folder, tmp_path)
@@ -108,7 +108,7 @@ def test_an_output_of_another_shape_is_refused(tmp_path: Path) -> None:
     [("tokenizer.json", "tokenizer"), ("onnx/model.onnx", "ONNX Runtime cannot")],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, file: str, reason: str) -> None:
-    """A file that is not what it should be leads to a ModelError that names it."""
+    """A damaged file leads to a ModelError that names it."""
     folder = write_model(tmp_path / "damaged")
     (folder / file).write_bytes(b"not this")
     with pytest.raises(ModelError, match=reason):
@@ -116,7 +116,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str, reason: str) -> None
 
 
 def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> None:
-    """It is made once, made anew when damaged or when the weights change, and gives the same."""
+    """It is made once, and again if it is damaged or the weights change, with the same vectors."""
     folder = write_model(tmp_path / "model")
     before = engine(folder, tmp_path).embed_query("w1 w2")
     (kept,) = (tmp_path / "cache").glob("*.ort")

@@ -37,12 +37,12 @@ def write_cached(data_dir: Path, repository: str) -> Path:
 
 
 def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if no package that carries weights were installed."""
+    """Pretend that no package with weights is installed."""
     monkeypatch.setattr(packages, "PACKAGES", ())
 
 
 def test_a_path_is_taken_from_where_it_is(tmp_path: Path) -> None:
-    """Nothing is copied, and the folder's name tells the model."""
+    """Nothing is copied, and the folder's name identifies the model."""
     folder = write_model(tmp_path / "bge-small-en-v1.5")
     found = resolve(str(folder), Format.ONNX, tmp_path / "data")
     assert (found.model, found.origin, found.notice) == (BGE_SMALL, Origin.PATH, "")
@@ -87,7 +87,7 @@ def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -
 def test_an_incomplete_folder_of_the_cache_does_not_count(
     tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a folder whose manifest was written, and still holds, is complete."""
+    """Only a folder whose manifest exists and matches its files is complete."""
     without_packages(monkeypatch)
     folder = write_cached(tmp_path, BGE_SMALL.id)
     manifest, weights = manifest_file(folder, Format.ONNX), folder / "onnx" / "model.onnx"
@@ -104,8 +104,8 @@ def test_an_incomplete_folder_of_the_cache_does_not_count(
         resolve(None, Format.ONNX, tmp_path)
 
 
-def test_a_package_stands_in_for_the_default_model_with_a_notice(tmp_path: Path) -> None:
-    """The notice says which model was to be had, which one is taken, and why."""
+def test_a_package_replaces_the_default_model_with_a_notice(tmp_path: Path) -> None:
+    """The notice names the requested model, the one in its place, and the reason."""
     found = resolve(None, Format.ONNX, tmp_path)
     assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
     assert BGE_SMALL.id in found.notice
@@ -113,8 +113,8 @@ def test_a_package_stands_in_for_the_default_model_with_a_notice(tmp_path: Path)
     assert "HF_HUB_OFFLINE" in found.notice
 
 
-def test_no_package_stands_in_for_a_model_that_was_asked_for(tmp_path: Path) -> None:
-    """The error says all that was tried, and what to do."""
+def test_no_package_replaces_a_requested_model(tmp_path: Path) -> None:
+    """The error lists all places, and the next steps."""
     with pytest.raises(WeightsUnavailableError) as caught:
         resolve(BGE_SMALL.id, Format.ONNX, tmp_path)
     message = str(caught.value)
@@ -125,7 +125,7 @@ def test_no_package_stands_in_for_a_model_that_was_asked_for(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("form", list(Format))
 def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format) -> None:
-    """Asked for by name, it is what was asked for, so there is nothing to notice."""
+    """Requested by name, it is the right model, so there is no notice."""
     found = resolve("all-MiniLM-L6-v2", form, tmp_path)
     assert (found.model, found.form, found.origin) == (MINILM, form, Origin.PACKAGE)
     assert found.notice == ""
@@ -144,7 +144,7 @@ def test_a_package_with_other_weights_than_published_is_refused(
 def test_a_package_without_its_tokenizer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names what would have to be installed beside it."""
+    """The error names the missing package."""
     other = msgspec.structs.replace(packages.PACKAGES[0], tokenizers=(("no_such_package", "x"),))
     monkeypatch.setattr(packages, "PACKAGES", (other,))
     with pytest.raises(
@@ -156,7 +156,7 @@ def test_a_package_without_its_tokenizer_is_refused(
 def test_a_hub_that_failed_is_left_alone_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason is remembered and told again; after a while the hub is asked once more."""
+    """The reason is stored and repeated; after the interval the hub is asked again."""
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     note = tmp_path / "models" / "Xenova--bge-small-en-v1.5.unavailable"
@@ -169,13 +169,13 @@ def test_a_hub_that_failed_is_left_alone_for_a_while(
 
 
 def test_being_offline_on_purpose_is_not_remembered(tmp_path: Path) -> None:
-    """Whoever comes online again need not wait."""
+    """Back online, there is no interval to wait for."""
     resolve(None, Format.ONNX, tmp_path)
     assert not list((tmp_path / "models").glob("*.unavailable"))
 
 
 def test_a_digest_is_taken_once_for_each_state_of_a_file(tmp_path: Path) -> None:
-    """It follows the file's content, and a folder that cannot be written is no error."""
+    """It follows the file's content, and works without a writable folder."""
     file, memory = tmp_path / "weights", tmp_path / "memory"
     file.write_bytes(b"one")
     first = sha256(file, memory)

@@ -1,22 +1,20 @@
-"""Why a search shows an item, or why it does not; from the keyword arm alone."""
+"""Explains why a search shows an item or not, with the keyword arm alone."""
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError, StoreError, UnknownItemError, UsageError
-from repertory.index.keywords.index import KeywordIndex
+from repertory.errors import StoreError, UnknownItemError, UsageError
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.search.render import explanation_as_json, explanation_of
+from tests.support.builders import no_model
+from tests.support.keyword_search import keyword_engine, reader
 
 
 def tool(item_id: str, description: str, *parameters: str, **fields: object) -> Item:
@@ -48,40 +46,21 @@ ITEMS = [
 ]
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
-@contextmanager
-def searching(items: Iterable[Item] = ITEMS) -> Iterator[SearchEngine]:
-    """A search engine of some items without vectors."""
-    with ThreadPoolExecutor(1) as reader:
-        yield SearchEngine(
-            keywords=KeywordIndex.empty().updated((), items),
-            collection=None,
-            embedding=no_model,
-            reader=reader,
-            degraded=["There is no model."],
-        )
-
-
 def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: object) -> Explanation:
     """Explain one item of some."""
     query = msgspec.convert({"text": text, **options}, Query)
-    with searching(items) as engine:
-        return engine.explain(query, item)
+    return keyword_engine(items).explain(query, item)
 
 
 def test_nothing_is_better_than_an_item_that_only_a_filter_keeps_out() -> None:
-    """What the filter lets through comes before it only where it fits better."""
+    """An allowed item comes before it only if it fits better."""
     told = explain("read_file of a mailbox", "files__read_file", where={"servers": ["mail"]})
     assert told.verdict.startswith("Filtered out")
     assert not told.better
 
 
 def test_an_item_is_named_as_it_is_written_though_another_has_the_same_letters() -> None:
-    """`read_file` is one of them, `READ FILE` may be either."""
+    """`read_file` is one item, `READ FILE` may be either."""
     items = [*ITEMS, tool("disk__readFile", "Read from a disk")]
     assert explain("read", "read_file", items).hit.id == "files__read_file"
     with pytest.raises(UnknownItemError, match="Several items"):
@@ -98,11 +77,11 @@ def test_an_item_is_named_as_it_is_written_though_another_has_the_same_letters()
         Query(text="zzqx"),
     ],
 )
-def test_it_says_of_every_item_what_the_search_does(query: Query) -> None:
-    """An item is told to be shown, with the very same hit and place, just if the search does so."""
-    with searching() as engine:
-        hits = engine.search(query).hits
-        found = [engine.explain(query, item.id) for item in ITEMS]
+def test_it_agrees_with_the_search_on_every_item(query: Query) -> None:
+    """An item counts as shown, with the same hit and rank, if and only if the search shows it."""
+    engine = keyword_engine(ITEMS)
+    hits = engine.search(query).hits
+    found = [engine.explain(query, item.id) for item in ITEMS]
     shown = sorted((one for one in found if one.shown), key=lambda one: one.rank or 0)
     assert [one.hit for one in shown] == hits
     assert [one.rank for one in shown] == list(range(1, len(hits) + 1))
@@ -113,8 +92,8 @@ def test_it_says_of_every_item_what_the_search_does(query: Query) -> None:
     assert sorted(ranks) == list(range(1, len(ranks) + 1))
 
 
-def test_what_is_below_the_threshold_is_hidden_and_shown_with_a_lower_one() -> None:
-    """The threshold that is named is low enough."""
+def test_an_item_below_the_threshold_is_shown_with_a_lower_one() -> None:
+    """The suggested threshold is low enough."""
     found = explain("write a note", "files__write_file", threshold=0.9)
     assert found.verdict.startswith("Hidden: its confidence 0.")
     assert "is below the threshold 0.9; a threshold of 0." in found.verdict
@@ -123,8 +102,8 @@ def test_what_is_below_the_threshold_is_hidden_and_shown_with_a_lower_one() -> N
     assert not explain("write a note", "files__write_file", threshold=needed + 0.02).shown
 
 
-def test_what_is_beyond_the_limit_is_shown_with_a_larger_one() -> None:
-    """What fits better is counted and named."""
+def test_an_item_beyond_the_limit_is_shown_with_a_larger_one() -> None:
+    """The better items are counted, and the best is named."""
     found = explain("read file", "files__move_file", limit=1, threshold=0.0)
     assert found.verdict.startswith("Not among the first 1: ")
     assert "the best is files__read_file (0." in found.verdict
@@ -134,8 +113,8 @@ def test_what_is_beyond_the_limit_is_shown_with_a_larger_one() -> None:
     assert explain("read file", "files__move_file", limit=found.rank, threshold=0.0).shown
 
 
-def test_both_are_named_where_both_are_needed() -> None:
-    """A lower threshold alone would not show what stands too far down."""
+def test_both_options_are_named_if_both_are_required() -> None:
+    """A lower threshold alone would not show an item beyond the limit."""
     found = explain("read file", "files__move_file", limit=1, threshold=1.0)
     assert found.verdict.startswith("Hidden")
     assert " and a limit of " in found.verdict
@@ -154,8 +133,8 @@ def test_both_are_named_where_both_are_needed() -> None:
         ),
     ],
 )
-def test_a_filter_that_keeps_it_out_is_named(where: dict[str, list[str]], fault: str) -> None:
-    """And what it would be worth without: as much as it is."""
+def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: str) -> None:
+    """The verdict also has the confidence without the filter."""
     found = explain("read_file", "files__read_file", where=where)
     alone = explain("read_file", "files__read_file")
     assert found.verdict == (
@@ -165,8 +144,8 @@ def test_a_filter_that_keeps_it_out_is_named(where: dict[str, list[str]], fault:
     assert found.hit.reason == "Exact name match"
 
 
-def test_what_nothing_found_is_scored_all_the_same() -> None:
-    """With no place in any arm."""
+def test_an_item_that_was_not_found_is_scored() -> None:
+    """It has no rank in either arm."""
     found = explain("read the contents of a file", "calendar__list")
     assert found.verdict.startswith(f"Not found: its words are not among the {POOL} best")
     assert (found.shown, found.rank) == (False, None)
@@ -174,8 +153,8 @@ def test_what_nothing_found_is_scored_all_the_same() -> None:
     assert found.hit.confidence < found.better[0].confidence
 
 
-def test_each_word_of_the_query_is_told_with_where_the_item_has_it() -> None:
-    """Corrected where it was, with what is like it where it is missing, by how much it counts."""
+def test_each_word_of_the_query_has_the_fields_of_its_match() -> None:
+    """Corrections, similar words for missing ones, and the share of each word."""
     found = explain("contnets encoding of a rotated file", "files__read_file")
     words = {word.typed: word for word in found.words}
     assert list(words) == ["contnets", "encoding", "rotated", "file"]
@@ -187,29 +166,29 @@ def test_each_word_of_the_query_is_told_with_where_the_item_has_it() -> None:
     assert words["encoding"].share > words["file"].share
 
 
-def test_a_word_that_is_nearly_there_is_named() -> None:
-    """What would have matched."""
+def test_a_similar_word_is_named_for_a_missing_one() -> None:
+    """It would have matched."""
     found = explain("read the contestant", "files__read_file")
     assert found.words[1].near == "contents"
 
 
 def test_an_inferred_item_is_explained_as_such() -> None:
-    """It is shown for what it can do."""
+    """It is shown for its capability."""
     found = explain("commit my changes to git", "term__run_command")
     assert found.shown
     assert found.hit.evidence.capability == "shell → git operations"
 
 
-def test_what_its_policy_did_is_part_of_the_answer() -> None:
-    """A deprecated item is left out for that."""
+def test_the_effect_of_a_policy_is_part_of_the_verdict() -> None:
+    """The verdict names the deprecation."""
     old = tool("old__read_file", "Read a file", policy=Policy(deprecated_by="files__read_file"))
     found = explain("read a file from disk", "old__read_file", [*ITEMS, old], threshold=0.8)
     assert not found.shown
     assert found.verdict.endswith("Deprecated, use files__read_file.")
 
 
-def test_a_name_stands_for_an_item_where_no_other_has_it() -> None:
-    """Whatever its case and separators; else the ids are named."""
+def test_a_unique_name_identifies_an_item() -> None:
+    """In any case and with any separators; otherwise the error lists the ids."""
     assert explain("file", "ReadFile").hit.id == "files__read_file"
     assert explain("file", "rotation").hit.id == "team/rotation"
     with pytest.raises(UnknownItemError, match="say calendar__list or mail__list"):
@@ -218,30 +197,29 @@ def test_a_name_stands_for_an_item_where_no_other_has_it() -> None:
         explain("file", "red_file")
 
 
-def test_what_cannot_be_asked_is_refused() -> None:
-    """As a search is."""
+def test_an_invalid_query_is_refused() -> None:
+    """The errors are those of a search."""
     with pytest.raises(UsageError, match="empty"):
         explain(" ", "files__read_file")
 
 
 def test_without_a_keyword_index_it_says_so() -> None:
-    """The items cannot be told apart then."""
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(
-            keywords=None, collection=None, embedding=no_model, reader=reader, degraded=["Gone."]
-        )
-        with pytest.raises(StoreError, match=r"Gone\."):
-            engine.explain(Query(text="file"), "files__read_file")
+    """Items cannot be looked up without it."""
+    engine = SearchEngine(
+        keywords=None, collection=None, embedding=no_model, reader=reader(), degraded=["Gone."]
+    )
+    with pytest.raises(StoreError, match=r"Gone\."):
+        engine.explain(Query(text="file"), "files__read_file")
 
 
 @pytest.mark.parametrize("text", ["the of and", "?!", "文", "x" * 3_000, "a b " * 900])
 def test_odd_queries_have_an_explanation(text: str) -> None:
-    """Nothing that can be searched for is too odd."""
+    """Every valid query has an explanation."""
     assert explain(text, "files__read_file").verdict
 
 
 def test_it_comes_back_whole() -> None:
-    """What is sent as JSON is read as what it was."""
+    """The JSON form decodes to the same explanation."""
     found = explain("read contnets", "files__read_file", where={"kinds": ["tool"]}, limit=7)
     sent = msgspec.json.encode(explanation_as_json(found))
     assert explanation_of(msgspec.json.decode(sent)) == found

@@ -1,4 +1,4 @@
-"""What is inferred when nothing does a job directly, and the table that it is inferred from."""
+"""Inference if no item does a job directly, and its table."""
 
 import msgspec
 import pytest
@@ -16,7 +16,7 @@ from repertory.search.query import Query
 
 
 def tool(server: str, name: str, description: str, kind: Kind = Kind.TOOL) -> Item:
-    """A tool of a server, or something else of the same words."""
+    """A tool of a server, or another kind of item with the same words."""
     return Item(
         id=f"{server}__{name}",
         kind=kind,
@@ -43,13 +43,13 @@ def inferred(
     unsure: dict[int, float] | None = None,
     **options: object,
 ) -> list[Hit]:
-    """What a query brings up in a catalogue, some rows of which were found with a confidence."""
+    """The inferred hits of a query; some rows were found directly with a confidence."""
     query = msgspec.convert({"text": text, **options}, Query)
     return infer(query, KeywordIndex.empty().updated((), items), list(direct), unsure or {})
 
 
 def found(item: Item, confidence: float, *policy: str) -> Hit:
-    """An item that was found directly."""
+    """A direct hit."""
     index = KeywordIndex.empty().updated((), [item])
     evidence = Evidence(keyword=0.2, policy=policy)
     return hit(index.entries[0], confidence, "Keywords (some)", evidence)
@@ -78,8 +78,8 @@ def found(item: Item, confidence: float, *policy: str) -> Hit:
         ("upload a file to s3", "shell → cloud command lines"),
     ],
 )
-def test_a_plain_request_has_what_can_do_it_first(text: str, why: str) -> None:
-    """The reason names the capability and the sort of job."""
+def test_a_clear_request_has_a_capable_tool_first(text: str, why: str) -> None:
+    """The reason names the capability and the kind of job."""
     first = inferred(text, *ALL)[0]
     assert first.reason == f"Capability inference ({why})"
     assert first.evidence.capability == why
@@ -90,7 +90,7 @@ def test_a_plain_request_has_what_can_do_it_first(text: str, why: str) -> None:
     "text", ["comit my changes", "commti my changes", "list running contaners", "unnzip an archive"]
 )
 def test_one_typo_in_the_word_that_asks_does_no_harm(text: str) -> None:
-    """It is put right by the table's own words, as the catalogue may not have them."""
+    """It is corrected by the words of the table, which the catalogue may not have."""
     assert inferred(text, SHELL)
 
 
@@ -113,12 +113,12 @@ def test_one_typo_in_the_word_that_asks_does_no_harm(text: str) -> None:
     ],
 )
 def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
-    """A request for something else stays without an answer."""
+    """A request for something else has no hits."""
     assert inferred(text, *ALL) == []
 
 
 def test_less_likely_ways_are_less_sure() -> None:
-    """A way further down the list counts less, and so does what a description alone tells."""
+    """A capability further down the list counts less, and so does one in a description alone."""
     mail = tool("post", "send_email", "Send a message.")
     hits = inferred("read my emails", mail, BROWSER)
     assert [one.id for one in hits] == [mail.id, BROWSER.id]
@@ -126,8 +126,8 @@ def test_less_likely_ways_are_less_sure() -> None:
     assert [one.id for one in inferred("commit my changes", TOLD, SHELL)] == [SHELL.id, TOLD.id]
 
 
-def test_what_was_found_with_more_confidence_keeps_its_reason() -> None:
-    """A weaker direct match of the same tool is raised, with its evidence; others keep places."""
+def test_a_direct_hit_with_more_confidence_keeps_its_reason() -> None:
+    """A weaker direct match of the same tool is raised and keeps its evidence."""
     strong, weak = found(READ, 0.495), found(SHELL, 0.4)
     assert inferred("commit my changes", *ALL, direct=(strong,))[0] == strong
     raised = inferred("commit my changes", *ALL, direct=(strong, weak))[1]
@@ -135,8 +135,8 @@ def test_what_was_found_with_more_confidence_keeps_its_reason() -> None:
     assert raised.evidence == Evidence(keyword=0.2, capability="shell → git operations")
 
 
-def test_what_a_policy_decided_stands() -> None:
-    """What a policy moved is not raised, and what is deprecated is not offered."""
+def test_a_policy_outranks_inference() -> None:
+    """An item that a policy moved is not raised, and a deprecated item is not offered."""
     moved = found(SHELL, 0.36, "Lowered by its policy (-1)")
     assert inferred("commit my changes", SHELL, direct=(moved,)) == [moved]
     old = msgspec.structs.replace(SHELL, policy=Policy(deprecated_by="new_shell"))
@@ -144,7 +144,7 @@ def test_what_a_policy_decided_stands() -> None:
 
 
 def test_a_policy_that_lowers_a_tool_lowers_it_here_too() -> None:
-    """None makes an inference as sure as a good direct match."""
+    """No policy gives an inference the confidence of a good direct match."""
 
     def sure(boost: float) -> float:
         item = msgspec.structs.replace(SHELL, policy=Policy(boost=boost))
@@ -158,7 +158,7 @@ def test_a_policy_that_lowers_a_tool_lowers_it_here_too() -> None:
 
 
 def test_of_tools_that_can_do_it_the_one_that_fits_best_is_first() -> None:
-    """Also where it was found with too little confidence to be shown by itself."""
+    """Even if its own confidence is below the threshold."""
     both = (READ, WRITE)
     for row in range(2):
         first = inferred("list the files of a folder", *both, unsure={row: 0.2})[0]
@@ -166,7 +166,7 @@ def test_of_tools_that_can_do_it_the_one_that_fits_best_is_first() -> None:
 
 
 def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:
-    """Those that match the query best; a skill about shells cannot run a command."""
+    """The best matches of the query are offered; a skill about shells cannot run a command."""
     skill = tool("box", "shell", "How to use a shell.", Kind.SKILL)
     shells = [tool(f"s{n}", "run_command", "Execute a shell command.") for n in range(4)]
     git = tool("s9", "run_command", "Execute a shell command, such as git.")
@@ -175,7 +175,7 @@ def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:
 
 
 def test_filters_threshold_and_limit_hold() -> None:
-    """As for everything else that is found."""
+    """Inference follows them like any other hit."""
     other = tool("other", "run_command", "Execute a shell command.")
     where = Filter(servers=("other",))
     assert [one.id for one in inferred("run tests", SHELL, other, where=where)] == [other.id]
@@ -197,7 +197,7 @@ def test_filters_threshold_and_limit_hold() -> None:
 def test_a_tool_is_known_by_its_name_its_server_or_first_sentence(
     capability: str, name: str, description: str, server: str
 ) -> None:
-    """In whatever form of the words."""
+    """Any form of the words counts."""
     assert offered(capability, name, description, server) > 0
 
 
@@ -214,12 +214,12 @@ def test_a_tool_is_known_by_its_name_its_server_or_first_sentence(
 def test_a_tool_that_only_mentions_a_capability_does_not_have_it(
     capability: str, name: str, description: str
 ) -> None:
-    """Nor does one that has it for something else."""
+    """A tool that has it for another purpose does not have it either."""
     assert offered(capability, name, description, "") == 0
 
 
 def test_a_capability_is_offered_once_by_its_best_way() -> None:
-    """Of several sorts of job that a query asks for."""
+    """The query may ask for several kinds of job."""
     ways = inferences("run an sql query on the sqlite database with a bash script")
     names = [one.capability for one in ways]
     assert len(names) == len(set(names))
@@ -227,7 +227,7 @@ def test_a_capability_is_offered_once_by_its_best_way() -> None:
 
 
 def test_every_word_of_the_table_counts() -> None:
-    """None is left out as too common, which would make its phrase mean more than it says."""
+    """No word is a stop word, which would widen the meaning of its phrase."""
     lists = [one.words for one in table().capability.values()]
     lists += [one.words for one in table().intent]
     for phrase in {phrase for one in lists for phrase in one}:
@@ -237,7 +237,7 @@ def test_every_word_of_the_table_counts() -> None:
 
 
 def test_every_capability_serves_and_every_intent_has_its_own_label() -> None:
-    """Nothing in the table is dead."""
+    """No entry of the table is unused."""
     by = {name for intent in table().intent for name in intent.by}
     assert by == set(table().capability)
     labels = [intent.label for intent in table().intent]

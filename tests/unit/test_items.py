@@ -1,4 +1,4 @@
-"""Items, their hashes, and what of them is embedded."""
+"""Items, their hashes, and their embedded texts."""
 
 import pickle
 import uuid
@@ -18,14 +18,14 @@ def changed(**fields: object) -> Item:
     return msgspec.structs.replace(SKILL, **fields)
 
 
-def test_the_content_hash_covers_what_is_embedded() -> None:
+def test_the_content_hash_covers_the_embedded_texts() -> None:
     """A changed description is a changed text; a changed tag or path is not."""
     assert changed(description="Else").content_hash() != SKILL.content_hash()
     assert changed(tags=("ops",), path="/elsewhere").content_hash() == SKILL.content_hash()
 
 
 def test_the_metadata_hash_covers_everything() -> None:
-    """Whatever changes of an item changes its metadata hash."""
+    """Any change of an item changes its metadata hash."""
     changes: list[dict[str, object]] = [
         {"tags": ("x",)},
         {"path": "p"},
@@ -38,13 +38,13 @@ def test_the_metadata_hash_covers_everything() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=5))
 def test_hashes_do_not_depend_on_the_order_of_keys(extra: dict[str, int]) -> None:
-    """Two files that say the same in another order are the same item."""
+    """Two files with the same content in another order are the same item."""
     turned = dict(reversed(extra.items()))
     assert changed(extra=extra).metadata_hash() == changed(extra=turned).metadata_hash()
 
 
 def test_a_remembered_hash_is_not_part_of_an_item() -> None:
-    """Having been asked for its hashes, an item equals, encodes and copies as before."""
+    """After its hashes were computed, an item compares, encodes and copies as before."""
     asked, fresh = changed(body="b"), changed(body="b")
     hashes = asked.metadata_hash(), asked.content_hash()
     assert hashes == (fresh.metadata_hash(), fresh.content_hash())
@@ -55,7 +55,7 @@ def test_a_remembered_hash_is_not_part_of_an_item() -> None:
 
 
 def test_an_item_is_embedded_by_server_name_and_description() -> None:
-    """The recipe of an item's text, and nothing of its schema."""
+    """The text of an item contains nothing of its schema."""
     tool = changed(kind=Kind.TOOL, name="createIssue", server="github", input_schema={"x": 1})
     assert [view.text for view in tool.views()] == ["github, create issue: Rotate keys."]
 
@@ -74,7 +74,7 @@ def test_only_a_long_body_has_sections_of_its_own() -> None:
 
 
 def test_headings_in_fenced_code_do_not_split() -> None:
-    """A comment in a shell example is no heading."""
+    """A comment in a shell example is not a heading."""
     body = "intro\n# One\n```sh\n# not one\n```\nrest\n## Two\nend"
     assert [section.heading for section in split_at_headings(body)] == ["", "# One", "## Two"]
 

@@ -1,4 +1,4 @@
-"""The keyword index finds what it should, and changes as if it had been built at once."""
+"""The keyword index finds the right items, and an updated index equals one built at once."""
 
 import numpy as np
 import pytest
@@ -51,12 +51,12 @@ def test_a_name_counts_more_than_a_description() -> None:
 
 
 def test_a_word_with_one_edit_is_corrected() -> None:
-    """A misspelt word finds the items of the word that was meant."""
+    """A misspelt word finds the items of the correct word."""
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"
 
 
 def test_a_word_that_was_only_begun_is_completed() -> None:
-    """The beginning of a word finds the items of the whole word."""
+    """A prefix of a word finds the items of the whole word."""
     assert found(index_of(*FILES), "calend")[0] == "list_calendar_events"
 
 
@@ -85,12 +85,12 @@ def test_a_body_is_searched_but_counts_least() -> None:
     ],
 )
 def test_filters_hold_within_the_search(where: Filter, names: list[str]) -> None:
-    """Only items that a filter lets through are candidates."""
+    """Only items that a filter allows are candidates."""
     assert found(index_of(*FILES), "file message meetings", where) == names
 
 
 def test_a_score_is_a_share_of_a_perfect_match() -> None:
-    """Words that are nowhere in the index lower the score of everything."""
+    """Words that no item contains lower every score."""
     index = index_of(*FILES)
     rows = np.array([index.row_of["srv__read_file"]])
     alone = index.match("read file").scores(rows)[0]
@@ -100,7 +100,7 @@ def test_a_score_is_a_share_of_a_perfect_match() -> None:
 
 
 def test_a_query_of_nothing_known_finds_nothing() -> None:
-    """Nonsense has no candidates, and an empty index has none either."""
+    """Nonsense has no candidates, and an empty index returns none."""
     assert found(index_of(*FILES), "xylophone quux") == []
     assert found(KeywordIndex.empty(), "file") == []
 
@@ -141,14 +141,14 @@ def test_a_snapshot_comes_back_as_it_was() -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"rubbish", None])
 def test_a_damaged_snapshot_is_refused(damage: bytes | None) -> None:
-    """A snapshot that was cut short or written over is never half read."""
+    """A truncated or overwritten snapshot is never partly read."""
     data = pack(index_of(*FILES), 1)
     with pytest.raises(StoreCorruptError):
         unpack(data[: len(data) // 2] if damage is None else damage)
 
 
 def test_a_prepared_index_builds_nothing_more() -> None:
-    """After that, searches only look things up."""
+    """After that, searches build no more tables."""
     index = index_of(*FILES)
     index.prepare()
     named = (index.names, index.policies, index.postings)

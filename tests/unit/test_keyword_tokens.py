@@ -10,7 +10,7 @@ from repertory.index.keywords.tokens import MAX_TERM_LENGTH, terms
 
 @pytest.mark.parametrize("name", ["read_file", "read-file", "readFile", "ReadFile", "READ_FILE"])
 def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
-    """Case and separators do not tell names apart."""
+    """Case and separators do not distinguish names."""
     assert terms(name) == ["read", "file"]
     assert split_name(name) == "read file"
     assert compact_name(name) == "readfile"
@@ -22,7 +22,7 @@ def test_words_are_stemmed() -> None:
 
 
 def test_stop_words_are_left_out() -> None:
-    """Words that every sentence has say nothing."""
+    """Words of every sentence are not indexed."""
     assert terms("how do I get the file") == ["file"]
 
 
@@ -39,7 +39,7 @@ def test_accents_do_not_matter() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> None:
-    """No text breaks the tokenizer, and no term grows without bound."""
+    """Any text can be tokenised, and no term is too long."""
     for term in terms(text):
         assert term
         assert not term.isspace()

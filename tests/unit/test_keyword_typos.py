@@ -1,4 +1,4 @@
-"""One edit is always found, and nothing else is."""
+"""Finds every string one edit away, and no others."""
 
 import string
 
@@ -13,7 +13,7 @@ WORDS = st.text(alphabet=string.ascii_lowercase + "é文", min_size=1, max_size=
 
 @given(words=st.sets(WORDS, max_size=30), typed=WORDS)
 def test_finds_just_the_words_at_distance_one(words: set[str], typed: str) -> None:
-    """What is found is what measuring the distance to every word would find."""
+    """The result equals a comparison with every word."""
     expected = sorted(word for word in words if OSA.distance(typed, word) == 1 and len(word) > 2)
     assert OneEdit(words).near(typed) == (expected if len(typed) >= MIN_LENGTH else [])
 
@@ -34,12 +34,12 @@ def test_finds_a_word_through_any_single_edit(word: str, data: st.DataObject) ->
 
 
 def test_leaves_very_short_words_alone() -> None:
-    """One edit in a word of three letters makes too many others."""
+    """One edit of a word of three letters makes too many other words."""
     assert OneEdit(["cat", "car", "cart"]).near("cat") == []
 
 
-def test_short_strings_are_corrected_where_that_is_asked_for() -> None:
-    """A name of two or three characters is found through one edit that leaves three."""
+def test_short_strings_are_corrected_on_request() -> None:
+    """A name of two or three characters is found if one edit leaves three."""
     assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("qmb") == ["qmd"]
     assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("hdn") == ["hn"]
     assert OneEdit(["qmd", "hn", "todo"], min_length=3).near("tdo") == ["todo"]

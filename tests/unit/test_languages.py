@@ -1,18 +1,13 @@
-"""Words in any script are found, and a query in another language finds what it shares."""
+"""Words in any script are found, and a query in another language finds the shared words."""
 
 # ruff: noqa: RUF001 - letters of other scripts are what these tests are of
-
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError
-from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms
-from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
+from tests.support.keyword_search import keyword_engine
 
 SCRIPTS = {
     "文件搜索": "在文件夹中搜索内容",
@@ -49,28 +44,18 @@ ENGLISH = {
 }
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
 def found(catalogue: dict[str, str], text: str) -> list[str]:
     """The names that a search by keywords finds at the default threshold, best first."""
-    index = KeywordIndex.empty().updated(
-        (),
-        (
-            Item(id=f"s/{number}", kind=Kind.SKILL, name=name, source="s", description=description)
-            for number, (name, description) in enumerate(catalogue.items())
-        ),
+    engine = keyword_engine(
+        Item(id=f"s/{number}", kind=Kind.SKILL, name=name, source="s", description=description)
+        for number, (name, description) in enumerate(catalogue.items())
     )
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader)
-        return [hit.name for hit in engine.search(Query(text=text, limit=5)).hits]
+    return [hit.name for hit in engine.search(Query(text=text, limit=5)).hits]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
-    """As they are written, and with another case and width."""
+    """As written, and in another case and width."""
     for typed in (name, name.upper(), name.replace("_", " "), SCRIPTS[name]):
         assert found(SCRIPTS, typed)[0] == name
 
@@ -100,7 +85,7 @@ def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
     ],
 )
 def test_a_part_of_a_name_is_found_in_any_script(typed: str, name: str) -> None:
-    """Two characters of an unspaced script, a word of another; whatever its accents and case."""
+    """Two characters of an unspaced script, or a word of another, with any accents and case."""
     assert found(SCRIPTS, typed)[0] == name
 
 
@@ -111,7 +96,7 @@ def test_one_character_is_found_wherever_it_stands(character: str) -> None:
 
 
 def test_words_between_unspaced_text_are_words() -> None:
-    """They have their stems, and stop words are left out of them."""
+    """They are stemmed, and stop words are left out."""
     assert terms("リポのissues") == [*terms("リポの"), *terms("issue")]
     assert terms("हिन्दी में") == ["हिन्दी", "में"]
 
@@ -134,7 +119,7 @@ def test_words_between_unspaced_text_are_words() -> None:
     ],
 )
 def test_a_query_in_another_language_finds_names_and_shared_words(typed: str, name: str) -> None:
-    """What it has in common with an English catalogue is not outweighed by what it has not."""
+    """The shared words count despite the many other words."""
     assert found(ENGLISH, typed)[0] == name
 
 

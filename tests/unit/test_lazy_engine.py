@@ -1,4 +1,4 @@
-"""The promise of an engine."""
+"""Loading an engine in the background."""
 
 import threading
 
@@ -11,7 +11,7 @@ from repertory.errors import ModelError
 
 
 def test_only_the_first_loading_is_waited_for() -> None:
-    """While loading is tried again, which may take long, searches go on without the model."""
+    """During a retry, which may be slow, searches continue without the model."""
     now = 0.0
     gate = threading.Event()
     loaded = WordsEngine("a test")

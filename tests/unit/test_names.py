@@ -1,10 +1,8 @@
-"""Names never fail: however they are typed, they are found, first, whatever the threshold."""
+"""A typed name is found in every spelling, is first, and is shown at any threshold."""
 
 # ruff: noqa: RUF001 - letters of other scripts are what these tests are of
 
 import string
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -13,14 +11,12 @@ from rapidfuzz.distance import OSA
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name, folded, split_name
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError
 from repertory.index.keywords.document import entry
-from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.names import EXACT, FEW, FEW_BEGUN, ONE_EDIT, NameIndex
 from repertory.search.answer import Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
+from tests.support.keyword_search import keyword_engine
 
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=3, max_size=8)
 EDITS = ("drop", "add", "replace", "swap")
@@ -39,22 +35,11 @@ def names(draw: st.DrawFn) -> str:
 CATALOGUES = st.lists(names(), min_size=1, max_size=12, unique_by=compact_name)
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
 def skill(name: str, number: int = 0, description: str = "") -> Item:
-    """A skill of a name, whose id says nothing of it."""
+    """A skill of that name with an unrelated id."""
     return Item(
         id=f"s/{number}", kind=Kind.SKILL, name=name, source="s", description=description or "x"
     )
-
-
-@cache
-def reader() -> ThreadPoolExecutor:
-    """One thread for all searches."""
-    return ThreadPoolExecutor(1)
 
 
 def engine_of(names: list[str]) -> SearchEngine:
@@ -62,12 +47,11 @@ def engine_of(names: list[str]) -> SearchEngine:
     items = [skill(name, number) for number, name in enumerate(names)]
     stuffed = " ".join(f"{name} {split_name(name)}" for name in names)
     decoys = [skill(f"zq{n}", 1000 + n, f"{stuffed} {stuffed}") for n in range(3)]
-    index = KeywordIndex.empty().updated((), items + decoys)
-    return SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader())
+    return keyword_engine(items + decoys)
 
 
 def hits(engine: SearchEngine, text: str) -> list[Hit]:
-    """What a search finds at a threshold that no evidence reaches but a name."""
+    """The hits of a search at a threshold that only names reach."""
     return engine.search(Query(text=text, limit=5, threshold=1.0)).hits
 
 
@@ -83,14 +67,14 @@ def edited(name: str, kind: str, place: int, letter: str) -> str:
 
 
 def is_word(typed: str, catalogue: list[str]) -> bool:
-    """Whether what was typed is one word of some name, and so perhaps that word."""
+    """Whether the query is one word of some name, and so perhaps that word."""
     return any(split_name(typed) in split_name(name).split() for name in catalogue)
 
 
 @settings(max_examples=30, deadline=None)
 @given(CATALOGUES, st.data())
 def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataObject) -> None:
-    """Upper case, any separators, camel case or nothing between the words: it is the name."""
+    """Upper case, any separators, camel case or no separator: it is the same name."""
     name = data.draw(st.sampled_from(catalogue))
     words = split_name(name).split()
     camel = words[0] + "".join(word.title() for word in words[1:])
@@ -104,7 +88,7 @@ def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataOb
 @settings(max_examples=40, deadline=None)
 @given(CATALOGUES, st.data())
 def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObject) -> None:
-    """It is first, unless another name is as close to what was typed."""
+    """It is first, unless another name is as close to the query."""
     name = data.draw(st.sampled_from(catalogue))
     kind = data.draw(st.sampled_from(EDITS))
     place = data.draw(st.integers(0, len(name) - 1))
@@ -122,7 +106,7 @@ def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObj
 def test_a_beginning_that_few_share_finds_each_of_them(
     catalogue: list[str], data: st.DataObject
 ) -> None:
-    """All are among the first five, however often others have what was typed."""
+    """All are among the first five, however many other items contain the query."""
     name = data.draw(st.sampled_from(catalogue))
     typed = name[: data.draw(st.integers(4, len(name)))]
     key = compact_name(typed)
@@ -137,7 +121,7 @@ def names_of(names: list[str]) -> NameIndex:
 
 
 def test_more_of_a_name_counts_more_and_many_that_begin_so_count_less() -> None:
-    """A beginning that more than a few names share says little of any of them."""
+    """A prefix that many names share is weak evidence for each of them."""
     few = names_of(["calendar_events", "other"])
     assert FEW_BEGUN < few.close("cale")[0] < few.close("calendar_ev")[0] < ONE_EDIT
     many = names_of([f"calendar_{word}" for word in ("one", "two", "day", "hour", "week", "year")])
@@ -145,7 +129,7 @@ def test_more_of_a_name_counts_more_and_many_that_begin_so_count_less() -> None:
 
 
 def test_a_word_of_names_is_not_taken_for_another_name() -> None:
-    """What begins a name, or is one letter from it, may be a word that other names have."""
+    """A prefix of a name, or a word one letter from it, may be a word of other names."""
     engine = engine_of(["open_port", "porters_five_forces", "pork"])
     found = [hit.name for hit in engine.search(Query(text="port", limit=10)).hits]
     assert found[0] == "open_port"
@@ -153,7 +137,7 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
 
 
 def test_names_that_a_word_begins_come_after_few_that_have_it() -> None:
-    """So that they are among the first five, as most mean neither the one nor the other."""
+    """They are still among the first five, as most users mean neither of the two."""
     having = [f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")]
     found = [
         hit.name
@@ -164,14 +148,14 @@ def test_names_that_a_word_begins_come_after_few_that_have_it() -> None:
 
 
 def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
-    """Letter by letter says more than without case and separators."""
+    """An exact spelling beats one that differs in case and separators."""
     index = names_of(["git_commit", "git-commit"])
     assert index.close("git-commit") == {0: ONE_EDIT, 1: EXACT}
     assert index.close("GIT COMMIT") == {0: EXACT, 1: EXACT}
 
 
 def test_an_id_is_a_name_too() -> None:
-    """What a result shows as its id can be typed back."""
+    """The id that a result shows finds the item."""
     assert names_of(["code-review"]).close("S 0") == {0: EXACT}
 
 
@@ -184,7 +168,7 @@ def test_a_product_that_is_mentioned_is_no_name_that_was_typed() -> None:
 
 
 def test_a_hyphenated_word_in_a_sentence_is_no_name_of_one_word() -> None:
-    """`e-mail` says what a message is; who means the skill `email` names it alone."""
+    """`e-mail` in a sentence is a word; the skill `email` is found by its name alone."""
     engine = engine_of(["email", "setup", "pull-request"])
     assert hits(engine, "which e-mail and set-up do they use in Japan") == []
     assert hits(engine, "e-mail")[0].name == "email"
@@ -193,23 +177,21 @@ def test_a_hyphenated_word_in_a_sentence_is_no_name_of_one_word() -> None:
 
 @pytest.mark.parametrize("typed", ["awl", "ps", "car"])
 def test_three_letters_are_found_but_are_sure_of_no_name(typed: str) -> None:
-    """One edit makes another word of so few, and too many words begin with them."""
-    index = KeywordIndex.empty().updated((), map(skill, ["awk", "ls", "carousel_images"], range(3)))
-    engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader())
+    """One edit makes them another word, and too many words start with them."""
+    engine = keyword_engine(map(skill, ["awk", "ls", "carousel_images"], range(3)))
     (hit,) = engine.search(Query(text=typed)).hits
     assert 0.35 <= hit.confidence < 0.9
 
 
 @pytest.mark.parametrize("name", ["🚀", "++", "(╯°□°)╯"])
 def test_a_name_of_signs_alone_is_found(name: str) -> None:
-    """It has no letters to be known by, so it is known by its signs."""
+    """Without letters, the signs are the name."""
     assert hits(engine_of([name, "plus", "rocket"]), name)[0].name == name
 
 
-def test_what_a_name_costs_does_not_grow_with_how_many_have_it() -> None:
-    """Thousands of documents may be called `README`; as many are scored as a limit needs."""
-    index = KeywordIndex.empty().updated((), [skill("README", number) for number in range(1_000)])
-    engine = SearchEngine(keywords=index, collection=None, embedding=no_model, reader=reader())
+def test_the_cost_of_a_name_does_not_grow_with_its_number_of_items() -> None:
+    """Thousands of documents may be called `README`; only as many as needed are scored."""
+    engine = keyword_engine(skill("README", number) for number in range(1_000))
     assert len(engine.rank(Query(text="readme", limit=10)).order) < 300
     assert len(engine.search(Query(text="readme", limit=600)).hits) == 600
 
@@ -234,7 +216,7 @@ def test_accents_and_forms_of_a_letter_do_not_matter(name: str, typed: str) -> N
 
 
 def test_vowel_signs_are_letters() -> None:
-    """Marks that are no accents tell words apart."""
+    """Marks that are not accents distinguish words."""
     assert compact_name("दिल") != compact_name("दल")
     assert split_name("हिन्दी_खोज") == "हिन्दी खोज"
     assert folded("ค้นหา") == "ค้นหา"

@@ -36,13 +36,13 @@ def item(name: str, policy: Policy | None = None) -> Item:
 
 
 def of(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
-    """The policy that front matter gives, and what is wrong."""
+    """The policy in front matter, and the problems."""
     policy, problems = authored(fields, "SKILL.md", "team/deploy")
     return policy, [problem.message for problem in problems]
 
 
 def test_front_matter_may_say_all_five_things_in_either_spelling() -> None:
-    """On the top level with real lists, or as metadata, where the format allows text alone."""
+    """At the top level with lists, or as metadata, where the format allows only text."""
     written = {
         "pin": ["ship it"],
         "boost": -0.5,
@@ -81,17 +81,17 @@ def test_front_matter_without_a_policy_has_none() -> None:
         ("when_not_to_use", "x" * 2001, "a text of at most 2,000 characters"),
     ],
 )
-def test_a_wrong_value_in_front_matter_is_told_and_left_out(
+def test_an_invalid_value_in_front_matter_is_reported_and_left_out(
     field: str, value: object, wanted: str
 ) -> None:
-    """The rest of the policy still holds."""
+    """The rest of the policy stays."""
     policy, messages = of({"aliases": ["rollout"], field: value})
     assert messages == [f"The `{field}` was left out; it must be {wanted}."]
     assert policy == (None if field == "aliases" else Policy(aliases=("rollout",)))
 
 
-def test_an_author_may_raise_his_item_a_little_only() -> None:
-    """What is more counts as the most that front matter may give, and is told."""
+def test_an_author_may_raise_an_item_only_a_little() -> None:
+    """A higher value is reduced to the maximum for front matter, and reported."""
     policy, messages = of({"boost": 1})
     assert policy == Policy(boost=MAX_AUTHOR_BOOST)
     assert "only a [[policy]] of a configuration may give more" in messages[0]
@@ -114,7 +114,7 @@ FRONT = (
 def test_every_source_with_front_matter_reads_it(
     tmp_path: Path, source: type, place: str, text: str
 ) -> None:
-    """Skills, manifests and documents; the keys have a place and are no extras any more."""
+    """Skills, manifests and documents; the keys are no longer in `extra`."""
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).write_text(text)
     built: Source = source(name="team", path=tmp_path)
@@ -128,7 +128,7 @@ def test_every_source_with_front_matter_reads_it(
 
 
 def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
-    """By id, by name and by pattern; what no rule is about stays the very same item."""
+    """By id, by name and by pattern; an item without a rule stays the same object."""
     given = rules(
         [
             {"item": "team/*", "boost": 0.3, "aliases": ["all"]},
@@ -154,7 +154,7 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
 
 
 def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
-    """It is part of what an item says of itself, not of what is embedded of it."""
+    """It changes the metadata hash, but not the embedded text."""
     plain, ruled = item("deploy"), item("deploy").under(WHOLE)
     assert plain.content_hash() == ruled.content_hash()
     assert plain.metadata_hash() != ruled.metadata_hash()
@@ -183,7 +183,7 @@ def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
     ],
 )
 def test_a_wrong_table_is_refused_by_file_and_number(tables: object, message: str) -> None:
-    """Somebody wrote it, so nothing of it is guessed."""
+    """A written mistake is an error, not a guess."""
     with pytest.raises(ConfigurationError) as refused:
         rules(tables, "repertory.toml")
     assert str(refused.value).startswith(message)
@@ -192,7 +192,7 @@ def test_a_wrong_table_is_refused_by_file_and_number(tables: object, message: st
 def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user's come before the project's, and none of them makes another collection."""
+    """The user's rules come before the project's, and no rule makes another collection."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     file = tmp_path / "repertory.toml"
     sources = '[[sources]]\ntype = "skills"\npath = "s"\n'

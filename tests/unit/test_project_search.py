@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError, StoreError, UsageError
+from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Point
@@ -26,6 +25,7 @@ from repertory.project_search.search import ProjectSearch
 from repertory.project_search.snippets import CUT, MAX_LENGTH, place_of, place_of_word, snippet
 from repertory.project_search.word_index import WordIndexer
 from repertory.search.engine import SearchEngine
+from tests.support.builders import no_model
 from tests.support.points import DIMENSION, point
 
 FIELDS = SearchType.ALL.fields
@@ -95,11 +95,6 @@ class Project:
     def _point(self, item: Item) -> Point:
         record = msgspec.to_builtins(item)
         return point(item.id, revision=self._revision, kind=item.kind, record=record)
-
-
-def no_model() -> EmbeddingEngine:
-    """Fail: no model is available."""
-    raise ModelError("There is no model.")
 
 
 @pytest.fixture

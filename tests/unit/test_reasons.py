@@ -1,16 +1,11 @@
-"""Reasons: which words matched, where, and as what; from the keyword arm alone."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""Reasons name the matched words, their fields and their corrections."""
 
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError
-from repertory.index.keywords.index import KeywordIndex
 from repertory.search.answer import Hit, Term
-from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
+from tests.support.keyword_search import keyword_engine
 
 SCHEMA = {"type": "object", "properties": {"timezone": {"type": "string"}}}
 LONG = "Converts times between places of the world. " * 12
@@ -37,21 +32,9 @@ ITEMS = [
 ]
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
 def first(text: str) -> Hit:
     """The best hit of a search."""
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(
-            keywords=KeywordIndex.empty().updated((), ITEMS),
-            collection=None,
-            embedding=no_model,
-            reader=reader,
-        )
-        return engine.search(Query(text=text, threshold=0.0)).hits[0]
+    return keyword_engine(ITEMS).search(Query(text=text, threshold=0.0)).hits[0]
 
 
 @pytest.mark.parametrize(
@@ -76,13 +59,13 @@ def first(text: str) -> Hit:
         ("the timezoen of our lunch please", "Keywords in parameters (timezoen → timezone)"),
     ],
 )
-def test_a_reason_says_where_words_matched(text: str, reason: str) -> None:
-    """By field, the most telling one for each word; corrections are shown."""
+def test_a_reason_names_the_fields_of_matched_words(text: str, reason: str) -> None:
+    """The most important field of each word is named, and corrections are shown."""
     assert first(text).reason == reason
 
 
-def test_a_reason_does_not_guess_where_a_word_stands() -> None:
-    """The description that is at hand may be cut off."""
+def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
+    """The description of the entry may be cut."""
     hit = first("the meridian of our lunch please")
     assert hit.id == "world__shift"
     assert hit.reason == "Keywords (meridian)"

@@ -1,18 +1,16 @@
-"""A search from the keyword arm alone: names, corrections, inference, confidence."""
-
-from concurrent.futures import ThreadPoolExecutor
+"""A search with the keyword arm alone: names, corrections, inference, confidence."""
 
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import ModelError, StoreError, UsageError
-from repertory.index.keywords.index import KeywordIndex
+from repertory.errors import StoreError, UsageError
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
 from repertory.settings import Values
+from tests.support.builders import no_model
+from tests.support.keyword_search import keyword_engine, reader
 
 
 def tool(server: str, name: str, description: str, tags: tuple[str, ...] = ()) -> Item:
@@ -37,28 +35,15 @@ ITEMS = [
 ]
 
 
-def no_model() -> EmbeddingEngine:
-    """There is none."""
-    raise ModelError("There is no model.")
-
-
 def search(text: str, items: list[Item] | None = None, **options: object) -> Answer:
     """Search some items by keywords alone."""
     query = query_of(Values(), text, **options)  # type: ignore[arg-type]  # by name
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(
-            keywords=KeywordIndex.empty().updated((), ITEMS if items is None else items),
-            collection=None,
-            embedding=no_model,
-            reader=reader,
-            degraded=["There is no model."],
-            precedence=["project", "user"],
-        )
-        return engine.search(query)
+    engine = keyword_engine(ITEMS if items is None else items, ["project", "user"])
+    return engine.search(query)
 
 
 def test_a_misspelt_name_is_first_and_the_reason_shows_the_correction() -> None:
-    """`read_fil` finds `read_file`, and says how."""
+    """`read_fil` finds `read_file`, and the reason shows it."""
     first = search("read_fil").hits[0]
     assert first.id == "files__read_file"
     assert first.reason == "Fuzzy name match (read_fil → read_file)"
@@ -69,7 +54,7 @@ def test_a_misspelt_name_is_first_and_the_reason_shows_the_correction() -> None:
     "typed", ["read_file", "READ_FILE", "readFile", "read file", "files__read_file"]
 )
 def test_a_name_typed_whole_is_nearly_certain(typed: str) -> None:
-    """Whatever its case and separators, and by its id too."""
+    """In any case and with any separators, and by its id too."""
     first = search(typed).hits[0]
     assert first.id == "files__read_file"
     assert first.reason == "Exact name match"
@@ -77,18 +62,18 @@ def test_a_name_typed_whole_is_nearly_certain(typed: str) -> None:
 
 
 def test_a_name_within_a_sentence_is_found() -> None:
-    """An identifier in a longer request is taken for what it is."""
+    """An identifier in a longer request counts as a name."""
     assert search("please call resize_picture on all of my holiday photos").hits[0].name == (
         "resize_picture"
     )
 
 
 def test_the_threshold_never_hides_a_typed_name() -> None:
-    """However high it is set, up to the confidence of a name."""
+    """This holds up to the confidence of a name."""
     assert [hit.name for hit in search("send_email", threshold=0.95).hits] == ["send_email"]
 
 
-def test_what_can_do_the_job_is_inferred_where_nothing_does_it() -> None:
+def test_a_capability_is_inferred_if_no_item_does_the_job() -> None:
     """With no git tool, a shell is offered, and the reason names the inference."""
     first = search("commit my changes to git").hits[0]
     assert first.id == "term__run_command"
@@ -96,7 +81,7 @@ def test_what_can_do_the_job_is_inferred_where_nothing_does_it() -> None:
     assert first.evidence.capability == "shell → git operations"
 
 
-def test_nothing_is_inferred_where_something_fits() -> None:
+def test_nothing_is_inferred_if_an_item_fits() -> None:
     """A direct match that is good enough stands alone."""
     git = tool("git", "git_commit", "Commit changes to git")
     hits = search("commit my changes to git", [*ITEMS, git]).hits
@@ -112,14 +97,14 @@ def test_nonsense_finds_nothing() -> None:
 
 
 def test_filters_hold_for_names_and_inference_too() -> None:
-    """Nothing that a filter keeps out comes back by another way."""
+    """An excluded item does not return by name or inference."""
     assert search("read_file", servers=["mail"]).hits == []
     assert search("commit my changes to git", servers=["mail"]).hits == []
     assert [hit.name for hit in search("file", tags=["danger"]).hits] == ["write_file"]
 
 
 def test_confidences_fall_down_the_list_and_stay_in_range() -> None:
-    """Monotone with the order, 0…1, at least the threshold."""
+    """They follow the order, within 0…1, at or above the threshold."""
     hits = search("write a message to a file", limit=5, threshold=0.0).hits
     values = [hit.confidence for hit in hits]
     assert len(values) >= 3
@@ -142,7 +127,7 @@ def test_an_answer_says_which_arms_answered_and_why_not_both() -> None:
 
 
 def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
-    """Two skills of one name are both found; the one that is taken comes first."""
+    """Two skills of one name are both found; the one with precedence comes first."""
     skills = [
         Item(id=f"{source}/review", kind=Kind.SKILL, name="review", source=source, description="x")
         for source in ("user", "project")
@@ -168,30 +153,29 @@ def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
         ("file", {"tags": "danger"}),
     ],
 )
-def test_a_query_that_cannot_be_is_refused(text: str, options: dict[str, object]) -> None:
-    """Empty, too long, a number out of range, an unknown kind, a text instead of several."""
+def test_an_invalid_query_is_refused(text: str, options: dict[str, object]) -> None:
+    """Empty, too long, a number out of range, an unknown kind, a string instead of a list."""
     with pytest.raises(UsageError):
         search(text, ITEMS, **options)
 
 
 def test_with_neither_arm_the_search_says_so() -> None:
-    """Only when nothing can answer is there an error."""
-    with ThreadPoolExecutor(1) as reader:
-        engine = SearchEngine(
-            keywords=None, collection=None, embedding=no_model, reader=reader, degraded=["Gone."]
-        )
-        with pytest.raises(StoreError, match=r"Gone\."):
-            engine.search(Query(text="file", where=Filter()))
+    """It raises an error only if neither arm can answer."""
+    engine = SearchEngine(
+        keywords=None, collection=None, embedding=no_model, reader=reader(), degraded=["Gone."]
+    )
+    with pytest.raises(StoreError, match=r"Gone\."):
+        engine.search(Query(text="file", where=Filter()))
 
 
 def test_a_typed_name_is_shown_at_any_threshold() -> None:
-    """Even one that no confidence reaches."""
+    """Even at a threshold that no confidence reaches."""
     assert [hit.name for hit in search("send_email", threshold=1.0).hits] == ["send_email"]
     assert search("send a message", threshold=1.0).hits == []
 
 
 def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:
-    """What a result shows as its id finds that item."""
+    """The id that a result shows finds that item."""
     skill = Item(id="s/x", kind=Kind.SKILL, name="git-commit", source="s", description="Commits")
     hits = search("git__commit", [tool("git", "commit", "Commits"), skill]).hits
     assert [hit.id for hit in hits] == ["git__commit", "s/x"]

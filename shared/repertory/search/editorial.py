@@ -42,7 +42,7 @@ class Edited(msgspec.Struct, frozen=True):
 
 
 def edited(found: Candidates, confidence: Values) -> Edited:
-    """Apply the policies of what was found.
+    """Apply the policies of the candidates.
 
     Args:
         found: The candidates, pinned items and successors among them.

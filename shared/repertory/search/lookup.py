@@ -28,7 +28,7 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
 
 
 def items(engine: SearchEngine, ids: Sequence[str]) -> dict[str, Item]:
-    """Some indexed items, whole, by id; what is not there is left out.
+    """Some whole indexed items by id; unknown ids are left out.
 
     Raises:
         StoreError: The store cannot be read now.

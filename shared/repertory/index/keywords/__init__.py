@@ -1,1 +1,1 @@
-"""The keyword index: BM25F over an item's fields, tolerant of typos, names found whatever else."""
+"""The keyword index: BM25F over the fields of items, tolerant of typos, and a lookup by name."""

@@ -38,7 +38,7 @@ class Places:
         return self._spellings.get(key) or {self._unread: key.removeprefix(WRITTEN)}
 
     def has_all(self, stems: Collection[str]) -> bool:
-        """Whether all of some stems occur in what was read."""
+        """Whether all of some stems occur in the fields that were read."""
         return all(stem in self._spellings for stem in stems)
 
     def words(self) -> set[str]:

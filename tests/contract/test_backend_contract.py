@@ -1,0 +1,252 @@
+"""What every ``Backend`` does: one-shot, in a server, over HTTP, and following a server."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Item, Kind
+from repertory.client import Client
+from repertory.errors import (
+    ArgumentsError,
+    CallsOffError,
+    RepertoryError,
+    UnknownItemError,
+    UsageError,
+)
+from repertory.index.vectors import Filter
+from repertory.one_shot import Repertory
+from repertory.project_search.query import ProjectQuery
+from repertory.search.query import Query
+from repertory_admin.following import Following
+from tests.support.builders import write_skill
+from tests.support.listening import served
+from tests.support.query_service import RunningService, settings_of
+from tests.support.skill_files import ADD, AREA, AREA_FILE, write
+
+SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
+ADAPTERS = ["one shot", "service", "client", "following"]
+TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
+
+
+def make_project(folder: Path) -> Path:
+    """A project with skills, documents, skill files and an MCP server."""
+    write_skill(folder, "key-rotation", "Rotate API keys without downtime")
+    write_skill(folder, "release-notes", "Write release notes from merged pull requests")
+    write_skill(folder, "post-mortem?", "Write up an incident: timeline, causes, actions")
+    write(folder, "README.md", "# Shop\n\nThe web shop and its checkout.\n")
+    write(folder, AREA_FILE, AREA)
+    write(folder, "library/helpers.ns.txt", ADD)
+    command = {"command": sys.executable, "args": [str(SERVERS / "callee.py"), "stdio"]}
+    write(folder, "mcp.json", json.dumps({"mcpServers": {"desk": command}}))
+    return folder
+
+
+@contextmanager
+def following(url: str, project: Path, **flags: object) -> Iterator[Following]:
+    """A backend that follows the server at a URL."""
+    settings = settings_of(project, server_url=url, **flags)
+    backend, told = Following(settings, project), list[int]()
+    thread = threading.Thread(target=backend.run, args=(told,))
+    thread.start()
+    try:
+        yield backend
+    finally:
+        told.append(15)
+        thread.join()
+
+
+@contextmanager
+def opened(adapter: str, root: Path, *, calls: bool) -> Iterator[Backend]:
+    """One adapter on a project that is indexed."""
+    project = make_project(root / "project")
+    flags = {"mcp_config": [str(project / "mcp.json")], "allow_calls": calls}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(root / "home"))
+        if adapter == "one shot":
+            with Repertory(settings_of(project, **flags), project) as backend:
+                backend.index()
+                yield backend
+            return
+        with RunningService(project, **flags) as running:
+            running.look()
+            if adapter == "service":
+                yield running.service
+                return
+            with served(running, **flags) as url:
+                if adapter == "client":
+                    yield Client(url)
+                    return
+                with following(url, project, **flags) as backend:
+                    yield backend
+
+
+@pytest.fixture(scope="module", params=ADAPTERS)
+def backend(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """Each adapter in turn, which does not allow calls."""
+    with opened(request.param, tmp_path_factory.mktemp("backend"), calls=False) as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module", params=ADAPTERS)
+def calling(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Backend]:
+    """Each adapter in turn, which allows calls."""
+    with opened(request.param, tmp_path_factory.mktemp("calling"), calls=True) as backend:
+        yield backend
+
+
+def test_a_search_finds_the_best_first(backend: Backend) -> None:
+    """An answer has hits with evidence, and echoes its query."""
+    answer = backend.search(Query(text="rotate API keys", limit=1))
+    (hit,) = answer.hits
+    assert hit.id == "project/key-rotation"
+    assert 0 < hit.confidence <= 1
+    assert hit.reason
+    assert answer.query == "rotate API keys"
+    assert answer.items == backend.stats().items
+    assert not answer.degraded
+
+
+@pytest.mark.parametrize(
+    ("where", "kinds"),
+    [
+        (Filter(kinds=("skill",)), {Kind.SKILL}),
+        (Filter(kinds=("skill", "tool"), sources=("desk",)), {Kind.TOOL}),
+        (Filter(servers=("desk",)), {Kind.TOOL}),
+        (Filter(sources=("nowhere",)), set()),
+    ],
+)
+def test_filters_hold(backend: Backend, where: Filter, kinds: set[Kind]) -> None:
+    """Searches and lists return only items that pass a filter."""
+    listed = backend.entries(where)
+    assert {entry.kind for entry in listed} == kinds
+    answer = backend.search(Query(text="write draw add", limit=50, threshold=0.0, where=where))
+    assert {hit.id for hit in answer.hits} <= {entry.id for entry in listed}
+
+
+def test_an_invalid_query_is_a_usage_error(backend: Backend) -> None:
+    """A limit that is out of range, and an empty query, are refused in words."""
+    for query in (Query(text="keys", limit=0), Query(text="  ")):
+        with pytest.raises(UsageError, match=r"[.]$"):
+            backend.search(query)
+
+
+def test_an_explanation_agrees_with_the_search(backend: Backend) -> None:
+    """An item is explained by its id or its name, as the search shows it."""
+    shown = backend.explain(TYPED, "project/key-rotation")
+    assert shown.shown
+    assert shown.hit in backend.search(TYPED).hits
+    assert backend.explain(TYPED, "key-rotation") == shown
+    hidden = backend.explain(Query(text="rotate API keys", limit=1), "documents/README.md")
+    assert not hidden.shown
+
+
+def test_entries_are_listed_by_id(backend: Backend) -> None:
+    """All items in the order of their ids, as many as the statistics count."""
+    ids = [entry.id for entry in backend.entries()]
+    assert ids == sorted(ids)
+    assert len(ids) == backend.stats().items
+    assert {"project/key-rotation", "documents/README.md"} <= set(ids)
+
+
+def test_items_are_whole(backend: Backend) -> None:
+    """Items come alone or together, whatever their ids; unknown ids are left out of a batch."""
+    ids = [entry.id for entry in backend.entries()]
+    found = backend.items([*ids, "no/such", "no/such"])
+    assert set(found) == set(ids)
+    assert found == {one: backend.item(one) for one in ids}
+    assert all(isinstance(item, Item) for item in found.values())
+    assert found["project/post-mortem?"].body.strip() == "Steps follow."
+    assert backend.items([]) == {}
+
+
+@pytest.mark.parametrize("item", ["project/key-rotaton", "key-rotaton"])
+def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
+    """Its message suggests similar ids."""
+    with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
+        backend.item(item)
+    with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
+        backend.explain(TYPED, item)
+
+
+def test_skill_files_are_found_by_cosine(backend: Backend) -> None:
+    """A stored vector of a skill file is found; a path outside the sandbox is refused."""
+    backend.update_vector(AREA_FILE)
+    paths = [match.path for match in backend.similar_skills("calculate rectangle area")]
+    assert paths[0] == AREA_FILE
+    with pytest.raises(RepertoryError):
+        backend.update_vector("../outside.ns.txt")
+
+
+def test_the_project_is_searched(backend: Backend) -> None:
+    """Files of the project that contain a text are found; an empty text is refused."""
+    answer = backend.search_project(ProjectQuery(search_query="checkout"))
+    assert answer.success
+    assert answer.total_results == 1
+    assert "README.md" in answer.content
+    with pytest.raises(UsageError):
+        backend.search_project(ProjectQuery(search_query=" "))
+
+
+def test_calls_are_off_by_default(backend: Backend) -> None:
+    """A call is refused, and says how to allow it."""
+    assert not backend.calls_allowed
+    assert not backend.stats().calls_allowed
+    with pytest.raises(CallsOffError, match="--allow-calls"):
+        backend.call("desk__add", {"first": 1, "second": 2})
+
+
+def test_a_call_returns_the_result(calling: Backend) -> None:
+    """A tool is called by its id; wrong arguments and unknown tools are errors."""
+    assert calling.calls_allowed
+    result = calling.call("desk__add", {"first": 1, "second": 2})
+    assert result.structured_content == {"result": 3}
+    with pytest.raises(ArgumentsError):
+        calling.call("desk__add", {"first": "one"})
+    with pytest.raises(UnknownItemError):
+        calling.call("desk__subtract", {})
+
+
+def test_statistics_count_the_sources(backend: Backend) -> None:
+    """Items are counted in all and by source; nothing is being built or waits."""
+    stats = backend.stats()
+    items = {source.name: source.items for source in stats.sources}
+    assert items["project"] == 3
+    assert items["documents"] >= 1
+    assert sum(items.values()) == stats.items == sum(stats.kinds.values())
+    assert stats.building is None
+    assert (stats.queue.saves, stats.queue.builds, stats.queue.failed) == (0, 0, 0)
+    assert stats.collection
+    assert stats.model
+    assert not stats.missing
+
+
+def test_an_indexed_backend_stays_as_it_is(backend: Backend) -> None:
+    """Indexing again changes nothing."""
+    before = backend.stats()
+    backend.ensure_indexed()
+    after = backend.refresh()
+    assert (after.items, after.collection) == (before.items, before.collection)
+
+
+def test_the_gateway_is_a_url(backend: Backend) -> None:
+    """Generated TypeScript calls tools there."""
+    assert backend.gateway.startswith("http://")
+
+
+def test_closing_twice_is_allowed(tmp_path: Path) -> None:
+    """Every backend can be closed, and closed again."""
+    for adapter in ADAPTERS:
+        with opened(adapter, tmp_path / adapter, calls=False) as backend:
+            backend.search(TYPED)
+            backend.close()
+            backend.close()

@@ -1,0 +1,106 @@
+"""Small parts that several tests are made of."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
+from repertory.coordination.team import Coordination, in_process
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WordsEngine
+from repertory.errors import ModelError, SourceError
+from repertory.index.cache import VectorCache
+from repertory.index.vectors import VectorStore
+from repertory.indexing.collections import ACTIVE
+from repertory.indexing.writer import Writer
+from repertory.sources.source import Scan, Source
+
+
+def no_model() -> EmbeddingEngine:
+    """Raise, as an engine without a model does."""
+    raise ModelError("There is no model.")
+
+
+def skill(name: str, description: str = "", body: str = "", **policy: object) -> Item:
+    """A skill of the source ``team``, with a policy if it has fields."""
+    return Item(
+        id=f"team/{name}",
+        kind=Kind.SKILL,
+        name=name,
+        source="team",
+        description=description or f"Of {name}",
+        body=body,
+        policy=msgspec.convert(policy, Policy) if policy else None,
+    )
+
+
+def write_skill(project: Path, name: str, description: str, body: str = "Steps follow.\n") -> Path:
+    """Write a skill below a project's skills folder."""
+    file = project / "skills" / name / "SKILL.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}")
+    return file
+
+
+class Folder(Source):
+    """A source whose items a test sets.
+
+    Attributes:
+        items: Its items, by name.
+        is_unreadable: Whether scanning fails.
+    """
+
+    type = "skills"
+    location = "nowhere"
+
+    def __init__(self, name: str = "team", *items: str) -> None:
+        self.name = name
+        self.items: dict[str, Item] = {}
+        self.is_unreadable = False
+        for item in items:
+            self.write(item)
+
+    @override
+    def identity(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    @override
+    def scan(self) -> Scan:
+        if self.is_unreadable:
+            raise SourceError("The folder is unreadable.")
+        return Scan(items=[self.items[name] for name in sorted(self.items)])
+
+    def write(self, name: str, description: str = "", body: str = "") -> None:
+        """Save an item."""
+        item = skill(name, description, body)
+        self.items[name] = msgspec.structs.replace(item, id=f"{self.name}/{name}", source=self.name)
+
+    def delete(self, name: str) -> None:
+        """Delete an item, if it exists."""
+        self.items.pop(name, None)
+
+
+def coordination(root: Path, **ports: object) -> Coordination:
+    """Coordination in memory, with some ports of the test's own."""
+    return msgspec.structs.replace(in_process(root), **ports)
+
+
+def words_writer(
+    store: VectorStore,
+    cache: VectorCache,
+    parts: Coordination,
+    engine: Callable[[], EmbeddingEngine] = lambda: WordsEngine("a test"),
+) -> Writer:
+    """A writer that stores words alone, unless it has an engine."""
+    return Writer(
+        store=store,
+        engine=engine,
+        cache=lambda _model: cache,
+        coordination=parts,
+        active=ACTIVE,
+        notify=lambda _message: None,
+    )

@@ -1,0 +1,28 @@
+"""Search engines without vectors and without a model, for tests of the keyword arm."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from repertory.catalogue.item import Item
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.engine import SearchEngine
+from tests.support.builders import no_model
+
+
+@cache
+def reader() -> ThreadPoolExecutor:
+    """One thread for all searches."""
+    return ThreadPoolExecutor(1)
+
+
+def keyword_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
+    """An engine that searches some items by keywords alone."""
+    return SearchEngine(
+        keywords=KeywordIndex.empty().updated((), items),
+        collection=None,
+        embedding=no_model,
+        reader=reader(),
+        degraded=["There is no model."],
+        precedence=precedence,
+    )
