@@ -1,4 +1,4 @@
-"""The application that commands are added to, and how one is added."""
+"""The application, its commands, and the decorator that adds one."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -12,14 +12,20 @@ from repertory_admin.options import PANEL, with_flags
 
 # Every command: its module, which is imported when the command is chosen, and its line of help.
 COMMANDS = {
-    "init": ("repertory_admin.commands.init", "Write a repertory.toml with what is found."),
+    "init": (
+        "repertory_admin.commands.init",
+        "Write a repertory.toml with the sources that are found.",
+    ),
     "index": ("repertory_admin.commands.index", "Make the index equal to the sources."),
     "search": ("repertory_admin.commands.search", "Find what fits a task, some words or a name."),
-    "explain": ("repertory_admin.commands.explain", "Tell why a search shows an item, or why not."),
+    "explain": (
+        "repertory_admin.commands.explain",
+        "Explain why a search returns an item, or why not.",
+    ),
     "items": ("repertory_admin.commands.items", "List and show the items that are indexed."),
     "stats": (
         "repertory_admin.commands.stats",
-        "Show what is indexed here, how fresh it is, and what is wrong.",
+        "Show the index, its freshness and its problems.",
     ),
     "rebuild": ("repertory_admin.commands.index", "Build a new index beside the old one."),
     "mcp": ("repertory_admin.commands.mcp", "Be an MCP server for an agent host, on stdio."),
@@ -29,13 +35,13 @@ COMMANDS = {
     ),
     "queue": (
         "repertory_admin.commands.queue",
-        "The jobs of a server: those that wait, run, or failed.",
+        "The pending, running and failed jobs of a server.",
     ),
     "keys": ("repertory_admin.commands.keys", "The keys that a server accepts."),
     "watch": ("repertory_admin.commands.watch", "Watch this directory for a team's workers."),
     "worker": (
         "repertory_admin.commands.worker",
-        "Embed and store what a team's watch service hands over.",
+        "Embed and store the items that a team's watch service sends.",
     ),
     "api": ("repertory_admin.commands.api", "Answer a team's searches over HTTP."),
     "config": (
@@ -59,7 +65,7 @@ _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
 def _unwrapped(title: str, lines: Iterable[str]) -> str:
-    """A part of a help text whose lines stay as they are."""
+    """A part of a help text whose lines are not wrapped."""
     return "\b\n" + "\n  ".join((f"{title}:", *lines))
 
 
@@ -110,7 +116,7 @@ def group(
 app = group(
     "repertory",
     "One searchable list of the skills, tools and documents that AI agents can use.\n\n"
-    '`repertory search "…"` in a project finds what is there, indexes it and answers.',
+    '`repertory search "…"` in a project finds its sources, indexes them and answers.',
     _unwrapped("Exit codes", _EXIT_CODES),
     _Root,
 )
@@ -141,9 +147,9 @@ def command(
 
     Args:
         to: The group.
-        name: What the command is called.
+        name: The command's name.
         examples: Command lines for its help.
-        settings: The settings that have a flag here, besides those that every command has.
+        settings: The settings with a flag here, besides those of every command.
     """
 
     def add(function: Callable[..., None]) -> Callable[..., None]:

@@ -11,10 +11,11 @@ from repertory import running
 from repertory.client import Client
 from repertory.errors import StoreError
 from repertory.settings import Settings, load
-from repertory_admin import reports, terminal
+from repertory_admin import terminal
 from repertory_admin.mcp_trust import advice, untrusted
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
+from repertory_admin.show import runs
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
@@ -35,7 +36,7 @@ class Target(msgspec.Struct, frozen=True):
     server: Client | None
 
     def required_server(self) -> Client:
-        """The server; StoreError if there is none."""
+        """The server; StoreError if none is configured or runs."""
         if self.server is None:
             raise StoreError(
                 "No server runs for this directory, so there is no queue; start `repertory serve`, "
@@ -83,7 +84,7 @@ def target(settings: Settings, directory: Path) -> Target:
 
 def _index(repertory: "Repertory", bars: Bars) -> None:
     run = repertory.index(bars.step, words_suffice=True)
-    terminal.note(reports.headline(run))
+    terminal.note(runs.headline(run))
     for notice in run.notices:
         terminal.note(notice)
     if run.stats.errors:

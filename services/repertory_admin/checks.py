@@ -1,4 +1,4 @@
-"""What `repertory doctor` looks at: each check says what it found, and what to do if it is bad."""
+"""The checks of `repertory doctor`: each reports its findings, and the remedy for a bad one."""
 
 import itertools
 import shutil
@@ -33,8 +33,8 @@ from repertory_admin.mcp_trust import untrusted
 from repertory_admin.progress import Bars
 from repertory_admin.terminal import short_path
 
-LEAST_SPACE = 500e6  # bytes; a model and its optimised copy take half of that
-_WHENCE = {
+MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
+_ORIGINS = {
     "path": "a folder",
     "cache": "the data directory",
     "hub": "the hub, just now",
@@ -43,7 +43,7 @@ _WHENCE = {
 
 
 class State(StrEnum):
-    """How a check went."""
+    """The result of a check."""
 
     GOOD = "good"
     UNSURE = "unsure"
@@ -74,12 +74,12 @@ def data_directory(data: Path) -> Iterator[Finding]:
         return
     yield Finding(State.GOOD, "data directory", f"{short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
-    room = State.GOOD if free > LEAST_SPACE else State.BAD
+    room = State.GOOD if free > MIN_FREE_BYTES else State.BAD
     yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
 
 
 def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
-    """Whether the model can be had, whence, and on what it runs."""
+    """Whether the model is available, its origin, and its device."""
     values, data = repertory.settings.values, repertory.settings.data_dir
     try:
         weights = resolve(values.model, Format.ONNX, data, bars.download)
@@ -87,7 +87,7 @@ def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
     except (ModelError, ConfigurationError) as error:
         yield Finding(State.BAD, "model", str(error))
         return
-    text = f"{weights.model.id}, from {_WHENCE[weights.origin]}"
+    text = f"{weights.model.id}, from {_ORIGINS[weights.origin]}"
     yield Finding(State.GOOD, "model", text)
     if weights.notice:
         yield Finding(State.UNSURE, "model", weights.notice)
@@ -98,7 +98,7 @@ def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
 
 
 def server(client: Client) -> Iterator[Finding]:
-    """Whether a server answers, and what is missing there."""
+    """Whether a server answers, and which of its parts are unavailable."""
     try:
         stats = client.stats()
     except RepertoryError as error:
@@ -136,7 +136,7 @@ def index(repertory: Repertory) -> Iterator[Finding]:
 def sources(
     repertory: Repertory, step: Callable[[str, int, int], None]
 ) -> tuple[list[Finding], list[Problem]]:
-    """Whether every source can be read, and everything that is wrong with what they offer."""
+    """Whether every source can be read, and the problems of their items."""
     workspace = repertory.workspace
     try:
         catalogue = workspace.catalogue()

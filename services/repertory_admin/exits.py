@@ -6,7 +6,7 @@ from repertory.errors import RepertoryError, SourceError, UsageError
 
 
 class ExitCode(IntEnum):
-    """What a command's end means to the shell."""
+    """The meaning of a command's exit code."""
 
     DONE = 0
     NOT_FOUND = 1

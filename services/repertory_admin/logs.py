@@ -6,7 +6,7 @@ from repertory.logs import Lines
 
 
 def is_verbose() -> bool:
-    """Whether ``begin`` was told so."""
+    """Whether ``--verbose`` was given."""
     return logging.getLogger("repertory").isEnabledFor(logging.DEBUG)
 
 

@@ -1,4 +1,4 @@
-"""What the commands have in common that run until they are told to end."""
+"""The start of commands that run until a signal ends them."""
 
 import logging
 import signal

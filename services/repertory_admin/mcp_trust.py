@@ -1,4 +1,4 @@
-"""The MCP configurations that were found but may not be run yet."""
+"""MCP configurations that were found but are not trusted yet."""
 
 import shlex
 from pathlib import Path
@@ -12,14 +12,14 @@ from repertory.workspace import Workspace
 
 
 class Untrusted(msgspec.Struct, frozen=True):
-    """Configurations that are not run, and the names of the servers that are missing for that."""
+    """Untrusted configurations, and the names of their servers."""
 
     files: list[Path]
     servers: set[str]
 
 
 def untrusted(workspace: Workspace) -> Untrusted:
-    """The configurations of a catalogue that nobody has trusted, as far as they can be read."""
+    """The readable configurations of a catalogue that are not trusted."""
     files: list[Path] = []
     servers: set[str] = set()
     for entry in workspace.entries():
@@ -39,12 +39,12 @@ def untrusted(workspace: Workspace) -> Untrusted:
 
 
 def launch(server: ServerConfig) -> str:
-    """What running a server means, in a few words without its arguments, which may be secret."""
+    """How a server is run, without its arguments, which may be secret."""
     return f"{server.name} (runs {server.command})" if server.command else f"{server.name} (called)"
 
 
 def advice(found: Untrusted) -> str:
-    """What to say of configurations that are not run; empty if there are none."""
+    """How to trust the configurations that were found; empty if there are none."""
     if not found.files:
         return ""
     names = ", ".join(sorted(found.servers))

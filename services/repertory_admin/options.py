@@ -12,7 +12,7 @@ import typer
 from repertory.settings import SETTINGS, Setting
 from repertory_admin import logs
 
-# What was given for each setting, None where nothing was; see ``repertory.settings.load``.
+# The value given for each setting, None if none was; see ``repertory.settings.load``.
 Flags = dict[str, Any]
 
 PANEL = "Settings"
@@ -24,19 +24,19 @@ RANKING = ("limit", "threshold", *WEIGHTS)
 ASKING = ("server_url", "server_api_key")
 CALLING = ("allow_calls", "call_timeout", "sandbox")
 SERVING = ("host", "port", "keys", "requests_per_minute", *CALLING)
-WATCHING = ("quiet", "poll", "reconcile")
+WATCHING = ("debounce", "poll", "reconcile")
 TEAM = ("redis_url",)
 
 
 class Output(StrEnum):
-    """How a command shows what it found."""
+    """The format of a command's result."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class SearchOutput(StrEnum):
-    """How ``search`` shows what it found: a table, or a form of ``repertory.formats``."""
+    """The format of ``search``: a table, or one of ``repertory.formats``."""
 
     TABLE = "table"
     JSON = "json"
@@ -68,9 +68,7 @@ def _options() -> dict[str, inspect.Parameter]:
         options[setting.field] = Annotated[
             setting.type | None, _option(setting.flag, _help(setting))
         ]
-    options["verbose"] = Annotated[
-        bool | None, _option("--verbose", "Say on stderr what is being done.")
-    ]
+    options["verbose"] = Annotated[bool | None, _option("--verbose", "Log each step on stderr.")]
     return {
         name: inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
@@ -80,11 +78,11 @@ def _options() -> dict[str, inspect.Parameter]:
 
 
 def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable[..., None]:
-    """A command with the shared options, which the function gets together as ``flags``.
+    """A command with the shared options, passed to the function together as ``flags``.
 
     Args:
         function: Takes ``flags`` and its own arguments and options.
-        fields: The settings that have a flag here, besides those that every command has.
+        fields: The settings with a flag here, besides those of every command.
     """
     wanted = {*EVERYWHERE, *fields}
     shared = [option for name, option in _options().items() if name in wanted]
@@ -99,7 +97,7 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
     run.__doc__ = function.__doc__
     run.__name__ = function.__name__
     run.__annotations__ = {p.name: p.annotation for p in (*parameters, *shared)}
-    # What Typer reads the options from; mypy does not know the attribute of functions.
+    # Typer reads the options from here; mypy does not know the attribute of functions.
     run.__signature__ = inspect.Signature([*parameters, *shared])  # type: ignore[attr-defined]
     return run
 

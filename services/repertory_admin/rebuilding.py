@@ -1,4 +1,4 @@
-"""Waiting for a server's rebuild, with a bar."""
+"""Waits for a server's rebuild, with a progress bar."""
 
 import time
 
@@ -9,41 +9,41 @@ from repertory.server_state import Rebuild, Stats
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
 
-LOOK = 0.3  # seconds between two looks
-PATIENCE = 60.0  # seconds that a server may be silent: it may be starting again
+POLL_INTERVAL_S = 0.3
+TIMEOUT_S = 60.0  # without an answer: the server may be restarting
 
 
 def rebuilt(client: Client, begun: Rebuild) -> Stats:
-    """The server's state once the new generation, or a newer one, is searched.
+    """Wait until the new generation, or a newer one, is active; return the server's state.
 
     Raises:
-        StoreError: The server stays away, or another configuration has been taken meanwhile.
+        StoreError: The server does not answer, or its configuration has changed.
     """
-    heard = time.monotonic()
-    told: set[str] = set()
+    answered_at = time.monotonic()
+    shown: set[str] = set()
     with Bars() as bars:
         while True:
             stats = None
             try:
                 stats = client.stats()
-                heard = time.monotonic()
+                answered_at = time.monotonic()
             except StoreError:
-                if time.monotonic() - heard > PATIENCE:
+                if time.monotonic() - answered_at > TIMEOUT_S:
                     raise
             if stats is not None:
                 if _is_there(stats, begun):
                     return stats
                 for trouble in stats.troubles:
-                    if trouble not in told:
-                        told.add(trouble)
+                    if trouble not in shown:
+                        shown.add(trouble)
                         terminal.warn(f"waiting: {trouble}")
                 if building := stats.building:
                     bars.step("Building", building.done, building.total)
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL_S)
 
 
 def _is_there(stats: Stats, begun: Rebuild) -> bool:
-    """Whether the new generation is searched."""
+    """Whether the new generation is active."""
     if stats.configuration != begun.configuration:
         raise StoreError(
             "The configuration has changed meanwhile, so another index is being built; "

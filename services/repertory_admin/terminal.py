@@ -1,4 +1,4 @@
-"""What goes to the terminal: tables, JSON and notes; nothing in it can steer it.
+"""Output to the terminal: tables, JSON and notes, without control sequences.
 
 A terminal gets colours and wrapped cells; a pipe gets plain lines with nothing cut.
 """
@@ -18,41 +18,39 @@ import msgspec
 from repertory.plain import plain
 from repertory.text import clean, one_line
 
-# Marks that make text run the other way, and so can show another text than is there.
+# Marks that reverse the direction of text, and so can disguise it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
-
-LEAST_PROSE = 24  # cells that are left for what is wrapped
+MIN_PROSE_WIDTH = 24  # cells left for wrapped text
 
 # The rich style of a cell, given its text.
 Style = Callable[[str], str]
 
 
 def prepare() -> None:
-    """Make the streams write what they can of any text rather than fail."""
+    """Escape characters that the streams cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def safe(text: str) -> str:
-    """The text on one line, without what could steer a terminal."""
+    """The text on one line, without control characters."""
     return _DIRECTIONS.sub("", one_line(text))
 
 
 def safe_lines(text: str) -> str:
-    """The text without what could steer a terminal, its lines kept."""
+    """The text without control characters; line breaks stay."""
     return _DIRECTIONS.sub("", clean(text))
 
 
 def say(text: str = "") -> None:
-    """Write lines of the answer."""
+    """Write lines to stdout."""
     print(safe_lines(text))
 
 
 def tell(text: str, indent: int = 0) -> None:
-    """Write a sentence of the answer, wrapped between words on a terminal."""
+    """Write a sentence to stdout, wrapped between words on a terminal."""
     text = safe(text)
     if is_terminal():
         columns = shutil.get_terminal_size().columns
@@ -71,12 +69,12 @@ def tell(text: str, indent: int = 0) -> None:
 
 
 def warn(text: str) -> None:
-    """Write one line beside the answer, to stderr."""
+    """Write a warning of one line to stderr."""
     print(f"repertory: {safe(text)}", file=sys.stderr)
 
 
 def note(text: str) -> None:
-    """Write what is no warning beside the answer, to stderr."""
+    """Write a note, which is no warning, to stderr."""
     print(safe_lines(text), file=sys.stderr)
 
 
@@ -85,16 +83,8 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def ago(seconds: float) -> str:
-    """A span of time in words, in its largest unit."""
-    for length, unit in _UNITS:
-        if seconds >= length:
-            return f"{count(int(seconds // length), unit)} ago"
-    return "just now"
-
-
 def short_path(path: str) -> str:
-    """A path as a person here would write it: from this directory, or from the home."""
+    """A path relative to the current directory or to the home, if it is below either."""
     for folder, short in ((Path.cwd(), "."), (Path.home(), "~")):
         if path == str(folder):
             return short
@@ -104,7 +94,7 @@ def short_path(path: str) -> str:
 
 
 def is_terminal() -> bool:
-    """Whether the answer goes to a terminal."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -120,7 +110,7 @@ def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
     for name, value in facts.items():
         text = safe(value)
         if is_terminal():
-            room = max(shutil.get_terminal_size().columns - hanging, LEAST_PROSE)
+            room = max(shutil.get_terminal_size().columns - hanging, MIN_PROSE_WIDTH)
             lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
             text = f"\n{' ' * hanging}".join(lines)
         say(f"{' ' * indent}{safe(name)}{' ' * (width - _width(name))}  {text}")
@@ -173,12 +163,12 @@ def _show_rich(
     from rich.text import Text  # noqa: PLC0415
 
     console = Console()
-    # Only the last column is wrapped, unless too little would be left of it.
+    # Only the last column is wrapped, unless that leaves it too narrow.
     taken = sum(
         3 + max(_width(line[place]) for line in (columns, *rows))
         for place in range(len(columns) - 1)
     )
-    keep = taken + LEAST_PROSE <= console.width
+    keep = taken + MIN_PROSE_WIDTH <= console.width
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         table.add_column(
@@ -197,5 +187,5 @@ def _show_rich(
 
 
 def _width(text: str) -> int:
-    """The cells that a text takes in a terminal."""
+    """The width of a text in terminal cells."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

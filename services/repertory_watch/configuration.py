@@ -3,8 +3,8 @@
 import msgspec
 
 from repertory.errors import RepertoryError
+from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue
-from repertory.sources.reading.signature import Signature, signature
 from repertory.sources.source import Severity, Source
 from repertory.sources.unreadable import Unreadable
 from repertory.workspace import Workspace

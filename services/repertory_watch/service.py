@@ -18,58 +18,26 @@ import msgspec
 
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
+from repertory.files import signature
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import ScanResult, scan_source
+from repertory.indexing.scan import ScanResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
-from repertory.sources.reading.signature import signature
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
-from repertory_watch.configuration import Configuration, WatchedPaths, reload
+from repertory_watch.configuration import Configuration, WatchedPaths
 from repertory_watch.debounce import Debounce
 from repertory_watch.events import FolderWatches
+from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load, scan
 
 SCAN_CONCURRENCY = 4
 BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
 CHECK_INTERVAL_S = 0.5  # between two checks of folders and configuration files
 STATUS_INTERVAL_S = 1.0
-CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-class _Task:
-    """A load that never runs twice at once: of the configuration, or of a source.
-
-    Attributes:
-        name: The source's name, or ``CONFIGURATION``.
-        is_running: Whether it is running.
-        is_requested: Whether it has to run again after the current run.
-        finished_at: When it last finished, on the service's clock; None before that.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.is_running = self.is_requested = False
-        self.finished_at: float | None = None
-
-
-class _SourceState(_Task):
-    """A source of the current catalogue.
-
-    Attributes:
-        source: The source.
-        stop: Ends the source's own watch; None if it has none.
-        is_ready: Whether it can be scanned without waiting for its watch.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source.name)
-        self.source = source
-        self.stop: Callable[[], None] | None = None
-        self.is_ready = True
 
 
 class WatchService:
@@ -96,18 +64,18 @@ class WatchService:
         self._status = status
         self._clock = clock
         self._configuration = Configuration(workspace)
-        self._loading = _Task(CONFIGURATION)
+        self._loading = Task(CONFIGURATION)
         self._paths = WatchedPaths()
         self._paths.follow(workspace)
-        self._states: dict[str, _SourceState] = {}
-        self._debounce = Debounce(self._values.quiet, signature)
+        self._states: dict[str, WatchedSource] = {}
+        self._debounce = Debounce(self._values.debounce, signature)
         self._folders = FolderWatches(self._on_event)
         self._pool = ThreadPoolExecutor(SCAN_CONCURRENCY, thread_name_prefix="scan")
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
-        self._signals: SimpleQueue[_SourceState] = SimpleQueue()
-        self._results: SimpleQueue[tuple[_Task, ScanResult | Configuration]] = SimpleQueue()
+        self._signals: SimpleQueue[WatchedSource] = SimpleQueue()
+        self._results: SimpleQueue[tuple[Task, ScanResult | Configuration]] = SimpleQueue()
 
     def run(self, stop: threading.Event) -> None:
         """Watch until ``stop`` is set; all servers have ended on return."""
@@ -180,18 +148,18 @@ class WatchService:
                 self._start(state)
         self._coordinator.reconcile()
 
-    def _start(self, task: _Task) -> None:
+    def _start(self, task: Task) -> None:
         """Run a task in the pool, or request another run if it is running."""
         if task.is_running:
             task.is_requested = True
             return
         task.is_running = True
-        if isinstance(task, _SourceState):
-            self._pool.submit(self._run, task, functools.partial(_scan, task.source))
+        if isinstance(task, WatchedSource):
+            self._pool.submit(self._run, task, functools.partial(scan, task.source))
         else:
-            self._pool.submit(self._run, task, functools.partial(_reload, self._configuration))
+            self._pool.submit(self._run, task, functools.partial(load, self._configuration))
 
-    def _run(self, task: _Task, work: Callable[[], ScanResult | Configuration]) -> None:
+    def _run(self, task: Task, work: Callable[[], ScanResult | Configuration]) -> None:
         self._results.put((task, work()))
         self._wake.set()
 
@@ -241,7 +209,7 @@ class WatchService:
             if name in changed or (is_new and state.is_ready):
                 self._start(state)
 
-    def _watch(self, state: _SourceState) -> None:
+    def _watch(self, state: WatchedSource) -> None:
         """Let a source report its changes; its first signal then starts its first scan."""
         state.stop = state.source.watch(
             functools.partial(self._on_signal, state), self._values.reconcile
@@ -253,7 +221,7 @@ class WatchService:
             self._events.add((name, path))
         self._wake.set()
 
-    def _on_signal(self, state: _SourceState) -> None:
+    def _on_signal(self, state: WatchedSource) -> None:
         self._signals.put(state)
         self._wake.set()
 
@@ -276,30 +244,10 @@ class WatchService:
         self._pool.shutdown()
 
 
-def _state(source: Source, before: dict[str, _SourceState]) -> _SourceState:
+def _state(source: Source, before: dict[str, WatchedSource]) -> WatchedSource:
     """Return the state of a source: the earlier one if the source is the same object."""
     state = before.get(source.name)
-    return state if state is not None and state.source is source else _SourceState(source)
-
-
-def _scan(source: Source) -> ScanResult:
-    try:
-        return scan_source(source)
-    # A boundary: a bug in one source must not end the watch of the others.
-    except Exception:
-        _log.exception("scan_failed", extra={"source": source.name})
-        error = f"The source {source.name} could not be read because of a fault; see the log."
-        return ScanResult(source=source, scan=None, error=error, at=time.time())
-
-
-def _reload(before: Configuration) -> Configuration:
-    try:
-        return reload(before)
-    # A boundary, as above.
-    except Exception:
-        _log.exception("configuration_failed")
-        error = "The configuration could not be read because of a fault; see the log."
-        return msgspec.structs.replace(before, error=error)
+    return state if state is not None and state.source is source else WatchedSource(source)
 
 
 def _drain(queue: SimpleQueue[T]) -> Iterator[T]:

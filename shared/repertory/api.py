@@ -48,19 +48,19 @@ class Options(TypedDict, total=False):
 def open_directory(directory: str | Path = ".", **options: Unpack[Options]) -> "Session":
     """Open the repertory of a directory, as the command line does.
 
-    What is not given is read from the environment and the configuration files. A server that is
+    Other settings are read from the environment and the configuration files. A server that is
     configured, or runs for this directory, is asked. Without one the index is opened in this
-    process, and the first search indexes what is there if nothing was indexed before.
+    process, and the first search indexes first if nothing is indexed yet.
 
     Args:
-        directory: Whose skills, tools and documents are meant.
+        directory: The directory whose skills, tools and documents are searched.
         options: Settings by name, like ``model="Xenova/all-MiniLM-L6-v2"``.
 
     Returns:
-        What ``with`` takes; ``async with`` gives the same methods to await.
+        A context manager; ``async with`` gives the same methods to await.
 
     Raises:
-        UsageError: There is no such directory or setting, or a setting is wrong.
+        UsageError: The directory or a setting does not exist, or a setting is invalid.
     """
     from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
 
@@ -84,14 +84,14 @@ def connect(url: str, api_key: str | None = None) -> "Session":
         api_key: The key to it, where it asks for one and REPERTORY_SERVER_API_KEY holds none.
 
     Raises:
-        ConfigurationError: The URL is none, or a setting is wrong.
+        ConfigurationError: The URL or a setting is invalid.
     """
     values = load({}, Path.cwd()).values
     return Session(Client(url, api_key or values.server_api_key), values)
 
 
 class Asked(TypedDict, total=False):
-    """What a search may be given besides its words; see ``Session.search``."""
+    """The optional parameters of a search; see ``Session.search``."""
 
     limit: int | None
     threshold: float | None
@@ -145,14 +145,14 @@ class Session:
         """Find what fits a task, some words or a name, each hit with a confidence and a reason.
 
         Args:
-            query: What is looked for.
-            limit: The most hits.
-            threshold: The least confidence of a hit, 0…1.
+            query: The words, the task or the name to search for.
+            limit: The maximum number of hits.
+            threshold: The minimum confidence of a hit, 0…1.
             alpha: The share of meaning against words, 0…1.
-            kinds: Which may be found: ``skill``, ``tool``, ``document``; none lets all through.
-            sources: Of which sources, likewise.
-            servers: Of which MCP servers, likewise.
-            tags: With which tags, any of them.
+            kinds: Only these kinds: ``skill``, ``tool``, ``document``; empty allows all.
+            sources: Only these sources; empty allows all.
+            servers: Only tools of these MCP servers; empty allows all.
+            tags: Only items with one of these tags; empty allows all.
         """
         self._backend.ensure_indexed()
         return self._backend.search(
@@ -170,10 +170,10 @@ class Session:
         )
 
     def explain(self, query: str, item: str, **asked: Unpack[Asked]) -> Explanation:
-        """Tell why a search shows an item, or why it does not.
+        """Explain why a search returns an item, or why not.
 
         Args:
-            query: What is looked for.
+            query: The search to explain.
             item: The item's id, or its name where no other item has it.
             asked: As for ``search``.
         """
@@ -188,7 +188,7 @@ class Session:
         servers: Iterable[str] = (),
         tags: Iterable[str] = (),
     ) -> "list[Entry]":
-        """What is indexed, by id, without texts and schemas."""
+        """The indexed items by id, without texts and schemas."""
         self._backend.ensure_indexed()
         where = filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
         return list(self._backend.entries(where))
@@ -203,7 +203,7 @@ class Session:
 
         Args:
             tool_id: ``server__tool``.
-            arguments: What its schema asks for.
+            arguments: The arguments, as its schema describes them.
         """
         self._backend.ensure_indexed()
         return self._backend.call(tool_id, arguments or {})
@@ -268,12 +268,12 @@ class Session:
         return self._backend.refresh().items
 
     def problems(self) -> list[str]:
-        """What is wrong with sources and items, each with its file and line."""
+        """The problems of sources and items, each with its file and line."""
         return [str(problem) for problem in self._backend.stats().problems]
 
     @property
     def _backend(self) -> Backend:
-        """What is asked; UsageError once it is closed."""
+        """The backend; UsageError once the session is closed."""
         if self._open is None:
             raise UsageError("This session is closed; open another one.")
         return self._open

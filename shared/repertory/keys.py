@@ -9,7 +9,6 @@ import hmac
 import logging
 import re
 import secrets
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -21,6 +20,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
+from repertory.files import PRIVATE, write_atomically
 from repertory.settings import Settings
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
@@ -191,15 +191,7 @@ class Keys:
     def _write(self, keys: Iterable[Key]) -> None:
         """Replace the file atomically; only its owner may read it."""
         data = msgspec.json.format(msgspec.json.encode(list(keys)))
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-        half = Path(name)
-        try:
-            with open(handle, "wb") as file:  # noqa: PTH123 - a handle, not a path
-                file.write(data)
-            half.replace(self._path)
-        except OSError:
-            half.unlink(missing_ok=True)
-            raise
+        write_atomically(self._path, data, mode=PRIVATE)
 
 
 def keys_of(settings: Settings) -> Keys:

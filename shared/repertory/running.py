@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
+from repertory.files import write_atomically
 from repertory.settings import Settings, url_of
 from repertory.workspace import Workspace
 
@@ -122,11 +123,10 @@ def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
     place = _place(settings, directory)
-    half = place.with_suffix(".tmp")
+    # Escapes, for the name of a directory need not be valid Unicode.
+    text = json.dumps(msgspec.to_builtins(note), indent=2)
     try:
-        # Escapes, for the name of a directory need not be valid Unicode.
-        half.write_text(json.dumps(msgspec.to_builtins(note), indent=2), "ascii")
-        half.replace(place)
+        write_atomically(place, text.encode("ascii"))
     except OSError as exc:
         raise _unwritable(place, exc) from exc
     return note.url

@@ -137,9 +137,9 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             personal=True,
         ),
     ] = 6_000
-    quiet: Annotated[
+    debounce: Annotated[
         float,
-        _at("watch.quiet", "Seconds without changes before a file is read.", ge=0, le=60),
+        _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
     ] = 0.3
     poll: Annotated[
         float,
@@ -178,7 +178,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expected(self) -> str:
-        """What a value must be, for messages: ``a number from 0 to 1``."""
+        """The valid values in words: ``a number from 0 to 1``."""
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
             return f"{', '.join(others)} or {last}"
@@ -189,11 +189,11 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
         return f"{name} from {ge:g} to {le:g}" if le is not None else f"{name} of at least {ge:g}"
 
     def read(self, value: object, *, strict: bool = True) -> Any:  # noqa: ANN401 - of its type
-        """The value, checked.
+        """Check a value and convert it.
 
         Args:
-            value: As it was given.
-            strict: Whether texts are not read as numbers, as they are from the environment.
+            value: The value as given.
+            strict: Whether a text is no number; the environment gives numbers as text.
 
         Raises:
             ValueError: It has another type or is out of range.
@@ -216,19 +216,19 @@ SETTINGS = _declared()  # by field
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings in force, and where each came from.
+    """The active settings, and where each was given.
 
     Attributes:
-        values: What they are.
-        origins: Where each that is not a default was given, by field.
-        sources: The ``[[sources]]`` of the configuration file; empty where it has none.
-        rules: What the ``[[policy]]`` tables decide, the user's before the project's.
+        values: The value of each.
+        origins: Where each value that is not a default was given, by field.
+        sources: The ``[[sources]]`` of the configuration file; empty if it has none.
+        rules: The ``[[policy]]`` tables, the user's before the project's.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
         named: The same file, if the user named it; None if it was found.
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         mcp_configs: MCP configurations that the user named.
-        flags: What the command line gave, by field.
+        flags: The values that the command line gave, by field.
     """
 
     values: Values
@@ -244,7 +244,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def data_dir(self) -> Path:
-        """Where everything is kept."""
+        """The data directory."""
         given = self.values.data_dir
         return Path(given).expanduser() if given else Path(platformdirs.user_data_dir("repertory"))
 
@@ -257,13 +257,13 @@ def load(
     """Read all settings.
 
     Args:
-        flags: What the command line gave, by field, None for what it did not; ``config`` names a
-            configuration file, ``mcp_config`` is a list of MCP configurations.
-        directory: Where the user is; the project's file is looked for here and above.
+        flags: The values of the command line by field, None for those not given; ``config`` names
+            a configuration file, ``mcp_config`` is a list of MCP configurations.
+        directory: The current directory; the project's file is searched for here and above.
         environment: The environment.
 
     Raises:
-        ConfigurationError: A value is wrong; the message names the setting and where it was given.
+        ConfigurationError: A value is invalid; the message names where it was given.
     """
     named = flags.get("config") or environment.get("REPERTORY_CONFIG")
     file = directory / Path(named).expanduser() if named else _find(directory)
@@ -312,7 +312,7 @@ def load(
 def files(
     flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
 ) -> list[Path]:
-    """Every configuration file that ``load`` looks for, whether it is there or not."""
+    """Every configuration file that ``load`` looks for, existing or not."""
     if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
         return [_user_file(), directory / Path(named).expanduser()]
     return [_user_file(), *(folder / PROJECT_FILE for folder in (directory, *directory.parents))]

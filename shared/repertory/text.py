@@ -6,6 +6,8 @@ import re
 # which cannot be encoded.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
 
 def clean(text: str) -> str:
     """Remove control characters and lone surrogates; tabs and newlines stay."""
@@ -29,3 +31,12 @@ def cut(text: str, length: int) -> str:
     kept = text[: length - 1]
     at_word = kept.rfind(" ")
     return kept[: at_word if at_word > length // 2 else None].rstrip() + "…"
+
+
+def ago(seconds: float, least: int = 1) -> str:
+    """A span of time in words, in its largest unit; ``just now`` below ``least`` seconds."""
+    for length, unit in _UNITS:
+        if seconds >= max(length, least):
+            number = int(seconds // length)
+            return f"{number:,} {unit}{'' if number == 1 else 's'} ago"
+    return "just now"

@@ -6,7 +6,6 @@ Nothing stored here is lost for good: it only saves a search from scanning the p
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.errors import StoreError, UsageError
+from repertory.files import write_atomically
 from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class Workspace:
             self._indexed_file.unlink(missing_ok=True)
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """An entry with what only the workspace knows: time limits and trust."""
+        """Add to an entry what only the workspace knows: time limits and trust."""
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         paths = files_to_trust(entry, self.base)
@@ -260,11 +260,8 @@ def _load(path: Path, kind: type[T]) -> T | None:
 
 
 def _save(path: Path, value: object) -> None:
-    half = path.with_suffix(f".{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_text(json.dumps(msgspec.to_builtins(value)), "ascii")
-        half.replace(path)
+        write_atomically(path, json.dumps(msgspec.to_builtins(value)).encode("ascii"))
     except OSError as error:
         raise StoreError(
             f"Cannot write {path}: {error.strerror}; choose another --data-dir."

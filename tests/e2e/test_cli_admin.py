@@ -43,15 +43,15 @@ def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -
 
 
 def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
-    """The version is one line; a completion script can be had, for the shell that asks."""
+    """The version is one line; a completion script is shown for the current shell."""
     assert cli.run(tmp_path, "--version").stdout.startswith("repertory ")
-    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # or the shell were no more
+    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # or bash would exec it
     shown = subprocess.check_output(["bash", "-c", line], env=cli.environment, text=True)
     assert "_REPERTORY_COMPLETE" in shown
 
 
 def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
-    """What is done is on stderr, event and fields a line, and not without the flag."""
+    """Each step is on stderr, event and fields in a line, and not without the flag."""
     done = cli.run(indexed, "search", "read_file", "--verbose")
 
     assert "embedding_device_taken" in done.stderr
@@ -221,7 +221,7 @@ def test_doctor_lists_all_that_is_wrong(
 
 
 def test_doctor_without_a_data_directory(cli: Cli, project: Path) -> None:
-    """A data directory that cannot be made is what is wrong."""
+    """A data directory that cannot be made is a failed check."""
     done = cli.run(project, "doctor", "--data-dir", project / "handbook.md")
 
     assert done.returncode == 1
@@ -373,7 +373,7 @@ def test_eval_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path: Path)
 
 
 def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Path) -> None:
-    """What discovery had to leave out is told, with the file."""
+    """A configuration that discovery leaves out is reported, with the file."""
     (project / ".mcp.json").write_text("{ broken")
     done = cli.run(project, "doctor")
     assert done.returncode == 1

@@ -22,7 +22,7 @@ def test_index_shows_what_was_found_where(cli: Cli, project: Path) -> None:
 
 
 def test_only_what_changed_is_embedded(cli: Cli, project: Path) -> None:
-    """A second run embeds nothing, and one after a change only what is new."""
+    """A second run embeds nothing, and one after a change only the new text."""
     cli.run(project, "index")
     again = cli.json(project, "index")
     add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
@@ -33,7 +33,7 @@ def test_only_what_changed_is_embedded(cli: Cli, project: Path) -> None:
 
 
 def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path) -> None:
-    """Named paths are what is searched; without any it is again what is found."""
+    """Only named paths are searched; without any, the discovered sources again."""
     narrow = cli.json(project, "index", "tools/files.json")
     answer = cli.json(project, "search", "bread", "--threshold", "0", "--limit", "9")
     wide = cli.json(project, "index")

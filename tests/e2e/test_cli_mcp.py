@@ -158,14 +158,14 @@ def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_the_help_shows_what_a_host_is_told(cli: Cli, project: Path) -> None:
+def test_the_help_shows_the_configuration_of_a_host(cli: Cli, project: Path) -> None:
     """The line can be copied as it is."""
     line = '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}'
     assert line in cli.run(project, "mcp", "--help").stdout
 
 
 def started(own: Cli, project: Path) -> "subprocess.Popen[str]":
-    """A session that nobody has said anything to yet."""
+    """A session without a message yet."""
     return subprocess.Popen(
         [*COMMAND, "mcp"],
         cwd=project,

@@ -1,4 +1,4 @@
-"""Policies as a user writes them: front matter, ``[[policy]]`` tables, and what a search tells."""
+"""Policies as a user writes them: front matter, ``[[policy]]`` tables, and their effect."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ def test_without_a_server_there_is_no_queue(alone: tuple[Cli, Path]) -> None:
 
 
 def test_a_server_that_is_configured_is_never_done_without(alone: tuple[Cli, Path]) -> None:
-    """One that is away is exit code 4 for each command; what is no URL is exit code 2."""
+    """An unreachable server is exit code 4 for each command; an invalid URL is exit code 2."""
     cli, folder = alone
     make_project(folder / "project")
     for command in (["search", "x"], ["stats"], ["items", "list"], ["rebuild"], ["queue", "list"]):
@@ -39,7 +39,7 @@ def test_a_server_that_is_configured_is_never_done_without(alone: tuple[Cli, Pat
 
 
 def test_a_server_is_asked_from_anywhere(user: Cli, served: Path, tmp_path: Path) -> None:
-    """Its URL is enough; what it indexes is not told from here."""
+    """Its URL is enough; its sources are configured there."""
     note = note_of(user, served)
     url = user.json(served, "index")["server"]
     asked = {"REPERTORY_SERVER_URL": url, "REPERTORY_DATA_DIR": str(tmp_path / "data")}
@@ -65,7 +65,7 @@ def test_the_queue_is_shown(user: Cli, served: Path) -> None:
 
 
 def test_keys_are_made_listed_and_revoked(alone: tuple[Cli, Path]) -> None:
-    """A key is shown once, and to nobody else; a name is taken once."""
+    """A key is shown once, and never again; a name is taken once."""
     cli, folder = alone
     assert cli.run(folder, "keys", "list").stdout == "There are no keys.\n"
     made = cli.run(folder, "keys", "create", "ci")

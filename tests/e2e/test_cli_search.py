@@ -41,7 +41,7 @@ def test_a_terminal_gets_a_drawn_table(cli: Cli, indexed: Path) -> None:
 
 
 def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
-    """The JSON form has contract 3's fields, and what is known beside them."""
+    """The JSON form has contract 3's fields, and more beside them."""
     answer = cli.json(indexed, "search", "read_fil", "--limit", "1")
 
     assert answer["query"] == "read_fil"
@@ -92,7 +92,7 @@ def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
     assert cli.json(indexed, "search", "zzqx", "--threshold", "1")["results"] == []
 
 
-def test_mixed_kinds_are_told_apart(cli: Cli, indexed: Path) -> None:
+def test_mixed_kinds_are_distinguished(cli: Cli, indexed: Path) -> None:
     """Hits of several kinds have a column for it."""
     done = cli.run(indexed, "search", "file", "--threshold", "0", "--limit", "9")
 

@@ -267,7 +267,7 @@ def test_it_can_be_ended_while_it_starts(
 
 
 def test_who_asks_while_it_starts_waits_for_it(own: Cli, project: Path) -> None:
-    """As soon as there is a note, nobody indexes beside the server."""
+    """Once the server has left its note, no other process indexes."""
     note = note_of(own, project)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
@@ -320,7 +320,7 @@ def test_settings_that_do_not_fit_are_exit_code_2(
     assert said in done.stderr
 
 
-def test_what_is_not_installed_is_named(own: Cli, project: Path, tmp_path: Path) -> None:
+def test_a_missing_package_is_named(own: Cli, project: Path, tmp_path: Path) -> None:
     """Without the extra, one line says what to install; the exit code is 4."""
     (tmp_path / "without" / "celery").mkdir(parents=True)
     raised = "raise ModuleNotFoundError('No module named celery', name='celery')"

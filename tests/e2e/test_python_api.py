@@ -1,4 +1,4 @@
-"""``import repertory``: the same methods embedded and asking a server, called and awaited."""
+"""``import repertory``: the same methods embedded and through a server, sync and async."""
 
 import asyncio
 import inspect
@@ -35,7 +35,7 @@ Opening = Callable[[], repertory.Session]
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Opening:
-    """Opens a project of its own in this process."""
+    """Opens its own project in this process."""
     folder = make_project(tmp_path_factory.mktemp("open") / "project")
     config = folder.parent / "mcp.json"
     config.write_text(json.dumps(WEATHER))
@@ -68,7 +68,7 @@ def opening(request: pytest.FixtureRequest) -> Opening:
 
 
 def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> None:
-    """The first search embedded indexes what is there; a server has done so."""
+    """The first embedded search indexes; a server has done so already."""
     with opening() as session:
         answer = session.search("read_fil")
         assert (answer.hits[0].id, answer.mode) == ("files__read_file", "hybrid")
@@ -118,7 +118,7 @@ def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path
 
 
 def test_every_contract_is_a_method(opening: Opening) -> None:
-    """What agents are handed as functions, in the contracts' own forms."""
+    """The functions for agents, in the contracts' own forms."""
     with opening() as session:
         assert session.vector_update("handbook.md") == "OK"
         assert session.vector_update("../secret") != "OK"
@@ -150,7 +150,7 @@ def test_every_method_can_be_awaited(opening: Opening) -> None:
 
 
 def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
-    """Each error names what is wrong."""
+    """Each error names the invalid value."""
     with pytest.raises(UsageError, match="There is no directory"):
         repertory.open(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="There is no setting 'modle'"):
@@ -176,7 +176,7 @@ def test_a_query_is_checked_as_everywhere(opening: Opening) -> None:
 
 
 def test_what_lets_nothing_through_by_mistake_is_refused(opening: Opening) -> None:
-    """A kind that there is none of, and a text where several are meant."""
+    """An unknown kind, and a text where a list is expected."""
     with opening() as session:
         with pytest.raises(UsageError, match="skill, tool, document"):
             session.search("x", kinds=["tol"])
@@ -197,7 +197,7 @@ def test_arguments_are_what_json_can_hold(opening: Opening) -> None:
 
 
 def test_the_options_are_settings_of_the_same_types() -> None:
-    """Nothing can be given that is no setting."""
+    """An unknown option is refused."""
     values = get_type_hints(Values)
     for name, kind in get_type_hints(Options).items():
         if name not in ("config", "mcp_config"):

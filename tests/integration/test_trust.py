@@ -30,7 +30,7 @@ def ran(clone: Path, **flags: object) -> bool:
     given = {"data_dir": str(clone.parent / "data"), "model": MODEL, "mcp_timeout": 5.0} | flags
     with Repertory(load(given, clone, {}), clone) as repertory:
         report = repertory.index(lambda *_: None)
-    (evil,) = [source for source in report.sources if source.name == "evil"]
+    (evil,) = [source for source in report.stats.sources if source.name == "evil"]
     assert evil.error
     return (clone.parent / "RAN").exists()
 
@@ -85,13 +85,13 @@ def test_a_configuration_that_is_half_saved_takes_nothing_away(clone: Path) -> N
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
         repertory.workspace.trust.trust(config)
-        before = repertory.index(lambda *_: None)
+        before = repertory.index(lambda *_: None).stats
         assert before.items == 2
         config.write_text(whole[:20])
-        during = repertory.index(lambda *_: None)
+        during = repertory.index(lambda *_: None).stats
         assert (during.items, during.collection) == (2, before.collection)
         assert during.stale_sources == ("time",)
         assert any(str(config) in problem.message for problem in during.problems)
         config.write_text(whole)
         after = repertory.index(lambda *_: None)
-    assert (after.items, after.embedded, after.stale_sources) == (2, 0, ())
+    assert (after.stats.items, after.embedded, after.stats.stale_sources) == (2, 0, ())

@@ -221,19 +221,19 @@ def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> 
     watching = watch()
     good = (project / "repertory.toml").read_text()
     (project / "repertory.toml").write_text(good + "\n[[sources\n")
-    watching.wait(lambda: "repertory.toml" in watching.status["configuration_error"])
-    assert "line" in watching.status["configuration_error"]
+    watching.wait(lambda: "repertory.toml" in watching.status["configurationError"])
+    assert "line" in watching.status["configurationError"]
     save(project / "skills" / "second.md")
     watching.wait_for("team/first", "team/second")
     (project / "repertory.toml").write_text(good + '\n[[sources]]\ntype = "skils"\n')
-    watching.wait(lambda: "'skils' is not a type" in watching.status["configuration_error"])
-    assert str(project / "repertory.toml") in watching.status["configuration_error"]
+    watching.wait(lambda: "'skils' is not a type" in watching.status["configurationError"])
+    assert str(project / "repertory.toml") in watching.status["configurationError"]
     assert len(watching.coordinator.adopted) == 1
     save(project / "more" / "more.md")
     scans = watching.scans()
     configure(project, ("team", "skills"), ("more", "more"))
     watching.wait_for("more/more", "team/first", "team/second")
-    watching.wait(lambda: watching.status["configuration_error"] == "")
+    watching.wait(lambda: watching.status["configurationError"] == "")
     assert len(watching.coordinator.adopted) == 2
     assert watching.scans() == scans  # the unchanged source was not scanned again
 
@@ -244,7 +244,7 @@ def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
     watching = Watching(project)
     (project / "repertory.toml").write_text("[[")
     with watching:
-        watching.wait(lambda: bool(watching.status.get("configuration_error")))
+        watching.wait(lambda: bool(watching.status.get("configurationError")))
         assert watching.coordinator.adopted == []
         (project / "repertory.toml").write_text(good)
         watching.wait_for("team/first")
@@ -275,7 +275,7 @@ def test_a_half_saved_server_configuration(
     first = "documents/skills/first.md"
     watching = watch(first, *tools, mcp_config=[str(config)])
     config.write_text('{"mcpServers": {\n"raw": ')
-    watching.wait(lambda: f"{config}:2" in watching.status["configuration_error"])
+    watching.wait(lambda: f"{config}:2" in watching.status["configurationError"])
     assert len(watching.coordinator.adopted) == 1
     config.write_text(json.dumps({"mcpServers": {}}))
     watching.wait(lambda: len(watching.coordinator.adopted) == 2)
@@ -333,7 +333,7 @@ def test_folders_on_silent_file_systems_are_polled(
     monkeypatch.setattr(events, "mounts", lambda: [kind])
     watching = watch()
     watching.wait(lambda: watching.status["polling"] == ["team"])
-    assert watching.status["watching"] == []
+    assert watching.status["watching"] == 0
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")
 

@@ -8,17 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from repertory.coordination.claims import MemoryClaims
-from repertory.coordination.deltas import MemoryDeltas
-from repertory.coordination.failures import MemoryFailures
-from repertory.coordination.snapshots import FileSnapshots
-from repertory.coordination.status import MemoryStatus
-from repertory.coordination.tombstones import MemoryTombstones
+from repertory.coordination.team import in_process
 from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collections import IN_FORCE
+from repertory.indexing.collections import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ScanResult
@@ -39,10 +34,10 @@ class RecordingCoordinator(Coordinator):
         self.scans: list[ScanResult] = []
         self.adopted: list[Catalogue] = []
 
-    def observe(self, scanned: ScanResult) -> None:
+    def observe(self, result: ScanResult) -> None:
         """Record a scan."""
-        self.scans.append(scanned)
-        super().observe(scanned)
+        self.scans.append(result)
+        super().observe(result)
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Record a configuration."""
@@ -64,28 +59,22 @@ class Watching:
         settings = load(defaults | flags, directory)
         self._cache = SqliteVectorCache(kept / "vectors.sqlite", 1)
         self.store = EdgeStore(kept)
-        deltas, failures, tombstones = MemoryDeltas(), MemoryFailures(), MemoryTombstones()
-        snapshots = FileSnapshots(kept / "keywords")
-        self.board = MemoryStatus()
+        coordination = in_process(kept)
+        self.board = coordination.status
         writer = Writer(
             store=self.store,
             engine=lambda: WordsEngine("a test"),
             cache=lambda _model: self._cache,
-            snapshots=snapshots,
-            tombstones=tombstones,
-            claims=MemoryClaims(),
-            deltas=deltas,
-            status=self.board,
+            coordination=coordination,
+            active=ACTIVE,
+            notify=lambda _: None,
         )
-        self._queue = InProcessQueue(writer, failures, snapshots)
+        self._queue = InProcessQueue(writer, coordination)
         self.coordinator = RecordingCoordinator(
             store=self.store,
             queue=self._queue,
-            deltas=deltas,
-            snapshots=snapshots,
-            failures=failures,
-            tombstones=tombstones,
-            in_force=IN_FORCE,
+            coordination=coordination,
+            active=ACTIVE,
         )
         workspace = Workspace(settings, directory)
         self.service = WatchService(settings, workspace, self.coordinator, self.board)
@@ -128,7 +117,7 @@ class Watching:
     def indexed(self) -> list[str]:
         """The ids in the active index."""
         with contextlib.suppress(StoreError):
-            if name := self.store.alias(IN_FORCE):
+            if name := self.store.alias(ACTIVE):
                 with self.store.open(name) as collection:
                     return sorted(state.item for state in collection.states())
         return []
@@ -139,8 +128,8 @@ class Watching:
 
     @property
     def status(self) -> dict[str, Any]:
-        """What the service last said of itself."""
-        return self.board.reports().get("watch", {})
+        """The service's last status."""
+        return dict(self.board.reports().get("watch", {}))
 
     def error(self, source: str = "team") -> str:
         """Return the error of a source."""

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from repertory_admin.app import COMMANDS, app
+from repertory_admin.exits import missing_package
 
 # Asks the command line for help, and then says which modules that has imported.
 IMPORTED = """
@@ -36,12 +37,28 @@ def test_the_main_help_imports_no_command() -> None:
     assert not modules & HEAVY
 
 
-@pytest.mark.parametrize("command", ["search", "index", "doctor", "serve", "eval", "init"])
+@pytest.mark.parametrize("command", ["search", "index", "doctor", "serve", "config", "init"])
 def test_the_help_of_a_command_imports_no_engine(command: str) -> None:
     """It imports the command's module, and neither numpy nor the engine nor a web server."""
     modules = imported(command)
     assert COMMANDS[command][0] in modules
     assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"),
+    [("celery", "team"), ("ir_measures.measures", "eval"), ("sklearn", "eval")],
+)
+def test_a_missing_optional_package_is_named_with_its_extra(package: str, extra: str) -> None:
+    """The message is the command that installs it."""
+    text = missing_package(ModuleNotFoundError("No module", name=package))
+    assert text.endswith(f"pip install 'repertory[{extra}]'")
+
+
+def test_a_missing_module_of_our_own_is_a_defect() -> None:
+    """No extra would install it."""
+    assert not missing_package(ModuleNotFoundError("No module", name="repertory.nowhere"))
+    assert not missing_package(ModuleNotFoundError("No module"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from repertory.index.vectors import Filter
 from repertory.search.answer import Mode
 from repertory_query.pages.form import Form
-from repertory_query.pages.page import ago, view_address
+from repertory_query.pages.page import view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.sign_in import here
 from repertory_query.recent import MOST, Recent
@@ -128,10 +128,3 @@ def test_what_is_being_typed_is_one_search() -> None:
     for number in range(2 * MOST):
         recent.note(f"{number:04}", 1, Mode.HYBRID, 0.01)
     assert len(recent.newest_first()) == MOST
-
-
-def test_time_is_told_in_its_largest_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coarse, so that a page which looks again seldom changes."""
-    monkeypatch.setattr("time.time", lambda: 1_000_000.0)
-    told = [ago(1_000_000.0 - seconds) for seconds in (0, 59, 60, 7_300, 200_000)]
-    assert told == ["just now", "just now", "1 minute ago", "2 hours ago", "2 days ago"]

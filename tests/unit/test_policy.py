@@ -166,7 +166,7 @@ def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
     ("tables", "message"),
     [
         ({"boost": 1}, "repertory.toml: `policy` is not a list of tables"),
-        ([{"boost": 1}], "repertory.toml: [[policy]] 1 needs an `item`, and None is none"),
+        ([{"boost": 1}], "repertory.toml: [[policy]] 1 needs an `item`, not None"),
         (
             [{"item": "a"}, {"item": "b", "bost": 1}],
             "repertory.toml: [[policy]] 2 (b) has no key 'bost'; it has item, pin, boost, aliases,",

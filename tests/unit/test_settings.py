@@ -1,4 +1,4 @@
-"""Settings: where each can be given, what wins, and what is refused."""
+"""Settings: their places, their precedence, and invalid values."""
 
 from pathlib import Path
 from typing import get_type_hints
@@ -50,7 +50,7 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
-    """The nearer to the call a value is given, the more it counts."""
+    """The value given closest to the call wins."""
     (tmp_path / "repertory.toml").write_text("[search]\nlimit = 4\nalpha = 0.1\nthreshold = 0.2\n")
     environment = {"REPERTORY_SEARCH_LIMIT": "5", "REPERTORY_SEARCH_ALPHA": "0.5"}
     settings = load({"limit": 6}, tmp_path, environment)
@@ -73,7 +73,7 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
 
 
 def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
-    """A project's file counts for all of the project; its paths start from where it lies."""
+    """A project's file applies to the whole project; its paths are relative to its folder."""
     (tmp_path / "repertory.toml").write_text('[[sources]]\ntype = "skills"\npath = "s"\n')
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)

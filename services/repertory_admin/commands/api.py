@@ -17,7 +17,7 @@ from repertory_admin.options import RANKING, SERVING, STORE, TEAM, Flags
 def api(flags: Flags) -> None:
     """Answer a team's searches over HTTP.
 
-    Run as many as there are searches for, behind a load balancer; see `repertory watch`.
+    Run as many as the searches need, behind a load balancer; see `repertory watch`.
     """
     settings = load(flags, Path.cwd())
     begin_service()

@@ -1,4 +1,4 @@
-"""``repertory config``: every setting, what is wrong with them, and which servers may be run."""
+"""``repertory config``: shows and checks the settings, and trusts MCP configurations."""
 
 import re
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     terminal.show_table(
-        ("Key", "Value", "From", "What it is, its flag and its variable"),
+        ("Key", "Value", "From", "Meaning, flag and variable"),
         [
             (
                 row["key"],
@@ -145,24 +145,24 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
 
 
 def problems_of(workspace: Workspace) -> Iterator[str]:
-    """What is wrong with the sources of a catalogue, as far as can be told without reading them."""
-    told: set[str] = set()
+    """The problems of a catalogue's configuration, found without reading its sources."""
+    found: set[str] = set()
     for entry in workspace.entries():
         try:
             build_catalogue([entry], workspace.base)
         except ConfigurationError as error:
-            told.add(str(error))
+            found.add(str(error))
         else:
             yield from _missing(entry, workspace.base)
     try:
         workspace.catalogue()
-    except ConfigurationError as error:  # what only shows when all are together
-        told.add(str(error))
-    yield from sorted(told)
+    except ConfigurationError as error:  # an error of all entries together
+        found.add(str(error))
+    yield from sorted(found)
 
 
 def _missing(entry: dict[str, Any], base: Path) -> Iterator[str]:
-    """What a sound entry names that is not there or cannot be used."""
+    """The missing or unusable files that a valid entry names."""
     if "path" in entry:
         path = base / Path(entry["path"]).expanduser()
         if not path.exists():
@@ -187,9 +187,9 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
 
 
 def _without_password(url: str) -> str:
-    """The URL of a Redis without its password; nothing at all of one that is not understood."""
+    """The URL of a Redis without its password; all hidden if it cannot be parsed."""
     parts = _REDIS.fullmatch(url)
-    if parts is None:  # a character that was not escaped may leave half a password anywhere
+    if parts is None:  # an unescaped character may leave half a password anywhere
         return "****"
     scheme, user, server = parts.groups()
     return url if user is None else f"{scheme}{user}:****@{server}"

@@ -14,7 +14,7 @@ from repertory_admin.backend import Target, target
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
-from repertory_admin.reports import errors, show_problems
+from repertory_admin.show.runs import errors, show_problems
 
 if TYPE_CHECKING:
     from repertory_admin.checks import Finding

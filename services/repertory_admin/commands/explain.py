@@ -6,7 +6,7 @@ import typer
 
 from repertory.search.query import query_of
 from repertory.search.render import explanation_as_json
-from repertory_admin import results, terminal
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
 from repertory_admin.commands.search import (
@@ -25,6 +25,7 @@ from repertory_admin.options import (
     OutputOption,
 )
 from repertory_admin.progress import Bars
+from repertory_admin.show import answers
 
 
 @command(
@@ -39,7 +40,8 @@ from repertory_admin.progress import Bars
 def explain(
     flags: Flags,
     query: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="What was looked for.", show_default=False)
+        list[str],
+        typer.Argument(metavar="QUERY", help="The search to explain.", show_default=False),
     ],
     item: Annotated[
         str,
@@ -53,9 +55,9 @@ def explain(
     tag: TagOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Tell why a search shows an item, or why not.
+    """Explain why a search returns an item, or why not.
 
-    It is answered as the search would be. The exit code is 0 whatever the answer is.
+    The query is searched as by `repertory search`. The exit code is 0 whatever the answer is.
     """
     target = target_of(flags)
     asked = query_of(
@@ -73,4 +75,4 @@ def explain(
     if output is Output.JSON:
         terminal.show_json(explanation_as_json(found))
     else:
-        results.show_explanation(found)
+        answers.show_explanation(found)

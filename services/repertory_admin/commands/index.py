@@ -8,7 +8,7 @@ import typer
 from repertory.client import Client
 from repertory.errors import UsageError
 from repertory.workspace import Workspace
-from repertory_admin import reports, terminal
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
@@ -16,6 +16,7 @@ from repertory_admin.mcp_trust import untrusted
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.rebuilding import rebuilt
+from repertory_admin.show import runs
 
 
 @command(
@@ -34,8 +35,8 @@ def index(
     """Make the index equal to the sources.
 
     Only what changed is embedded. PATHS become this directory's catalogue until the next
-    `repertory index`; without any, it is what repertory.toml lists, or else what is found here and
-    in the home directory. A server does all this by itself.
+    `repertory index`; without any, it is the sources of repertory.toml, or else those found here
+    and in the home directory. A server does all this by itself.
     """
     target = target_of(flags)
     if target.server:
@@ -114,6 +115,6 @@ def _index_here(target: Target, output: Output, paths: list[Path] | None = None)
     if output is Output.JSON:
         terminal.show_json(run)
     else:
-        reports.show(run, skipped)
-    if (code := reports.exit_code(run, skipped)) is not ExitCode.DONE:
+        runs.show(run, skipped)
+    if (code := runs.exit_code(run, skipped)) is not ExitCode.DONE:
         raise typer.Exit(code)

@@ -28,12 +28,12 @@ def init(
     path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Overwrite a repertory.toml.")] = False,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Let the MCP servers that are found be run.")
+        bool, typer.Option("--trust", help="Let the MCP servers found be run.")
     ] = False,
 ) -> None:
-    """Write a repertory.toml with what is found.
+    """Write a repertory.toml with the sources that are found.
 
-    That is what the folder holds, and what the home directory does.
+    They are those of the folder and of the home directory.
     """
     folder = path.expanduser().resolve()
     if not folder.is_dir():
@@ -55,7 +55,7 @@ def init(
 
 
 def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool) -> None:
-    """Trust each MCP configuration that the user lets be run; say so of those that stay as is."""
+    """Trust each MCP configuration that the user allows; report the others."""
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     for entry in entries:
         if entry["type"] != "mcp":

@@ -1,4 +1,4 @@
-"""``repertory items``: what is indexed, in a list and one by one."""
+"""``repertory items``: lists the indexed items, or shows one."""
 
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ def list_items(
     tag: TagOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """List what is indexed here, by id."""
+    """List the indexed items by id."""
     where = filter_of(kinds=kind or (), sources=source or (), servers=server or (), tags=tag or ())
     with target_of(flags).open() as backend:
         entries = sorted(backend.entries(where), key=lambda entry: entry.id)
@@ -78,7 +78,7 @@ def show(
     item_id: Annotated[str, typer.Argument(metavar="ID", help="The item's id.")],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one item whole: everything that is known of it, its text and its schemas."""
+    """Show one item with all its fields, its text and its schemas."""
     with target_of(flags).open() as backend:
         item = backend.item(item_id)
     if output is Output.JSON:

@@ -1,4 +1,4 @@
-"""``repertory keys``: who may use a server that runs on this machine."""
+"""``repertory keys``: the API keys of a server on this machine."""
 
 import time
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 from repertory.errors import UsageError
 from repertory.keys import Keys, Scope, keys_of
 from repertory.settings import load
+from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.options import Flags, Output, OutputOption
@@ -17,7 +18,8 @@ keys = group("keys", "The keys that a server accepts.")
 app.add_typer(keys)
 
 NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Whose key it is, or what for.", show_default=False)
+    str,
+    typer.Argument(metavar="NAME", help="The owner or the purpose of the key.", show_default=False),
 ]
 
 
@@ -34,15 +36,15 @@ def create(
         str,
         typer.Option(
             metavar="SCOPE",
-            help="read: search and look; call: also call tools; admin: also rebuild.",
+            help="read: search and show; call: also call tools; admin: also rebuild.",
         ),
     ] = "read",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a key, and show it; it is shown only this once.
+    """Create a key and show it, only this once.
 
-    Once there is a key, every caller needs one. A key is replaced by making another, handing it
-    out, and revoking the old one.
+    Once a key exists, every caller needs one. To replace a key, create another, hand it out, and
+    revoke the old one.
     """
     if scope not in [one.value for one in Scope]:
         raise UsageError(f"--scope is {scope!r}; use read, call or admin.")
@@ -59,7 +61,7 @@ def create(
 
 @command(keys, "list", settings=("keys",), examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the keys by name; what they are is known to nobody but their owners."""
+    """List the keys by name and scope; the keys themselves are not stored."""
     keys = _keys(flags)
     found = keys.list()
     if output is Output.JSON:
@@ -69,7 +71,7 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     elif found:
         terminal.show_table(
             ("Key", "Scope", "Made"),
-            [(key.name, key.scope, terminal.ago(time.time() - key.made)) for key in found],
+            [(key.name, key.scope, ago(time.time() - key.made)) for key in found],
             styles={"Key": lambda _: "bold cyan"},
         )
     elif keys.required:
@@ -80,7 +82,7 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 
 @command(keys, "revoke", settings=("keys",), examples=("repertory keys revoke ci",))
 def revoke(flags: Flags, name: NameArgument) -> None:
-    """Make a key invalid, at once, also for a server that runs."""
+    """Revoke a key at once, also for a running server."""
     _keys(flags).revoke(name)
     terminal.tell(f"The key {name!r} is not valid any more.")
 

@@ -44,9 +44,9 @@ def mcp(
 ) -> None:
     """Be an MCP server for an agent host, on stdio.
 
-    It asks the server that is configured or runs for this directory. Where there is none, it is
-    one itself: it indexes, watches, and answers the other commands as well, until its host ends
-    it. A server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
+    It asks the server that is configured or runs for this directory. Without one, it becomes the
+    server: it indexes, watches and answers the other commands, until its host ends it. A server
+    over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
     """
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -67,8 +67,8 @@ def mcp(
             except Exception:
                 _log.warning("session_broken", exc_info=True)
             finally:
-                told.append(signal.SIGTERM)  # the process ends as if it had been told to
+                told.append(signal.SIGTERM)  # end the process as a signal would
 
-        # Reading the standard input cannot be interrupted: nobody waits for this thread.
+        # Reading standard input cannot be interrupted, so this thread is not joined.
         threading.Thread(target=answer, name="stdio", daemon=True).start()
         following.run(told)

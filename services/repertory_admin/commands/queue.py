@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 
 from repertory.server_state import Jobs
+from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, Flags, Output, OutputOption
-from repertory_admin.server_stats import doing
+from repertory_admin.show.statistics import doing
 
-queue = group("queue", "The jobs of a server: those that wait, run, or failed.")
+queue = group("queue", "The pending, running and failed jobs of a server.")
 app.add_typer(queue)
 
 
@@ -76,7 +77,7 @@ def _show(jobs: Jobs) -> None:
                     job.id,
                     ", ".join(job.items[:3]) + (", …" if len(job.items) > 3 else ""),
                     f"{job.attempts:,}",
-                    terminal.ago(time.time() - job.at),
+                    ago(time.time() - job.at),
                     job.error,
                 )
                 for job in jobs.failed

@@ -7,7 +7,7 @@ import typer
 from repertory.catalogue.item import Kind
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.search.query import query_of
-from repertory_admin import results, terminal
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
@@ -21,6 +21,7 @@ from repertory_admin.options import (
     SearchOutputOption,
 )
 from repertory_admin.progress import Bars
+from repertory_admin.show import answers
 
 KindOption = Annotated[
     list[Kind] | None,
@@ -49,19 +50,22 @@ TagOption = Annotated[
 def search(
     flags: Flags,
     query: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="What you look for.", show_default=False)
+        list[str],
+        typer.Argument(metavar="QUERY", help="A task, some words or a name.", show_default=False),
     ],
     kind: KindOption = None,
     source: SourceOption = None,
     server: ServerOption = None,
     tag: TagOption = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show why, hit by hit.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the evidence for each hit.")
+    ] = False,
     output: SearchOutputOption = SearchOutput.TABLE,
 ) -> None:
     """Find what fits a task, some words or a name.
 
-    A server that is configured, or runs for this directory, is asked. Without one, and where
-    nothing is indexed yet, it indexes first.
+    It asks the server that is configured or runs for this directory. Without one, it opens the
+    index here, and indexes first if nothing is indexed yet.
     """
     target = target_of(flags)
     asked = query_of(
@@ -85,10 +89,10 @@ def search(
     elif found is not None:
         terminal.show_json(found)
     elif answer.hits:
-        results.show(answer)
+        answers.show(answer)
         if explain:
-            results.show_evidence(answer, asked)
+            answers.show_evidence(answer, asked)
     else:
-        results.show_nothing(answer)
+        answers.show_nothing(answer)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def serve(flags: Flags) -> None:
     """Watch this directory and answer searches over HTTP.
 
-    What changes is indexed at once. All of it is in this one process, which ends with Ctrl-C. The
-    other commands ask this server when they are called in the same directory. Reading is open to
-    everyone who reaches it until there is a key; see `repertory keys`.
+    Changes are indexed at once. Ctrl-C ends the server. Other commands ask it when they are called
+    in the same directory. Everyone who can reach it may read until a key exists; see
+    `repertory keys`.
     """
     directory = Path.cwd()
     settings = load(flags, directory)
@@ -42,4 +42,4 @@ def serve(flags: Flags) -> None:
 
 def _ready(url: str, _: "Service") -> None:
     where = terminal.short_path(str(Path.cwd()))
-    terminal.say(f"Serving {where} at {url}; {url}/openapi.json says what.")
+    terminal.say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")

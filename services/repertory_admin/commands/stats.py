@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from repertory_admin import server_stats, terminal
+from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
+from repertory_admin.show import statistics
 
 
 @command(
@@ -15,7 +16,7 @@ from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
     examples=("repertory stats", "repertory stats --output json"),
 )
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show what is indexed here, how fresh it is, and what is wrong.
+    """Show the index, its freshness and its problems.
 
     If a server is configured, or runs for this directory, it answers.
     """
@@ -25,7 +26,7 @@ def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     if output is Output.JSON:
         terminal.show_json(found)
     else:
-        server_stats.show(found, _place(target))
+        statistics.show(found, _place(target))
 
 
 def _place(target: Target) -> dict[str, str]:

@@ -17,8 +17,8 @@ from repertory_admin.options import STORE, TEAM, WATCHING, Flags
 def watch(flags: Flags) -> None:
     """Watch this directory for a team's workers.
 
-    A team has one of these, some `repertory worker` and some `repertory api`, a Redis and a Qdrant
-    server. Without these, `repertory serve` is all in one.
+    A team runs one watch service, some `repertory worker` and some `repertory api`, a Redis and a
+    Qdrant server. `repertory serve` is all of them in one process.
     """
     directory = Path.cwd()
     settings = load(flags, directory)

@@ -23,17 +23,17 @@ from repertory_admin.options import STORE, TEAM, Flags
 def worker(
     flags: Flags,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="How many processes work, each with a model of its own.")
+        int, typer.Option(min=1, help="The number of processes, each with its own model.")
     ] = 1,
     queue: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Only take from saves, upkeep or builds; repeatable."),
     ] = None,
 ) -> None:
-    """Embed and store what a team's watch service hands over.
+    """Embed and store the items that a team's watch service sends.
 
-    Run as many as there is work for, on as many machines; what was just saved goes before what is
-    rebuilt. No access to the files is needed.
+    Run as many as the work needs, on any number of machines. Saved files go before rebuilds. A
+    worker needs no access to the files.
     """
     settings = load(flags, Path.cwd())
     begin_service()

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
 
+from repertory.text import ago
 from repertory_query.access import Caller
 
 STATIC_FILES = {
@@ -30,7 +31,6 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 _HERE = Path(__file__).parent
-_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"))
 
 # What cannot be seen but changes what is: control characters that are no white space, and those
 # that turn the direction of a text.
@@ -96,7 +96,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"exact": escape, "ago": ago, "json": _json, "day": _day}
+    environment.filters |= {"exact": escape, "ago": _ago, "json": _json, "day": _day}
     environment.globals |= {"static": _static_address, "view": view_address}
     return environment
 
@@ -111,14 +111,9 @@ def view_address(item_id: str, section: str = "") -> str:
     return address
 
 
-def ago(moment: float) -> str:
-    """How long ago a moment was, in its largest unit: coarse, so that what is shown stays still."""
-    seconds = time.time() - moment
-    for length, unit in _UNITS:
-        if seconds >= length:
-            number = int(seconds // length)
-            return f"{number} {unit}{'' if number == 1 else 's'} ago"
-    return "just now"
+def _ago(moment: float) -> str:
+    """How long ago a moment was, in minutes at least, so that the page does not flicker."""
+    return ago(time.time() - moment, least=60)
 
 
 def _day(moment: float) -> str:

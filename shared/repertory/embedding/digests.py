@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import threading
 from pathlib import Path
 
 from repertory.files import write_atomically
@@ -18,11 +17,6 @@ def identity(file: Path) -> str:
     state = file.stat()
     path = hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:16]
     return f"{path}-{state.st_size:x}-{state.st_mtime_ns:x}"
-
-
-def partial_name(file: Path) -> Path:
-    """The path to write a file to before it replaces the old one; unique to this thread."""
-    return file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.partial")
 
 
 def sha256(file: Path, cache: Path) -> str:

@@ -9,11 +9,12 @@ import contextlib
 import logging
 import os
 import platform
+import threading
 from pathlib import Path
 
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
-from repertory.embedding.digests import identity, partial_name
+from repertory.embedding.digests import identity
 from repertory.errors import ModelError
 
 _CPU = "CPUExecutionProvider"
@@ -72,7 +73,7 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     options = _options()
     # The next level optimises for one processor; for these models it gains nothing.
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    partial = partial_name(optimised)
+    partial = optimised.with_name(f"{optimised.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         optimised.parent.mkdir(parents=True, exist_ok=True)
         partial.touch()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from repertory.errors import StoreCorruptError, StoreError
+from repertory.files import write_atomically
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.edge_shard import OpenShard, make_shard, require_room, translated
@@ -122,13 +123,7 @@ class EdgeStore(VectorStore):
         if collection not in self.collections():
             raise StoreError(f"There is no collection {collection} for {name} to point at.")
         with translated(path):
-            self._aliases.mkdir(parents=True, exist_ok=True)
-            unfinished = self._aliases / f".{name}.{os.getpid()}"
-            with unfinished.open("w", encoding="utf-8") as file:
-                file.write(collection)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(path)
+            write_atomically(path, collection.encode(), is_durable=True)
             _sync(self._aliases)
 
     def _handle(self, shard: OpenShard) -> EdgeCollection:

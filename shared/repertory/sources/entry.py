@@ -48,7 +48,7 @@ def source_path(entry: Mapping[str, Any], base: Path) -> Path:
     path = entry.get("path")
     if not isinstance(path, str) or not path.strip() or not is_clean(path):
         raise ConfigurationError(
-            f"A source of type {entry.get('type')!r} needs a `path`, and {path!r} is none; "
+            f"A source of type {entry.get('type')!r} needs a `path`, not {path!r}; "
             "name the folder to read."
         )
     try:

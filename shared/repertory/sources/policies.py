@@ -42,7 +42,7 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
     item = table.get("item")
     if not isinstance(item, str) or not item.strip():
         raise ConfigurationError(
-            f"{place} needs an `item`, and {item!r} is none; name an item by its id or its name, "
+            f"{place} needs an `item`, not {item!r}; name an item by its id or its name, "
             "or several by a pattern."
         )
     changes: dict[str, Any] = {}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.files import Signature, signature
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.signature import Signature, signature
 from repertory.sources.source import Problem
 
 # A file that changed this recently may change again with the same signature: some file systems

@@ -147,7 +147,7 @@ class Conversation:
         finally:
             self._traffic.reset_counters()
         if answer.get("resultType", "complete") != "complete":
-            raise self._error("asks for something more during a call, which nobody here can give")
+            raise self._error("requests more input during a call, which is not supported")
         return answer
 
     async def is_alive(self, seconds: float) -> bool:

@@ -1,13 +1,12 @@
 """The found configurations that the user has trusted."""
 
 import hashlib
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
 from repertory.errors import StoreError, UsageError
+from repertory.files import PRIVATE, write_atomically
 
 
 class TrustStore:
@@ -56,11 +55,7 @@ class TrustStore:
     def _write(self, trusted: dict[str, str]) -> None:
         data = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"))
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name)
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).replace(self._path)
+            write_atomically(self._path, data, mode=PRIVATE)
         except OSError as exc:
             raise StoreError(f"{self._path} cannot be written: {exc.strerror}.") from exc
 

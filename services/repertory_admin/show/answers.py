@@ -1,4 +1,4 @@
-"""An answer as a table, and in detail."""
+"""Shows answers and explanations."""
 
 from repertory.search.answer import Answer, Evidence, Hit, Term
 from repertory.search.explanation import Explanation, Word
@@ -7,7 +7,7 @@ from repertory_admin import terminal
 
 
 def show(answer: Answer) -> None:
-    """A table of the hits: what, how sure, why; and of which kind, where there are several."""
+    """Show a table of the hits, with their kinds if there are several."""
     kinds = {hit.kind for hit in answer.hits}
     first = "Tool" if kinds == {"tool"} else "Item"
     mixed = len(kinds) > 1
@@ -23,7 +23,7 @@ def show(answer: Answer) -> None:
 
 
 def show_nothing(answer: Answer) -> None:
-    """Say that nothing was found, and what to try."""
+    """Show that nothing was found, and suggest another search."""
     terminal.say("No tools found matching query")
     below = f": the best is {answer.best_below:.2f}" if answer.best_below else ""
     lower = f", or a --threshold lower than {answer.threshold:g}" if answer.threshold else ""
@@ -31,7 +31,7 @@ def show_nothing(answer: Answer) -> None:
 
 
 def show_evidence(answer: Answer, query: Query) -> None:
-    """Show what each hit's confidence is made of."""
+    """Show the evidence behind each hit's confidence."""
     for hit in answer.hits:
         terminal.say()
         terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
@@ -41,7 +41,7 @@ def show_evidence(answer: Answer, query: Query) -> None:
 
 
 def show_explanation(explanation: Explanation) -> None:
-    """Show why a search shows an item, or why not."""
+    """Show why a search returns an item, or why not."""
     hit = explanation.hit
     terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
     terminal.tell(explanation.verdict)
@@ -66,7 +66,7 @@ def show_explanation(explanation: Explanation) -> None:
 
 
 def _evidence(evidence: Evidence) -> dict[str, str]:
-    """What a confidence is made of, part by part."""
+    """The evidence behind a confidence, part by part."""
     parts = {
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
         "keyword": _arm(evidence.keyword, evidence.keyword_rank),
@@ -92,7 +92,7 @@ def _term(term: Term) -> str:
 
 
 def _place(word: Word) -> str:
-    """Where an item has a word of the query, or what it has instead."""
+    """Where an item has a word of the query, or its nearest word instead."""
     if not word.matched:
         return f"no; nearest is {word.near}" if word.near else "no"
     where = ", ".join(word.fields) or "yes"
@@ -100,7 +100,7 @@ def _place(word: Word) -> str:
 
 
 def _search(query: Query, mode: str, items: int) -> str:
-    """How was searched."""
+    """The parameters of a search."""
     where, weights = query.where, query.weights
     filters = (
         ("kind", where.kinds),
@@ -119,7 +119,7 @@ def _search(query: Query, mode: str, items: int) -> str:
 
 
 def _reason(hit: Hit) -> str:
-    """The reason, with the section and what shadows the hit, where it does not say so itself."""
+    """The reason, with the section and the shadowing item if it does not name them."""
     reason = hit.reason
     heading = hit.matched_in.lstrip("# ")
     if heading and heading not in reason:

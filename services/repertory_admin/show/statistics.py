@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.server_state import SourceState, Stats, Worker
+from repertory.text import ago
 from repertory_admin import terminal
-from repertory_admin.reports import MAX_PROBLEMS, show_problems
+from repertory_admin.show.runs import MAX_PROBLEMS, show_problems
 
 
 def show(stats: Stats, place: Mapping[str, str]) -> None:
@@ -28,7 +29,7 @@ def show(stats: Stats, place: Mapping[str, str]) -> None:
     facts = {
         **place,
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
-        "scanned": terminal.ago(time.time() - stats.watch.at) if stats.watch else "",
+        "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
         "stale": ", ".join(stats.stale_sources) or "no source",
         "building": f"{building.collection}, {building.done:,} of {building.total:,} items"
         if building
@@ -57,7 +58,7 @@ def show(stats: Stats, place: Mapping[str, str]) -> None:
 
 
 def doing(busy: Mapping[str, Any]) -> str:
-    """What a worker is doing, in a few words."""
+    """A worker's current job in a few words."""
     parts = [f"{name} {value}" for name, value in busy.items() if name not in ("worker", "since")]
     return ", ".join(parts) or "nothing"
 
@@ -72,7 +73,7 @@ def _show_sources(sources: Sequence[SourceState]) -> None:
                 source.type,
                 f"{source.items:,}",
                 f"{source.stale:,}" if source.stale else "",
-                terminal.ago(now - source.seen) if source.seen else "never",
+                ago(now - source.seen) if source.seen else "never",
                 source.error,
             )
             for source in sources
@@ -92,7 +93,7 @@ def _show_workers(workers: Sequence[Worker]) -> None:
                 worker.model,
                 worker.device,
                 f"{worker.jobs:,}",
-                terminal.ago(now - worker.at),
+                ago(now - worker.at),
                 doing(worker.busy),
             )
             for worker in workers

@@ -1,0 +1,69 @@
+"""The tasks of the watch service: loading the configuration and scanning sources."""
+
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from repertory.indexing.scan import ScanResult, scan_source
+from repertory.sources.source import Source
+from repertory_watch.configuration import Configuration, reload
+
+CONFIGURATION = ""  # stands for the configuration wherever a source's name is expected
+
+_log = logging.getLogger(__name__)
+
+
+class Task:
+    """A load that never runs twice at once: of the configuration, or of a source.
+
+    Attributes:
+        name: The source's name, or ``CONFIGURATION``.
+        is_running: Whether it is running.
+        is_requested: Whether it has to run again after the current run.
+        finished_at: When it last finished, on the service's clock; None before that.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_running = self.is_requested = False
+        self.finished_at: float | None = None
+
+
+class WatchedSource(Task):
+    """A source of the current catalogue.
+
+    Attributes:
+        source: The source.
+        stop: Ends the source's own watch; None if it has none.
+        is_ready: Whether it can be scanned without waiting for its watch.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.name)
+        self.source = source
+        self.stop: Callable[[], None] | None = None
+        self.is_ready = True
+
+
+def scan(source: Source) -> ScanResult:
+    """Scan a source; a failure is a result."""
+    try:
+        return scan_source(source)
+    # A boundary: a bug in one source must not end the watch of the others.
+    except Exception:
+        _log.exception("scan_failed", extra={"source": source.name})
+        error = f"The source {source.name} could not be read because of a fault; see the log."
+        return ScanResult(source=source, scan=None, error=error, at=time.time())
+
+
+def load(before: Configuration) -> Configuration:
+    """Reload the configuration; a failure is a result."""
+    try:
+        return reload(before)
+    # A boundary, as above.
+    except Exception:
+        _log.exception("configuration_failed")
+        error = "The configuration could not be read because of a fault; see the log."
+        return msgspec.structs.replace(before, error=error)
