@@ -1,4 +1,4 @@
-# What is done to this repository by hand; continuous integration calls the same targets.
+# Development tasks; continuous integration runs the same targets.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,35 +12,35 @@ PIP := -m pip --disable-pip-version-check -q
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-install: .venv/installed ## Make .venv with all that development needs, torch included
+install: .venv/installed ## Create .venv with all development tools, including torch
 
-demo: $(DEMO)/installed ## Index examples/ with a light install of its own and search it
+demo: $(DEMO)/installed ## Install into .demo, index examples/ and search it
 	@PATH="$(CURDIR)/$(DEMO)/bin:$$PATH" examples/demo.sh
 
-# Side by side, one file at a time and the longest first, unless there is one Qdrant server for all.
+# In parallel by file, the longest first; serially if all tests share one Qdrant server.
 test: install ## Run all tests
 	@$(BIN)/python -m pytest -q $(if $(REPERTORY_TEST_QDRANT_URL),,-n auto --dist loadfile --no-loadscope-reorder)
 
-check: install ## Lint, check the format, the types and the layers
+check: install ## Check lint, format, types and layers
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: install ## Measure the speed: a table here, the figures in benchmarks/results.json
+bench: install ## Measure the speed: print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
-# Half an hour the first time; what was embedded is kept in .eval.
-eval: install ## Measure the ranking on the public data in DATA: benchmarks/RESULTS.md
+# The first run takes half an hour; .eval keeps the embeddings.
+eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.quality "$(DATA)"
 
-clean: ## Remove the environments, the caches and what was built
+clean: ## Remove environments, caches and build results
 	@rm -rf .venv .demo .eval dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# torch goes first and alone, so that the other requirements cannot pull in a second copy of it.
+# torch is installed first and alone, so that no other requirement pulls in a second copy.
 .venv/installed: pyproject.toml
-	@echo "Installing into .venv; the first time takes a few minutes, for torch is large."
+	@echo "Installing into .venv; the first time takes a few minutes, since torch is large."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) install 'torch==2.13.0'
 	@$(BIN)/python $(PIP) install -e '.[dev]'

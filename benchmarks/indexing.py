@@ -20,7 +20,7 @@ def prepare(folder: Path) -> None:
 
 
 def index(folder: Path) -> dict[str, Any]:
-    """Index that project, with the data directory beside it, and return the command's JSON."""
+    """Index that project, with the data directory beside it; the JSON that it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "repertory_admin", "index", "--output", "json"],
         cwd=folder / "project",
@@ -28,8 +28,8 @@ def index(folder: Path) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         check=True,
     )
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -44,10 +44,10 @@ def environment(folder: Path) -> dict[str, str]:
 def run(folder: Path) -> list[Figure]:
     """Index 10,000 tools, then again; the project and its index stay for the other benchmarks."""
     prepare(folder)
-    reports: list[dict[str, Any]] = []
-    first, *again = (seconds(lambda: reports.append(index(folder))) for _ in range(4))
-    assert reports[0]["items"] == ITEMS
-    assert all(report["embedded"] == 0 for report in reports[1:])
+    results: list[dict[str, Any]] = []
+    first, *again = (seconds(lambda: results.append(index(folder))) for _ in range(4))
+    assert results[0]["stats"]["items"] == ITEMS
+    assert all(result["embedded"] == 0 for result in results[1:])
     return [
         Figure(
             name=f"index {ITEMS:,} items again, nothing changed",

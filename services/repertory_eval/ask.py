@@ -44,15 +44,7 @@ class Asking:
             queries: Its queries.
             engine: Searches the same items, with some excluded.
         """
-        results = {
-            changed: self._outcomes(
-                queries,
-                settings.values,
-                settings.values.threshold if "threshold" in changed else 0.0,
-                " ".join(filter(None, ("Searching", name, changed))),
-            )
-            for changed, settings in self._tried.items()
-        }
+        results = self._results(queries, f"Searching {name}", has_threshold=False)
         return Trial(
             name=name,
             is_generated=False,
@@ -75,15 +67,7 @@ class Asking:
         queries = generate(self._backend.entries(), limit, self._bodies())
         if not queries:
             raise UsageError("Nothing is indexed here that queries could be generated for.")
-        results = {
-            changed: self._outcomes(
-                queries,
-                settings.values,
-                settings.values.threshold,
-                " ".join(filter(None, ("Searching", name, "generated", changed))),
-            )
-            for changed, settings in self._tried.items()
-        }
+        results = self._results(queries, f"Searching {name}, generated", has_threshold=True)
         return Trial(name=name, is_generated=True, results=results.pop(ACTIVE), others=results)
 
     def _bodies(self) -> dict[str, str]:
@@ -104,23 +88,41 @@ class Asking:
             answer = self._checked(engine.search(query, exclude=exclude))
             return [(hit.id, hit.confidence) for hit in answer.hits]
 
-        def done() -> None:
-            self._bars.step(f"Testing the confidence for {name}", 1, len(queries))
+        def step(done: int) -> None:
+            self._bars.step(f"Testing the confidence for {name}", done, len(queries))
 
-        return reliability(observe(queries, find, values.threshold, done))
+        return reliability(observe(queries, find, values.threshold, step))
+
+    def _results(
+        self, queries: Sequence[LabelledQuery], stage: str, *, has_threshold: bool
+    ) -> dict[str, list[Outcome]]:
+        """The outcomes under all settings, by the change.
+
+        Args:
+            queries: The queries.
+            stage: The text of the progress bar.
+            has_threshold: Whether the threshold applies even if no change names it.
+        """
+        results = {}
+        for changed, settings in self._tried.items():
+            values = settings.values
+            threshold = values.threshold if has_threshold or "threshold" in changed else 0.0
+            results[changed] = self._outcomes(
+                queries, values, threshold, f"{stage}, {changed}" if changed else stage
+            )
+        return results
 
     def _outcomes(
         self, queries: Sequence[LabelledQuery], values: Values, threshold: float, stage: str
     ) -> list[Outcome]:
-        def search(text: str, threshold: float = threshold) -> list[str]:
+        def search(text: str, threshold: float) -> list[str]:
             query = query_of(values, text, limit=DEPTH, threshold=threshold)
-            answer = self._checked(self._backend.search(query))
-            return [hit.id for hit in answer.hits]
+            return [hit.id for hit in self._checked(self._backend.search(query)).hits]
 
         return outcomes(
             queries,
-            search,
-            lambda: self._bars.step(stage, 1, len(queries)),
+            lambda text: search(text, threshold),
+            lambda done: self._bars.step(stage, done, len(queries)),
             without_threshold=lambda text: search(text, 0.0),
         )
 

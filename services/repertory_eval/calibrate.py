@@ -1,6 +1,7 @@
 """``repertory calibrate``: fits the curves of confidence to labelled queries."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from repertory.embedding.models import Model
 from repertory.errors import UsageError
 from repertory.search.answer import Mode
+from repertory.search.engine import SearchEngine
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -78,14 +80,25 @@ def calibrate(
 
 def _examples(settings: Settings, labelled: LabelledSet) -> tuple[Model, dict[Mode, list[Example]]]:
     """The model, and the examples that each mode finds for the queries of a set."""
-    with Bars() as bars, indexed(labelled, settings, bars) as repertory:
+    with (
+        Bars() as bars,
+        indexed(labelled, settings, bars) as repertory,
+        ThreadPoolExecutor(1) as reader,
+    ):
 
-        def done() -> None:
-            bars.step(f"Searching {labelled.name}", 1, len(labelled.queries) * len(Mode))
+        def step(done: int) -> None:
+            bars.step(f"Searching {labelled.name}, {mode}", done, len(labelled.queries))
 
-        return repertory.embedding().model, {
-            mode: examples(repertory.engine.only(mode), labelled.queries, done) for mode in Mode
-        }
+        both, found = repertory.engine, {}
+        for mode in Mode:
+            engine = SearchEngine(
+                keywords=None if mode is Mode.SEMANTIC else both.keywords,
+                collection=None if mode is Mode.KEYWORD else both.collection,
+                embedding=repertory.embedding,
+                reader=reader,
+            )
+            found[mode] = examples(engine, labelled.queries, step)
+        return repertory.embedding().model, found
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -37,16 +37,16 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def examples(
-    engine: SearchEngine, queries: Sequence[LabelledQuery], done: Callable[[], None]
+    engine: SearchEngine, queries: Sequence[LabelledQuery], step: Callable[[int], None]
 ) -> list[Example]:
-    """Search for every query, with and without its right items."""
+    """Search for every query, with and without its right items; report the progress."""
     found = []
-    for query in queries:
+    for done, query in enumerate(queries, start=1):
         right = tuple(query.grades)
         present = engine.rank(Query(text=query.text)).candidates
         missing = engine.rank(Query(text=query.text), exclude=right).candidates
         found.append(Example(right=frozenset(right), present=present, missing=missing))
-        done()
+        step(done)
     return found
 
 

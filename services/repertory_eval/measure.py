@@ -92,7 +92,7 @@ class Hard(msgspec.Struct, frozen=True, kw_only=True):
 def outcomes(
     queries: Sequence[LabelledQuery],
     search: Search,
-    done: Callable[[], None],
+    step: Callable[[int], None],
     without_threshold: Search,
 ) -> list[Outcome]:
     """Search for every query and measure the hits.
@@ -100,17 +100,17 @@ def outcomes(
     Args:
         queries: The queries.
         search: The search.
-        done: Called after each query.
+        step: Called with the number of queries that are done.
         without_threshold: The same search with nothing hidden.
     """
     found, hidden = [], []
-    for query in queries:
+    for done, query in enumerate(queries, start=1):
         right, ids = query.grades.keys(), tuple(search(query.text)[:DEPTH])
         found.append(ids)
         hidden.append(
             right.isdisjoint(ids) and not right.isdisjoint(without_threshold(query.text)[:DEPTH])
         )
-        done()
+        step(done)
     return measure(queries, found, hidden)
 
 
@@ -129,12 +129,13 @@ def measure(
     judgements, runs = {}, {}
     for number, (query, hits) in enumerate(zip(queries, found, strict=True)):
         # pytrec_eval sees ranks instead of ids: it cuts ids at NUL and crashes on lone surrogates.
-        ranks = {item: str(rank) for rank, item in enumerate(hits[:DEPTH])}
+        best = hits[:DEPTH]
+        ranks = {item: str(rank) for rank, item in enumerate(best)}
         judgements[str(number)] = {
             ranks.get(item, f"missing {place}"): grade
             for place, (item, grade) in enumerate(query.grades.items())
         }
-        runs[str(number)] = {rank: float(DEPTH - int(rank)) for rank in ranks.values()}
+        runs[str(number)] = {str(rank): float(-rank) for rank in range(len(best))}
     values: dict[str, dict[Measure, float]] = defaultdict(dict)
     for one in iter_calc(list(MEASURES.values()), judgements, runs):
         values[one.query_id][one.measure] = one.value

@@ -54,11 +54,18 @@ class Reliability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def observe(
-    queries: Sequence[LabelledQuery], find: Find, threshold: float, done: Callable[[], None]
+    queries: Sequence[LabelledQuery], find: Find, threshold: float, step: Callable[[int], None]
 ) -> list[Observed]:
-    """Search for every query without the threshold, with it, and without its right items."""
+    """Search for every query without the threshold, with it, and without its right items.
+
+    Args:
+        queries: The queries.
+        find: The search.
+        threshold: The threshold.
+        step: Called with the number of queries that are done.
+    """
     observed = []
-    for query in queries:
+    for done, query in enumerate(queries, start=1):
         found = find(query.text, 0.0, ())[:FIRST]
         shown = find(query.text, threshold, ())[:FIRST]
         observed.append(
@@ -70,7 +77,7 @@ def observe(
                 is_rejected=not find(query.text, threshold, tuple(query.grades)),
             )
         )
-        done()
+        step(done)
     return observed
 
 

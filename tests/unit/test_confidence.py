@@ -164,7 +164,7 @@ def labelled(job: str) -> list[LabelledQuery]:
 
 def made(job: str) -> list[Example]:
     """The examples of the queries of a job."""
-    return examples(keyword_engine(CATALOGUE), labelled(job), lambda: None)
+    return examples(keyword_engine(CATALOGUE), labelled(job), lambda _: None)
 
 
 def test_a_fitted_curve_states_how_often_first_hits_are_right() -> None:
@@ -191,6 +191,6 @@ def test_observing_asks_the_search_itself() -> None:
         query = Query(text=text, threshold=threshold, limit=10)
         return [(hit.id, hit.confidence) for hit in searched.search(query, exclude=without).hits]
 
-    through_searches = observe(queries, find, 0.35, lambda: None)
+    through_searches = observe(queries, find, 0.35, lambda _: None)
     from_examples = [one.is_rejected for one in observed(made(JOBS[0]), KEYWORD, 0.35)]
     assert [one.is_rejected for one in through_searches] == from_examples

@@ -69,7 +69,7 @@ def test_items_hidden_by_the_threshold_are_counted() -> None:
     results = outcomes(
         [query("a", "a"), query("b", "b"), query("c", "c")],
         lambda text: shown.get(text, []),
-        lambda: None,
+        lambda _: None,
         lambda text: below.get(text, []),
     )
     assert [one.values["hidden"] for one in results] == [0.0, 1.0, 0.0]

@@ -94,15 +94,6 @@ class SearchEngine:
         self._stale = tuple(stale)
         self._reader = reader
 
-    def only(self, mode: Mode) -> "SearchEngine":
-        """This engine with the arms of one mode."""
-        return SearchEngine(
-            keywords=None if mode is Mode.SEMANTIC else self.keywords,
-            collection=None if mode is Mode.KEYWORD else self.collection,
-            embedding=self._embedding,
-            reader=self._reader,
-        )
-
     @property
     def is_waiting(self) -> bool:
         """Whether the store could not be opened, which may be worth a retry."""

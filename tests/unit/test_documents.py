@@ -1,0 +1,57 @@
+"""The documents name only what exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DECISIONS = ROOT / "docs" / "decisions"
+MAP = ROOT / "ARCHITECTURE.md"
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "benchmarks/*.md", "examples/*.md")
+    for path in ROOT.glob(pattern)
+)
+ROOTS = tuple(ROOT / name for name in ("", "shared/repertory", "services", "workers"))
+
+
+def pages() -> list[Path]:
+    """The decisions."""
+    return sorted(DECISIONS.glob("[0-9]*.md"))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(path: Path) -> None:
+    """Relative links lead to files, and their fragments to headings there."""
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", path.read_text("utf-8")):
+        file, _, fragment = target.partition("#")
+        linked = (path.parent / file).resolve() if file else path
+        assert linked.exists(), target
+        if fragment:
+            titles = re.findall(r"^#+ (.+)$", linked.read_text("utf-8"), re.MULTILINE)
+            assert fragment in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}
+
+
+def test_every_module_on_the_map_exists() -> None:
+    """A path in backticks is a file or folder of the repository or of one of its source roots."""
+    named = re.findall(r"`([\w./]+(?:\.py|\.toml|/))`", MAP.read_text("utf-8"))
+    assert len(named) > 60
+    assert [name for name in named if not any((root / name).exists() for root in ROOTS)] == []
+
+
+def test_the_documents_stay_short() -> None:
+    """The map is read in ten minutes, a decision in one."""
+    assert len(MAP.read_text("utf-8").splitlines()) <= 200
+    for page in pages():
+        assert len(page.read_text("utf-8").splitlines()) <= 40, page.name
+
+
+def test_every_decision_is_numbered_dated_and_listed() -> None:
+    """Numbers have no gap; the index has each decision's title and date."""
+    index = (DECISIONS / "README.md").read_text("utf-8")
+    for number, page in enumerate(pages(), start=1):
+        text = page.read_text("utf-8")
+        heading = re.match(rf"# {number:04}\. (.+)\n\nDate: (\d{{4}}-\d\d-\d\d)\n", text)
+        assert heading, page.name
+        assert f"[{number:04}]({page.name}) | {heading[2]} | {heading[1]} |" in index
