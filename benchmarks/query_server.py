@@ -8,7 +8,9 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from fastapi import FastAPI, Response
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
@@ -16,7 +18,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.settings import Settings, load
 from repertory_admin import embedded
-from repertory_query.app import MOST_SEARCHES_WAITING, THREADS_PER_CORE, create_app
+from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, create_app
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -31,10 +33,10 @@ def main() -> None:
         embedded.run(load(given, project, {}), project, (), lambda url, _: print(url, flush=True))
 
 
-def _with_embed(service: Service, settings: Settings) -> FastAPI:
+def _with_embed(service: Service, settings: Settings) -> Starlette:
     """The server's application with the route."""
     app = create_app(service, settings)
-    pool = Pool("embed", THREADS_PER_CORE * cores(), MOST_SEARCHES_WAITING)
+    pool = Pool("embed", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
 
     @cache
     def engine() -> EmbeddingEngine:
@@ -42,11 +44,12 @@ def _with_embed(service: Service, settings: Settings) -> FastAPI:
         loaded = load_engine(values.model, values.device, settings.data_dir, queries_only=True)
         return BatchingEngine(loaded, cores())
 
-    @app.get("/embed")
-    async def embed(q: str) -> Response:
-        await pool.run(lambda: engine().embed_query(q))
+    async def embed(request: Request) -> Response:
+        query = request.query_params["q"]
+        await pool.run(lambda: engine().embed_query(query))
         return Response(b"{}", media_type="application/json")
 
+    app.add_route("/embed", embed)
     return app
 
 

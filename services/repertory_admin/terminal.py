@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.plain import plain
 from repertory.text import clean, one_line
 
 # Marks that reverse the direction of text, and so can disguise it.
@@ -99,8 +98,8 @@ def is_terminal() -> bool:
 
 
 def show_json(value: object) -> None:
-    """Write a value as JSON; structs have their fields in camel case."""
-    say(msgspec.json.format(msgspec.json.encode(plain(value)), indent=2).decode())
+    """Write a value as JSON."""
+    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:

@@ -16,7 +16,7 @@ BINS = 10
 Find = Callable[[str, float, tuple[str, ...]], Sequence[tuple[str, float]]]
 
 
-class Observed(msgspec.Struct, frozen=True, kw_only=True):
+class Observed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The effect of confidence on one query.
 
     Attributes:
@@ -34,7 +34,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     is_rejected: bool
 
 
-class Reliability(msgspec.Struct, frozen=True, kw_only=True):
+class Reliability(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The reliability of confidence on a set of queries; all figures are in 0…1.
 
     Attributes:

@@ -1,24 +1,23 @@
-"""Who may call what: by a key where there are keys, else by where the call comes from."""
+"""Access control: by key if there are keys, else by the address of the caller."""
 
 import ipaddress
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
-from fastapi import Depends, HTTPException, Request
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
 from repertory.keys import Keys, Scope
 
-OPEN = frozenset({"/healthz", "/readyz"})  # asked by what has no key, and tells nothing
-STATIC = "/static/"  # what pages are made with: the same files for everybody
+OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they reveal nothing
+STATIC = "/static/"  # the files of the pages, the same for every caller
 LOGIN = "/login"
 COOKIE = "repertory_key"
 _CHALLENGE = 'Bearer realm="repertory"'
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls: ``key:NAME``, or ``address:ADDRESS``, and what it may do."""
+    """A caller, as ``key:NAME`` or ``address:ADDRESS``, and its scopes."""
 
     who: str
     scopes: frozenset[Scope]
@@ -27,14 +26,13 @@ class Caller(msgspec.Struct, frozen=True):
 class Access:
     """Decides who a caller is.
 
-    Without keys anybody who reaches the server may read, and whoever is on this machine may do
-    everything. A web page in somebody's browser is on this machine too, so what such a page sends
-    is refused: calls under a name that it could own, and calls from another origin. It may only
-    link here.
+    Without keys every caller may read, and callers on this machine may do everything. A web page
+    in a local browser is on this machine, too, so its requests are refused: those under a host name
+    that it could own, and those from another origin. It may only link here.
 
-    With keys, a browser sends its key in a cookie, which goes along with whatever another page of
-    this machine or domain sends, too. So that is refused as well, and with a cookie nothing is
-    changed but from an origin that browsers name as this server's own.
+    With keys, a browser sends its key in a cookie, also with the requests of another page of this
+    machine or domain. So those are refused as well, and a cookie allows changes only from an origin
+    that browsers name as this server's own.
 
     Args:
         keys: The keys.
@@ -47,7 +45,7 @@ class Access:
 
     @property
     def takes_keys(self) -> bool:
-        """Whether a key is needed."""
+        """Whether callers need a key."""
         return self._keys.required
 
     def knows(self, token: str) -> bool:
@@ -55,14 +53,14 @@ class Access:
         return self._keys.find(token) is not None
 
     def caller(self, request: HTTPConnection) -> Caller:
-        """Who calls.
+        """The caller of a request.
 
         Raises:
-            HTTPException: 401 where a key is needed and none that is valid was given; 403 for a
-                call that a web page may have sent.
+            HTTPException: 401 for a missing or invalid key; 403 for a request that a web page may
+                have sent.
         """
         address = request.client.host if request.client else ""
-        if self._keys.required:  # looks at the file of the keys
+        if self._keys.required:  # reads the key file if it changed
             if request.scope["path"] != LOGIN:
                 return self._by_key(request)
             _check_origin(request)
@@ -95,9 +93,9 @@ class Access:
         return Caller(f"key:{key.name}", key.scopes)
 
     def _is_own(self, host: str) -> bool:
-        """Whether a Host header holds what no stranger's web page can be loaded from.
+        """Whether no foreign web page can be loaded from the name in a Host header.
 
-        An address is looked up nowhere, and a name without a dot is nobody's to own.
+        An address needs no lookup, and a name without a dot cannot be registered.
         """
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
@@ -110,15 +108,15 @@ class Access:
 
 
 def is_open(path: str) -> bool:
-    """Whether anybody may ask for a path, as often as they like."""
+    """Whether a path needs no key and has no rate limit."""
     return path in OPEN or path.startswith(STATIC)
 
 
 def require(caller: Caller, scope: Scope) -> None:
-    """Let only those through that have a scope.
+    """Check that a caller has a scope.
 
     Raises:
-        HTTPException: 403 for anybody else.
+        HTTPException: 403; it has not.
     """
     if scope not in caller.scopes:
         if caller.who.startswith("key:"):
@@ -130,25 +128,13 @@ def require(caller: Caller, scope: Scope) -> None:
         )
 
 
-async def _admin(request: Request) -> None:
-    require(request.state.caller, Scope.ADMIN)
-
-
-async def _call(request: Request) -> None:
-    require(request.state.caller, Scope.CALL)
-
-
-Admin = Annotated[None, Depends(_admin)]
-Calling = Annotated[None, Depends(_call)]
-
-
 def _forbidden(detail: str, scope: Scope) -> HTTPException:
     challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
 
 
 def _token(request: HTTPConnection) -> str:
-    """The key that was sent, as programs do or as browsers do; empty if there is none."""
+    """The key of a request, in the header or in the cookie; empty if missing."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
@@ -159,9 +145,9 @@ def _token(request: HTTPConnection) -> str:
 
 
 def _check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
-    """See that no page of another site sent a request; browsers name the origin of all forms.
+    """Check that no page of another site sent a request; browsers name the origin of all forms.
 
-    Of images and the like they name none, but say that another site's page loads them.
+    They name none for images and the like, but say that another site's page loads them.
     """
     headers = request.headers
     origin = headers.get("origin")

@@ -1,39 +1,50 @@
-"""The answers to queries that were asked before, for as long as they would be the same."""
+"""A cache of answers, for as long as they would be the same."""
 
 from collections import OrderedDict
+from typing import NamedTuple
 
+from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 
-MOST_BYTES = 32_000_000
+MAX_BYTES = 32_000_000
+
+
+class Encoded(NamedTuple):
+    """An answer and its JSON."""
+
+    answer: Answer
+    content: bytes
 
 
 class AnswerCache:
-    """Encoded answers by the whole query, the least recently used forgotten first.
+    """Answers by the whole query and whether absolute paths were removed; evicts the oldest used.
 
-    They are the answers of one search engine, which never changes: another one is another version
-    of the index, and begins with none. For one thread.
+    They are the answers of one search engine, which never changes: another engine is another
+    version of the index, and starts with an empty cache. For one thread.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max = max_bytes
         self._engine: SearchEngine | None = None
-        self._answers: OrderedDict[Query, bytes] = OrderedDict()
+        self._answers: OrderedDict[tuple[Query, bool], Encoded] = OrderedDict()
         self._bytes = 0
 
-    def get(self, engine: SearchEngine, query: Query) -> bytes | None:
-        """The answer that an engine gave to a query, if it is known."""
-        answer = self._answers.get(query) if engine is self._engine else None
-        if answer is not None:
-            self._answers.move_to_end(query)
-        return answer
+    def get(self, engine: SearchEngine, key: tuple[Query, bool]) -> Encoded | None:
+        """The cached answer of an engine, if any."""
+        found = self._answers.get(key) if engine is self._engine else None
+        if found is not None:
+            self._answers.move_to_end(key)
+        return found
 
-    def put(self, engine: SearchEngine, query: Query, answer: bytes) -> None:
-        """Keep what an engine answered."""
+    def put(self, engine: SearchEngine, key: tuple[Query, bool], found: Encoded) -> None:
+        """Keep the answer of an engine."""
         if engine is not self._engine:
             self._engine, self._bytes = engine, 0
             self._answers.clear()
-        self._bytes += len(answer) - len(self._answers.pop(query, b""))
-        self._answers[query] = answer
-        while self._bytes > self._most:
-            self._bytes -= len(self._answers.popitem(last=False)[1])
+        if old := self._answers.pop(key, None):
+            self._bytes -= len(old.content)
+        self._bytes += len(found.content)
+        self._answers[key] = found
+        while self._bytes > self._max:
+            self._bytes -= len(self._answers.popitem(last=False)[1].content)

@@ -1,56 +1,56 @@
 """``/tools``: calls of tools, passed on to their MCP servers."""
 
-from functools import partial
-from typing import Annotated
+from typing import Any
 
-import msgspec
-from fastapi import APIRouter, Body, Response
-from pydantic import JsonValue
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from repertory.calling.result import CallResult
-from repertory_query import schemas
-from repertory_query.access import Calling
+from repertory.keys import Scope
+from repertory_query.api import Operations, answer
 from repertory_query.pool import Pool
-from repertory_query.problems import MEDIA_TYPE, problem
+from repertory_query.problems import problem
 from repertory_query.service import Service
 
+_ARGUMENTS = {
+    "type": "object",
+    "description": "The tool's arguments, by its input schema; a missing body is the same as {}.",
+}
 
-def router(service: Service, pool: Pool) -> APIRouter:
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(prefix="/tools", tags=["tools"])
+    operations = Operations("tools")
 
-    @routes.post(
-        "/{tool_id:path}",
-        response_model=schemas.CallResult,
-        responses={
-            502: {
-                "description": "The tool says that it failed, or its server did.",
-                "content": {MEDIA_TYPE: {"schema": schemas.CallRefusal.model_json_schema()}},
-            }
-        },
+    @operations.post(
+        "/tools/{tool_id:path}",
+        dict,
+        returns=CallResult,
+        scope=Scope.CALL,
+        body=_ARGUMENTS,
         summary="Call a tool",
     )
-    async def call(
-        tool_id: str,
-        _: Calling,
-        arguments: Annotated[dict[str, JsonValue], Body(description=schemas.ARGUMENTS)] = {},  # noqa: B006 - FastAPI's way
-    ) -> Response:
+    async def call(request: Request, arguments: dict[str, Any]) -> Response:
         """Call a tool of an MCP server with its arguments; the answer is the tool's own.
 
-        Calls are off unless they are switched on. What goes wrong says whose side it was on: the
-        caller's, the tool's, its server's, or ours.
+        Calls are off unless they are switched on. A problem's `side` tells who failed: the caller,
+        the tool (then its answer is there, too), its server, or us.
         """
-        result = await pool.run(partial(service.call, tool_id, arguments))
-        if result.is_error:
-            return _failed(tool_id, result)
-        return Response(msgspec.json.encode(result.as_json()), media_type="application/json")
+        tool_id = request.path_params["tool_id"]
+        result = await pool.run(lambda: service.call(tool_id, arguments))
+        return _failed(tool_id, result) if result.is_error else answer(result.as_json())
 
-    return routes
+    return operations.routes
 
 
 def _failed(tool_id: str, result: CallResult) -> Response:
-    """The problem of a tool that says that it failed, with all that it says."""
-    answer = result.as_json()
-    del answer["isError"]
+    """The problem of a tool that reports a failure, with all that it says."""
     says = f"says: {result.words}" if result.words else "failed, and does not say why."
-    return problem(502, f"The tool {tool_id} {says}", side="tool", **answer)
+    return problem(
+        502,
+        f"The tool {tool_id} {says}",
+        side="tool",
+        content=result.content,
+        structured_content=result.structured_content,
+    )

@@ -1,15 +1,15 @@
-"""A connection, which has to say what it wants in time, and to take what it asked for."""
+"""A connection with timeouts for the request to arrive and for the answer to be taken."""
 
 import asyncio
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-PATIENCE = 30.0  # seconds for a request to arrive whole, and for some of an answer to be taken
+TIMEOUT_S = 30.0  # for a request to arrive whole, and for a part of an answer to be taken
 
 
 class Connection(H11Protocol):
-    """Uvicorn's own protocol, with an end to requests that never come or come byte by byte.
+    """Uvicorn's protocol with timeouts for requests that never arrive or arrive byte by byte.
 
     So it is with answers that are not taken, which are kept in memory for so long. h11 bounds the
     head of a request, as the faster parser does not.
@@ -19,19 +19,19 @@ class Connection(H11Protocol):
     _writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait."""
+        """Start the request timeout."""
         # The type is uvicorn's: it is never given another kind of transport.
         super().connection_made(transport)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the timeouts."""
         self._wait_no_more()
         self._write_no_more()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Wait for what is missing of a request, until it is whole."""
+        """Restart the request timeout until the request is whole."""
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._wait()
@@ -39,18 +39,18 @@ class Connection(H11Protocol):
             self._wait_no_more()
 
     def pause_writing(self) -> None:
-        """See that what waits to be sent gets less."""
+        """Start the send-stall timeout."""
         super().pause_writing()
         self._watch_writing()
 
     def resume_writing(self) -> None:
-        """It did."""
+        """Cancel the send-stall timeout."""
         self._write_no_more()
         super().resume_writing()
 
     def _wait(self) -> None:
         if self._waiting is None:
-            self._waiting = self.loop.call_later(PATIENCE, self.transport.abort)
+            self._waiting = self.loop.call_later(TIMEOUT_S, self.transport.abort)
 
     def _wait_no_more(self) -> None:
         if self._waiting is not None:
@@ -59,7 +59,7 @@ class Connection(H11Protocol):
 
     def _watch_writing(self) -> None:
         left = self.transport.get_write_buffer_size()
-        self._writing = self.loop.call_later(PATIENCE, self._see_less_than, left)
+        self._writing = self.loop.call_later(TIMEOUT_S, self._see_less_than, left)
 
     def _see_less_than(self, before: int) -> None:
         if self.transport.get_write_buffer_size() < before:

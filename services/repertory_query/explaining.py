@@ -2,40 +2,40 @@
 
 from typing import Annotated
 
-import msgspec
-from fastapi import APIRouter, Depends, Response
-from fastapi import Query as Parameter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-from repertory.search.query import Query
-from repertory.search.render import explanation_as_json
+from repertory.search.explanation import Explanation
 from repertory.settings import Values
-from repertory_query import schemas
+from repertory_query.api import Operations, answer
 from repertory_query.pool import Pool
-from repertory_query.searching import asked_with
+from repertory_query.searching import Parameters
 from repertory_query.service import Service
+from repertory_query.visible import visible_to
 
-ITEM = "The item's id, or its name where no other item has it."
+
+class ItemParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
+    """A search, and one item."""
+
+    item: Annotated[str, Meta(description="The item's id, or its name if that is unique.")]
 
 
-def router(service: Service, pool: Pool, defaults: Values) -> APIRouter:
+def routes(service: Service, pool: Pool, defaults: Values) -> list[BaseRoute]:
     """The route.
 
     Args:
-        service: What is asked.
-        pool: The threads of searches, which this is one of.
-        defaults: The settings that hold for what a query does not say.
+        service: The server.
+        pool: The threads of searches.
+        defaults: The settings for missing parameters.
     """
-    routes = APIRouter(tags=["search"])
-    asked = Depends(asked_with(defaults))
+    operations = Operations("search")
 
-    @routes.get("/explain", response_model=schemas.Explanation, summary="Explain a result")
-    async def explain(
-        query: Annotated[Query, asked],
-        item: Annotated[str, Parameter(description=ITEM)],
-    ) -> Response:
-        """Tell why a search shows an item, or why it does not, and what would show it."""
-        found = await pool.run(lambda: service.explain(query, item))
-        content = msgspec.json.encode(explanation_as_json(found))
-        return Response(content, media_type="application/json")
+    @operations.get("/explain", ItemParameters, returns=Explanation, summary="Explain a result")
+    async def explain(request: Request, given: ItemParameters) -> Response:
+        """Explain why a search shows an item, or why it does not, and what would show it."""
+        query, backend = given.query(defaults), visible_to(request.state.caller, service)
+        return answer(await pool.run(lambda: backend.explain(query, given.item)))
 
-    return routes
+    return operations.routes

@@ -1,76 +1,66 @@
-"""``/functions``: what agents are handed, listed in function-calling form, and called by name."""
+"""``/functions``: the functions for agents, listed in function-calling form, called by name."""
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from fastapi import APIRouter, Body, Request, Response
-from pydantic import BaseModel, JsonValue
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS
 from repertory.keys import Scope
-from repertory_query.access import require
+from repertory_query.api import JSON, Handler, Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
+from repertory_query.visible import visible_to
 
 
-class Definition(BaseModel):
+class Definition(msgspec.Struct, frozen=True):
     """What a function does and takes."""
 
     name: str
     description: str
-    parameters: dict[str, JsonValue]
+    parameters: dict[str, Any]
 
 
-class Tool(BaseModel):
+class FunctionTool(msgspec.Struct, frozen=True):
     """A function as function-calling models take it."""
 
     type: Literal["function"]
     function: Definition
 
 
-Arguments = Annotated[dict[str, JsonValue], Body()]
-
-
-def router(service: Service, pool: Pool) -> APIRouter:
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(prefix="/functions", tags=["functions"])
+    operations = Operations("functions")
 
-    @routes.get("", response_model=list[Tool], summary="List functions")
-    async def functions() -> list[dict[str, Any]]:
+    @operations.get("/functions", Nothing, returns=list[FunctionTool], summary="List functions")
+    async def functions(_: Request, __: Nothing) -> Response:
         """List the functions for agents, each defined as function-calling models take it."""
-        return [function.definition() for function in FUNCTIONS.values()]
+        return answer([function.definition() for function in FUNCTIONS.values()])
 
-    def calling(function: Function) -> Callable[..., Awaitable[Response]]:
-        async def call(request: Request, arguments: Arguments) -> Response:
-            if function.writes:
-                require(request.state.caller, Scope.CALL)
-            found = await pool.run(lambda: function.call(service, arguments))
-            return Response(msgspec.json.encode(found), media_type="application/json")
+    def calling(function: Function) -> Handler[dict[str, Any]]:
+        async def call(request: Request, arguments: dict[str, Any]) -> Response:
+            backend = visible_to(request.state.caller, service)
+            return answer(await pool.run(lambda: function.call(backend, arguments)))
 
         return call
 
     for function in FUNCTIONS.values():
-        routes.add_api_route(
-            f"/{function.name}",
-            calling(function),
-            methods=["POST"],
+        operations.post(
+            f"/functions/{function.name}",
+            dict,
             summary=function.title,
-            description=function.description,
-            operation_id=function.name,
-            responses={200: _json(function.returns or {"type": "string"})},
-            openapi_extra={"requestBody": _json(function.parameters)},
-        )
+            text=function.description,
+            scope=Scope.CALL if function.writes else Scope.READ,
+            content={JSON: function.returns or {"type": "string"}},
+            body=function.parameters,
+        )(calling(function))
 
-    @routes.post("/{name}", include_in_schema=False)
-    async def unknown(name: str) -> None:
-        known = ", ".join(FUNCTIONS)
+    async def unknown(request: Request) -> Response:
+        known, name = ", ".join(FUNCTIONS), request.path_params["name"]
         raise UnknownItemError(f"There is no function {name[:200]!r}; there are {known}.")
 
-    return routes
-
-
-def _json(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"content": {"application/json": {"schema": schema}}}
+    return [*operations.routes, Route("/functions/{name}", unknown, methods=["POST"])]

@@ -1,4 +1,4 @@
-"""What every request passes first: it is bounded, its caller known, and it is told of."""
+"""The middleware of every request: bounds, caller, rate, log and metrics."""
 
 import logging
 import time
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class Guard:
-    """Middleware that refuses what must not reach a route."""
+    """Middleware that refuses requests before they reach a route."""
 
     def __init__(self, app: ASGIApp, access: Access, rates: Rates) -> None:
         self._app = app
@@ -53,7 +53,7 @@ class Guard:
 
 
 class Record:
-    """Middleware that logs and measures each request, and answers what fails unforeseen."""
+    """Middleware that logs and measures each request, and answers unexpected failures."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app

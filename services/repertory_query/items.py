@@ -1,62 +1,58 @@
-"""``/items``: what is indexed, in a list and one by one."""
+"""``/items``: the indexed items, in a list and one by one."""
 
-from functools import partial
 from typing import Annotated
 
-import msgspec
-from fastapi import APIRouter, Response
-from fastapi import Query as Parameter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-from repertory.index.keywords.document import Entry
+from repertory.backend import Backend
+from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
-from repertory_query import schemas
+from repertory.wire import Ids, Items, Summaries, summary
+from repertory_query.api import Nothing, Operations, answer
 from repertory_query.pool import Pool
-from repertory_query.searching import Filters, Kinds, filtered
+from repertory_query.searching import Filters
 from repertory_query.service import Service
+from repertory_query.visible import visible_to
 
-_SHOWN = ("id", "kind", "name", "source", "server", "description", "path", "tags")
+
+class Page(Filters, frozen=True, kw_only=True):
+    """A page of a filtered list."""
+
+    offset: Annotated[int, Meta(ge=0)] = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
 
 
-def router(service: Service, pool: Pool) -> APIRouter:
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(tags=["items"])
+    operations = Operations("items")
 
-    @routes.get("/items", response_model=schemas.Items, summary="List items")
-    async def items(
-        kind: Kinds = [],  # noqa: B006 - FastAPI's way to say that there need be none
-        source: Filters = [],  # noqa: B006 - likewise
-        server: Filters = [],  # noqa: B006 - likewise
-        tag: Filters = [],  # noqa: B006 - likewise
-        offset: Annotated[int, Parameter(ge=0)] = 0,
-        limit: Annotated[int, Parameter(ge=1, le=10_000)] = 100,
-    ) -> Response:
-        """List what is indexed, by id, each with the beginning of its description."""
-        where = filtered(kind, source, server, tag)
-        found = await pool.run(lambda: _page(service, where, offset, limit))
-        return Response(found, media_type="application/json")
+    @operations.get("/items", Page, returns=Summaries, summary="List items")
+    async def items(request: Request, given: Page) -> Response:
+        """List the indexed items by id, each with the beginning of its description."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(_page(backend, given.where, given)))
 
-    @routes.post("/items", response_model=schemas.WholeItems, summary="Show several items")
-    async def some(body: schemas.Ids) -> Response:
-        """Show some items whole, in the order asked for; those that are not there are left out."""
-        found = await pool.run(partial(service.items, body.ids))
-        return Response(
-            msgspec.json.encode({"items": list(found.values())}), media_type="application/json"
-        )
+    @operations.post("/items", Ids, returns=Items, summary="Show several items")
+    async def some(request: Request, given: Ids) -> Response:
+        """Show some items whole, in the requested order; missing ones are left out."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
-    @routes.get("/items/{item_id:path}", response_model=schemas.Item, summary="Show an item")
-    async def item(item_id: str) -> Response:
-        """Show one item whole: everything that is known of it, its text and its schemas."""
-        found = await pool.run(partial(service.item, item_id))
-        return Response(msgspec.json.encode(found), media_type="application/json")
+    @operations.get("/items/{item_id:path}", Nothing, returns=Item, summary="Show an item")
+    async def item(request: Request, _: Nothing) -> Response:
+        """Show one item whole, with its text and its schemas."""
+        backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
+        return await pool.run(lambda: answer(backend.item(item_id)))
 
-    return routes
+    return operations.routes
 
 
-def _page(service: Service, where: Filter, offset: int, limit: int) -> bytes:
-    found = service.entries(where)
-    shown = [_summary(entry) for entry in found[offset : offset + limit]]
-    return msgspec.json.encode({"items": shown, "total": len(found)})
-
-
-def _summary(entry: Entry) -> dict[str, object]:
-    return {field: getattr(entry, field) for field in _SHOWN}
+def _page(backend: Backend, where: Filter, page: Page) -> Summaries:
+    found = backend.entries(where)
+    return Summaries(
+        items=[summary(entry) for entry in found[page.offset : page.offset + page.limit]],
+        total=len(found),
+    )

@@ -1,36 +1,39 @@
-"""``/rebuild`` and ``/queue``: what is to be done, and what could not be."""
+"""``/rebuild`` and ``/queue``: pending, running and failed jobs."""
 
-from functools import partial
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-import msgspec
-from fastapi import APIRouter, Response
-
-from repertory_query import schemas
-from repertory_query.access import Admin
+from repertory.keys import Scope
+from repertory.server_state import Jobs, Rebuild
+from repertory.wire import Retried, Retry
+from repertory_query.api import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
+from repertory_query.visible import jobs_for
 
 
-def router(service: Service, pool: Pool) -> APIRouter:
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(tags=["jobs"])
+    operations = Operations("jobs")
 
-    @routes.post("/rebuild", response_model=schemas.Rebuild, status_code=202, summary="Rebuild")
-    async def rebuild(_: Admin) -> Response:
-        """Begin to build the index anew, beside the one that is searched; `/stats` follows it."""
-        begun = await pool.run(service.rebuild)
-        return Response(msgspec.json.encode(begun), 202, media_type="application/json")
+    @operations.post(
+        "/rebuild", Nothing, returns=Rebuild, status=202, scope=Scope.ADMIN, summary="Rebuild"
+    )
+    async def rebuild(_: Request, __: Nothing) -> Response:
+        """Begin to rebuild the index beside the active one; `/stats` shows the progress."""
+        return answer(await pool.run(service.rebuild), 202)
 
-    @routes.get("/queue", response_model=schemas.Queue, summary="Jobs")
-    async def queue() -> Response:
-        """Say which jobs wait, are being done, and failed."""
-        found = await pool.run(service.jobs)
-        return Response(msgspec.json.encode(found), media_type="application/json")
+    @operations.get("/queue", Nothing, returns=Jobs, summary="Jobs")
+    async def queue(request: Request, _: Nothing) -> Response:
+        """List the pending, the running and the failed jobs."""
+        return answer(jobs_for(request.state.caller, await pool.run(service.jobs)))
 
-    @routes.post("/queue/retry", response_model=schemas.Retried, summary="Retry failed jobs")
-    async def retry(_: Admin, body: schemas.Retry) -> Response:
-        """Put jobs that failed back on the queue."""
-        count = await pool.run(partial(service.retry, body.ids))
-        return Response(msgspec.json.encode({"retried": count}), media_type="application/json")
+    @operations.post(
+        "/queue/retry", Retry, returns=Retried, scope=Scope.ADMIN, summary="Retry failed jobs"
+    )
+    async def retry(_: Request, given: Retry) -> Response:
+        """Put failed jobs back on the queue."""
+        return answer(Retried(retried=await pool.run(lambda: service.retry(given.ids))))
 
-    return routes
+    return operations.routes

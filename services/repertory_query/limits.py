@@ -1,19 +1,19 @@
-"""How much may be asked: bytes of an address and of a body, requests a minute."""
+"""Limits: bytes of an address and of a body, requests per minute."""
 
 import math
 import time
 from urllib.parse import unquote_to_bytes
 
-from fastapi import HTTPException
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope
 
 # A query of 4,000 characters, each of them of nine bytes in an address, and its filters.
-LONGEST_ADDRESS = 64_000  # bytes
-LARGEST_BODY = 1_000_000  # bytes
+MAX_ADDRESS_LENGTH = 64_000  # bytes
+MAX_BODY_SIZE = 1_000_000  # bytes
 
 
 class Rates:
@@ -44,15 +44,15 @@ class Rates:
 
 
 def check_address(scope: Scope) -> None:
-    """See whether a request's address can be read.
+    """Check that a request's address can be read.
 
     Raises:
         HTTPException: 414 if it is too long, 400 if it is not UTF-8.
     """
     path, query = scope.get("raw_path") or b"", scope["query_string"]
-    if len(path) + len(query) > LONGEST_ADDRESS:
+    if len(path) + len(query) > MAX_ADDRESS_LENGTH:
         raise HTTPException(
-            414, f"The address has more than {LONGEST_ADDRESS:,} bytes; send the query by POST."
+            414, f"The address has more than {MAX_ADDRESS_LENGTH:,} bytes; send the query by POST."
         )
     try:
         unquote_to_bytes(path + query).decode()
@@ -63,20 +63,20 @@ def check_address(scope: Scope) -> None:
 
 
 def bounded(scope: Scope, receive: Receive) -> Receive:
-    """A request's body, as far as it may be read.
+    """The body of a request, up to the maximum size.
 
     Raises:
         HTTPException: 413; it says that it is larger. One that turns out to be is refused as soon
             as it is. 400; it has two lengths, and a proxy might believe the other.
     """
-    left = LARGEST_BODY
+    left = MAX_BODY_SIZE
     headers = HTTPConnection(scope).headers
     length = headers.get("content-length", "")
     if length and "transfer-encoding" in headers:
         raise HTTPException(
             400, "Send Content-Length or Transfer-Encoding, not both.", {"Connection": "close"}
         )
-    if length.isdecimal() and int(length[:20]) > LARGEST_BODY:
+    if length.isdecimal() and int(length[:20]) > MAX_BODY_SIZE:
         raise _too_large()
 
     async def some() -> Message:
@@ -93,6 +93,6 @@ def bounded(scope: Scope, receive: Receive) -> Receive:
 def _too_large() -> HTTPException:
     return HTTPException(
         413,
-        f"The body has more than {LARGEST_BODY:,} bytes; send fewer queries at once.",
+        f"The body has more than {MAX_BODY_SIZE:,} bytes; send fewer queries at once.",
         {"Connection": "close"},  # what is still to come is not read
     )

@@ -1,14 +1,15 @@
-"""What Prometheus is told: what this process counts, and what the whole server is like now."""
+"""Metrics for Prometheus: what this process counts, and the state of the whole server."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
+
+from repertory.server_state import SourceState, Stats
 
 BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
@@ -18,13 +19,11 @@ class Metrics:
     """The metrics of one application, in a registry of their own.
 
     Args:
-        stats: Gives what ``GET /stats`` answers.
-        calls: Gives how many tools were called, by how that went.
+        stats: Returns the statistics.
+        calls: Returns the number of called tools by outcome.
     """
 
-    def __init__(
-        self, stats: Callable[[], dict[str, Any]], calls: Callable[[], Mapping[str, int]]
-    ) -> None:
+    def __init__(self, stats: Callable[[], Stats], calls: Callable[[], Mapping[str, int]]) -> None:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
@@ -53,7 +52,7 @@ class Metrics:
         self._requests.labels(method, route, str(status)).observe(seconds)
 
     def search(self, mode: str) -> None:
-        """Note a search that was made."""
+        """Note a search that was not cached."""
         self._searches.labels(mode).inc()
 
     def cached(self) -> None:
@@ -67,62 +66,60 @@ class Metrics:
 
 
 class _ServerCollector(Collector):
-    """The state of the server, read when it is asked for."""
+    """The state of the server, read on each scrape."""
 
-    def __init__(
-        self, stats: Callable[[], dict[str, Any]], calls: Callable[[], Mapping[str, int]]
-    ) -> None:
+    def __init__(self, stats: Callable[[], Stats], calls: Callable[[], Mapping[str, int]]) -> None:
         self._stats = stats
         self._calls = calls
 
     def describe(self) -> list[Metric]:
-        """Nothing: else it would be read to find out the names."""
+        """Nothing, so that the state is not read just for its names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
         stats, now = self._stats(), time.time()
-        yield _gauge("index_version", "The revision of the index.", stats["indexVersion"])
-        yield _gauge("items", "Items in the index.", stats["items"])
-        yield _gauges(
-            "missing", "What is missing, by part.", "part", dict.fromkeys(stats["missing"], 1)
-        )
-        queue = stats["queue"]
-        queues = {name: queue[name] for name in ("saves", "builds") if queue[name] is not None}
-        yield _gauges("queue_waiting", "Jobs that wait, by queue.", "queue", queues)
-        if queue["failed"] is not None:
-            yield _gauge("failed_jobs", "Jobs that failed.", queue["failed"])
-        if stats["watch"]:
-            watch = stats["watch"]
-            age = now - watch["at"]
-            yield _gauge("watch_age_seconds", "Since the watch service was heard of.", age)
-            pending = watch.get("pending", 0)
-            yield _gauge("pending_items", "Items on their way to the index.", pending)
-            broken = int(bool(watch.get("configuration_error")))
+        yield _gauge("index_version", "The revision of the index.", stats.index_version)
+        yield _gauge("items", "Items in the index.", stats.items)
+        yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
+        queue = stats.queue
+        waiting = {"saves": queue.saves, "builds": queue.builds}
+        lengths = {name: length for name, length in waiting.items() if length is not None}
+        yield _gauges("queue_waiting", "Pending jobs, by queue.", "queue", lengths)
+        if queue.failed is not None:
+            yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
+        if watch := stats.watch:
+            text = "Since the last report of the watch service."
+            yield _gauge("watch_age_seconds", text, now - watch.at)
+            yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
+            broken = int(bool(watch.configuration_error))
             yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
-            counts = {one: watch.get(f"{one}s", 0) for one in ("error", "warning")}
-            yield _gauges("problems", "Wrong with what is indexed.", "severity", counts)
+            counts = {"error": stats.errors, "warning": stats.warnings}
+            yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
         yield _gauges(
             "worker_age_seconds",
-            "Since a worker was heard of.",
+            "Since the last report of a worker.",
             "worker",
-            {worker["worker"]: now - worker["at"] for worker in stats["workers"]},
+            {worker.worker: now - worker.at for worker in stats.workers},
         )
-        sources = {source["name"]: source for source in stats["sources"]}
-        for name, text, value in (
-            ("items", "Items of a source.", lambda one: one["items"]),
-            ("stale_items", "Items of a source that may be old.", lambda one: one["stale"]),
-            ("failing", "1 if it cannot be read.", lambda one: int(bool(one["error"]))),
-            ("age_seconds", "Since it was last read whole.", lambda one: now - one["seen"]),
-        ):
-            values = {key: value(one) for key, one in sources.items()}
+        sources = {source.name: source for source in stats.sources}
+        for name, text, value in _OF_SOURCES:
+            values = {key: value(one, now) for key, one in sources.items()}
             yield _gauges(f"source_{name}", text, "source", values)
-        if stats["building"]:
-            yield _gauge("build_done", "Items of the build.", stats["building"]["done"])
-            yield _gauge("build_total", "Items it will have.", stats["building"]["total"])
-        yield _counters("events", "What workers did, by event.", "event", stats["counters"])
-        text = "Tools that were called: ok, or the side that failed."
+        if stats.building:
+            yield _gauge("build_done", "Items of the build.", stats.building.done)
+            yield _gauge("build_total", "Items it will have.", stats.building.total)
+        yield _counters("events", "Events of workers.", "event", stats.counters)
+        text = "Called tools: ok, or the side that failed."
         yield _counters("calls", text, "outcome", self._calls())
+
+
+_OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] = (
+    ("items", "Items of a source.", lambda one, _: one.items),
+    ("stale_items", "Items of a source that may be outdated.", lambda one, _: one.stale),
+    ("failing", "1 if it cannot be read.", lambda one, _: int(bool(one.error))),
+    ("age_seconds", "Since it was last read whole.", lambda one, now: now - one.seen),
+)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
@@ -136,7 +133,7 @@ def _counters(name: str, text: str, label: str, counts: Mapping[str, float]) -> 
     return family
 
 
-def _gauges(name: str, text: str, label: str, values: dict[str, Any]) -> Metric:
+def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
     family = GaugeMetricFamily(f"repertory_{name}", text, labels=(label,))
     for key, value in values.items():
         family.add_metric((key,), value)

@@ -1,4 +1,4 @@
-"""Threads for what may block, so that the event loop never does; only so many calls wait."""
+"""Threads for blocking calls, so that the event loop never blocks; a bounded number waits."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
 
@@ -17,12 +17,12 @@ class Pool:
     Args:
         name: Of the threads.
         threads: How many.
-        most_waiting: How many calls may wait for a thread; the next is refused.
+        max_waiting: How many calls may wait for a thread; the next is refused.
     """
 
-    def __init__(self, name: str, threads: int, most_waiting: int) -> None:
+    def __init__(self, name: str, threads: int, max_waiting: int) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._room = threads + most_waiting
+        self._room = threads + max_waiting
 
     async def run(self, call: Callable[[], T]) -> T:
         """Call something on one of the threads.
@@ -37,7 +37,7 @@ class Pool:
                 {"Retry-After": "1"},
             )
         self._room -= 1
-        known = copy_context()  # who asks, for the log
+        known = copy_context()  # the caller, for the log
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._threads, known.run, call)

@@ -1,4 +1,4 @@
-"""What was searched for lately: a few lines in memory, for those who run the server."""
+"""The last searches: a few lines in memory, for those who run the server."""
 
 import threading
 import time
@@ -6,10 +6,10 @@ from collections import deque
 
 import msgspec
 
-from repertory.search.answer import Mode
+from repertory.search.answer import Answer, Mode
 
-MOST = 50
-TYPING = 5.0  # seconds within which a longer or shorter beginning is the same search being typed
+MAX_SEARCHES = 50
+TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,17 +31,21 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 class Recent:
     """The last searches of this process. Safe to share by threads.
 
-    They are written nowhere, neither to disk nor to the log: what people look for is theirs.
+    They are kept in memory only, neither on disk nor in the log: queries are private.
     """
 
     def __init__(self) -> None:
-        self._searches: deque[Search] = deque(maxlen=MOST)
+        self._searches: deque[Search] = deque(maxlen=MAX_SEARCHES)
         self._lock = threading.Lock()
 
-    def note(self, query: str, hits: int, mode: Mode, seconds: float) -> None:
-        """Note a search. What is being typed is one search, not one for each letter."""
+    def note(self, answer: Answer, seconds: float) -> None:
+        """Note a search. A query being typed is one search, not one for each letter."""
         search = Search(
-            at=time.time(), query=query.strip(), hits=hits, mode=mode, ms=seconds * 1_000
+            at=time.time(),
+            query=answer.query.strip(),
+            hits=answer.total_results,
+            mode=answer.mode,
+            ms=seconds * 1_000,
         )
         with self._lock:
             if self._searches and _continues(search, self._searches[-1]):
@@ -49,11 +53,11 @@ class Recent:
             self._searches.append(search)
 
     def newest_first(self) -> list[Search]:
-        """The searches that are remembered."""
+        """The searches."""
         with self._lock:
             return list(reversed(self._searches))
 
 
 def _continues(search: Search, last: Search) -> bool:
     new, old = search.query, last.query
-    return search.at - last.at < TYPING and (new.startswith(old) or old.startswith(new))
+    return search.at - last.at < TYPING_S and (new.startswith(old) or old.startswith(new))

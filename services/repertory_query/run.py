@@ -9,24 +9,24 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from repertory.compose import Parts
 from repertory.errors import UsageError
 from repertory.settings import Settings
 from repertory_query.app import create_app
 from repertory_query.connection import Connection
-from repertory_query.limits import LONGEST_ADDRESS
+from repertory_query.limits import MAX_ADDRESS_LENGTH
 from repertory_query.service import Service
 
 READERS = 2  # threads of keyword arms
-PATIENCE = 10  # seconds that requests under way have at the end
+SHUTDOWN_TIMEOUT_S = 10  # for running requests
 
 _log = logging.getLogger(__name__)
 
 
 def run(settings: Settings) -> None:
-    """Answer until the process is told to end.
+    """Serve until the process receives a signal to end.
 
     Raises:
         ConfigurationError: The settings are not those of a team's server.
@@ -69,7 +69,7 @@ def listening(settings: Settings) -> socket.socket:
     """A socket on the address to serve on.
 
     Raises:
-        UsageError: It cannot be had.
+        UsageError: The address is unavailable.
     """
     host, port = settings.values.host, settings.values.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -86,25 +86,25 @@ def listening(settings: Settings) -> socket.socket:
         ) from error
 
 
-def configuration(app: FastAPI) -> uvicorn.Config:
+def configuration(app: Starlette) -> uvicorn.Config:
     """How an application is served."""
     return uvicorn.Config(
         app,
         http=Connection,
-        h11_max_incomplete_event_size=2 * LONGEST_ADDRESS,
+        h11_max_incomplete_event_size=2 * MAX_ADDRESS_LENGTH,
         ws="none",
         lifespan="on",  # the MCP servers run as long as the application
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=PATIENCE,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
 
 
-def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> None:
+def serve(app: Starlette, listener: socket.socket, told: Sequence[int] = ()) -> None:
     """Serve an application until SIGTERM or SIGINT; requests under way are finished.
 
-    Then the signal is raised once more: whoever has to leave in order handles it.
+    Then the signal is raised again, so that the caller can shut down in order.
 
     Args:
         app: The application.
@@ -122,7 +122,7 @@ def serve(app: FastAPI, listener: socket.socket, told: Sequence[int] = ()) -> No
 
 
 class _Server(uvicorn.Server):
-    """A server that ends when it was told to by anything but its own signals, too."""
+    """A server that also ends on signals that came before it handled them."""
 
     def __init__(self, config: uvicorn.Config, told: Sequence[int]) -> None:
         super().__init__(config)

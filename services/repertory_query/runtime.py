@@ -1,59 +1,60 @@
 """``/runtime/tools.ts``: a TypeScript module that calls tools through this server."""
 
-from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
-from fastapi import Query as Parameter
+import msgspec
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from repertory.catalogue.item import Kind
 from repertory.index.vectors import Filter
 from repertory.typescript.module import module
 from repertory.typescript.selection import select_tools
-from repertory_query import schemas
+from repertory.wire import MAX_VALUES
+from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
 MEDIA_TYPE = "application/typescript"
 
-FILTER = (
-    "The servers whose tools are wanted, and single tools by their ids, with commas between or one "
-    "by one; all tools if there are none."
-)
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools of a module."""
+
+    filter: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=MAX_VALUES,
+            description="Names of servers, for all their tools, and ids of single tools, separated "
+            "by commas or repeated; all tools by default.",
+            examples=[["github,myserver__echo"]],
+        ),
+    ] = ()
 
 
-def router(service: Service, pool: Pool) -> APIRouter:
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(prefix="/runtime", tags=["runtime"])
+    operations = Operations("runtime")
 
-    @routes.get(
-        "/tools.ts",
+    @operations.get(
+        "/runtime/tools.ts",
+        Selection,
+        content={MEDIA_TYPE: {"type": "string"}},
         summary="Get tools as TypeScript",
-        response_class=Response,
-        responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
     )
-    async def tools(
-        request: Request,
-        names: Annotated[
-            list[str],
-            Parameter(
-                alias="filter",
-                description=FILTER,
-                max_length=schemas.MOST_VALUES,
-                examples=[["github,myserver__echo"]],
-            ),
-        ] = [],  # noqa: B006 - FastAPI's way to say that there need be none
-    ) -> Response:
+    async def tools(request: Request, given: Selection) -> Response:
         """Make a module of types and methods that call tools through this server."""
-        listed = (one.strip() for name in names for one in name.split(","))
+        listed = (one.strip() for name in given.filter for one in name.split(","))
         wanted = dict.fromkeys(one for one in listed if one)
         gateway = str(request.base_url).rstrip("/")
-        text = await pool.run(lambda: _module(service, wanted, gateway))
+
+        def made() -> str:
+            tools = select_tools(service.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
+            return module(list(service.items(tools).values()), gateway).text
+
+        text = await pool.run(made)
         return Response(text, media_type=f"{MEDIA_TYPE}; charset=utf-8")
 
-    return routes
-
-
-def _module(service: Service, wanted: Collection[str], gateway: str) -> str:
-    tools = select_tools(service.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
-    return module(list(service.items(tools).values()), gateway).text
+    return operations.routes

@@ -2,66 +2,110 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Depends, Request, Response
-from fastapi import Query as Parameter
+from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-from repertory.catalogue.item import Kind
+from repertory.backend import Backend
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.index.vectors import Filter
-from repertory.search.answer import Answer, Mode
-from repertory.search.engine import SearchEngine
-from repertory.search.query import Query, Weights, query_of
-from repertory.search.render import as_json
-from repertory.settings import Values
-from repertory_query import host_schemas, schemas
-from repertory_query.cache import AnswerCache
+from repertory.search.answer import Answer
+from repertory.search.query import Query, filter_of, query_of
+from repertory.settings import Alpha, NameWeight, SectionWeight, Threshold, Values
+from repertory.wire import Answers, Kinds, MaxLimit, Searches, Text
+from repertory.wire import Values as Several
+from repertory_query.access import Caller
+from repertory_query.api import JSON, Operations
+from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
+from repertory_query.visible import Restricted, visible_to
 
 MODE = "Repertory-Mode"
-TOGETHER = 8  # queries of one request that are searched at once: others have a share, too
-
-Filters = Annotated[list[str], Parameter(max_length=schemas.MOST_VALUES)]
-Kinds = Annotated[list[Kind], Parameter(max_length=schemas.MOST_VALUES)]
-
-MOST_DECLARED = 1_000
-FORMAT = (
-    "Whom the answer is for: `json` as below; `markdown` to read; `types`, a TypeScript module of "
-    "the tools; `mcp`, the result of a tool; `anthropic`, the content of a `tool_result` and the "
-    "definitions of its tools; `openai`, a `tool_search_output`. There, skills and documents are "
-    "told of by a function `get_item`, whose `id` the client answers with `GET /items/{id}`; "
-    "`kind=tool` leaves them out."
-)
-DECLARED = (
-    "With `format=anthropic`: the names of the tools that the request declares. No other is "
-    "referred to, since an unknown one would fail the request. Without any, all that are found are."
-)
-CALL_ID = "With `format=openai`: the `call_id` of the model's tool search call."
-
-Found = (
-    schemas.Answer
-    | host_schemas.AnthropicAnswer
-    | host_schemas.OpenAIAnswer
-    | host_schemas.McpAnswer
-)
-_MARKDOWN: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"text/markdown": {"schema": {"type": "string"}}}}
-}
+CONCURRENCY = 8  # queries of one request, so that others have a share, too
+MAX_DECLARED = 1_000
 
 
-class _Told(msgspec.Struct, rename="camel"):
-    """What is remembered of an answer."""
+class Filters(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The filters of an address; each may be repeated."""
 
-    total_results: int
-    mode: Mode
+    kind: Kinds = ()
+    source: Several = ()
+    server: Several = ()
+    tag: Several = ()
+
+    @property
+    def where(self) -> Filter:
+        """The filter."""
+        return filter_of(kinds=self.kind, sources=self.source, servers=self.server, tags=self.tag)
 
 
-class Searches:
+class Parameters(Filters, frozen=True, kw_only=True, rename="camel"):
+    """A search as an address writes it; the server's settings apply to missing parameters."""
+
+    q: Annotated[Text, Meta(examples=["change our API credentials with no outage", "read_fil"])]
+    limit: MaxLimit | None = None
+    threshold: Threshold | None = None
+    alpha: Alpha | None = None
+    name_weight: NameWeight | None = None
+    section_weight: SectionWeight | None = None
+
+    def query(self, defaults: Values) -> Query:
+        """The query.
+
+        Raises:
+            UsageError: The text is blank or too long.
+        """
+        return query_of(
+            defaults,
+            self.q,
+            limit=self.limit,
+            threshold=self.threshold,
+            alpha=self.alpha,
+            name_weight=self.name_weight,
+            section_weight=self.section_weight,
+            kinds=self.kind,
+            sources=self.source,
+            servers=self.server,
+            tags=self.tag,
+        )
+
+
+class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
+    """A search and the format of its answer."""
+
+    format: Annotated[
+        Format,
+        Meta(
+            description="`json` as described; `markdown` to read; `types`, a TypeScript module of "
+            "the tools; `mcp`, the result of an MCP tool; `anthropic`, the content of a "
+            "`tool_result` and the definitions of its tools; `openai`, a `tool_search_output`. In "
+            "the last two a function `get_item` stands for skills and documents, whose `id` the "
+            "client answers with `GET /items/{id}`; `kind=tool` leaves them out."
+        ),
+    ] = Format.JSON
+    declared: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=MAX_DECLARED,
+            description="With `format=anthropic`: the names of the tools that the request "
+            "declares. No other is referred to, since an unknown one would fail the request. "
+            "Without any, all found tools are.",
+        ),
+    ] = ()
+    call_id: Annotated[
+        Annotated[str, Meta(max_length=200)] | None,
+        Meta(description="With `format=openai`: the `call_id` of the model's tool search call."),
+    ] = None
+
+
+class AnsweredSearches:
     """Answers queries: from the cache, else on a thread."""
 
     def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
@@ -70,8 +114,8 @@ class Searches:
         self._metrics = metrics
         self._cache = AnswerCache()
 
-    async def answer(self, query: Query) -> bytes:
-        """The answer to a query, as JSON.
+    async def answer(self, query: Query, caller: Caller) -> Encoded:
+        """The answer to a query, as a caller sees it.
 
         Raises:
             HTTPException: 503; too many searches wait.
@@ -79,155 +123,88 @@ class Searches:
             StoreError: Nothing can answer.
         """
         engine = self._service.engine
+        backend = visible_to(caller, self._service)
+        key = query, isinstance(backend, Restricted)
         began = time.perf_counter()
-        if known := self._cache.get(engine, query):
+        if known := self._cache.get(engine, key):
             self._metrics.cached()
-            self._note(query, known, began)
+            self._service.recent.note(known.answer, time.perf_counter() - began)
             return known
-        answer, mode, degraded = await self._pool.run(lambda: _search(engine, query))
-        self._metrics.search(mode)
-        self._note(query, answer, began)
-        if not degraded:  # what is missing may be back in a moment
-            self._cache.put(engine, query, answer)
-        return answer
+        found = await self._pool.run(lambda: _search(backend, query))
+        self._metrics.search(found.answer.mode)
+        if not found.answer.degraded:  # the other arm may be back in a moment
+            self._cache.put(engine, key, found)
+        return found
 
-    def _note(self, query: Query, answer: bytes, began: float) -> None:
-        told = msgspec.json.decode(answer, type=_Told)
-        seconds = time.perf_counter() - began
-        self._service.recent.note(query.text, told.total_results, told.mode, seconds)
-
-    async def render(self, query: Query, form: Format, host: Host) -> Response:
-        """The answer to a query in a format, made anew; it raises what ``answer`` does."""
+    async def rendered(self, query: Query, caller: Caller, form: Format, host: Host) -> Response:
+        """The answer to a query in a format, never from the cache; raises as ``answer``."""
+        backend = visible_to(caller, self._service)
 
         def search() -> tuple[Rendered, Answer]:
-            answer = self._service.search(query)
-            return render(form, answer, self._service.items, host), answer
+            answer = backend.search(query)
+            return render(form, answer, backend.items, host), answer
 
         found, answer = await self._pool.run(search)
-        self._metrics.search(answer.mode.value)
+        self._metrics.search(answer.mode)
         headers = {MODE: answer.mode.value}  # most hosts have no place for it
         if isinstance(found, str):
             return Response(found, headers=headers, media_type="text/markdown")
-        return Response(msgspec.json.encode(found), headers=headers, media_type="application/json")
+        return Response(msgspec.json.encode(found), headers=headers, media_type=JSON)
 
-    async def answers(self, queries: Sequence[Query]) -> list[bytes]:
+    async def answers(self, queries: Sequence[Query], caller: Caller) -> list[Encoded]:
         """The answers to several queries, in their order; see ``answer``."""
-        found: list[bytes] = []
-        for start in range(0, len(queries), TOGETHER):
-            some = queries[start : start + TOGETHER]
-            found += await asyncio.gather(*map(self.answer, some))
+        found: list[Encoded] = []
+        for start in range(0, len(queries), CONCURRENCY):
+            some = queries[start : start + CONCURRENCY]
+            found += await asyncio.gather(*(self.answer(query, caller) for query in some))
         return found
 
 
-def router(searches: Searches, defaults: Values) -> APIRouter:
+def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
     """The routes.
 
     Args:
         searches: Answers.
-        defaults: The settings that hold for what a query does not say.
+        defaults: The settings for missing parameters.
     """
-    routes = APIRouter(tags=["search"])
+    operations = Operations("search")
+    others = {
+        "text/markdown": {"type": "string"},
+        JSON: {"type": "object", "description": "With another `format`, as its vendor defines it."},
+    }
 
-    asked = Depends(asked_with(defaults))
-
-    @routes.get("/search", response_model=Found, responses=_MARKDOWN, summary="Search")
-    async def search(
-        request: Request,
-        query: Annotated[Query, asked],
-        form: Annotated[Format, Parameter(alias="format", description=FORMAT)] = Format.JSON,
-        declared: Annotated[
-            list[str], Parameter(description=DECLARED, max_length=MOST_DECLARED)
-        ] = [],  # noqa: B006 - FastAPI's way to say that there need be none
-        call_id: Annotated[str | None, Parameter(description=CALL_ID, max_length=200)] = None,
-    ) -> Response:
+    @operations.get("/search", FormatParameters, returns=Answer, content=others, summary="Search")
+    async def search(request: Request, given: FormatParameters) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
-        if form is Format.JSON:
-            return Response(await searches.answer(query), media_type="application/json")
+        query, caller = given.query(defaults), request.state.caller
+        if given.format is Format.JSON:
+            found = await searches.answer(query, caller)
+            return Response(found.content, media_type=JSON)
         host = Host(
             gateway=str(request.base_url).rstrip("/"),
-            declared=frozenset(declared) if declared else None,
-            call_id=call_id,
+            declared=frozenset(given.declared) if given.declared else None,
+            call_id=given.call_id,
         )
-        return await searches.render(query, form, host)
+        return await searches.rendered(query, caller, given.format, host)
 
-    @routes.post("/search", response_model=schemas.Answers, summary="Search for many at once")
-    async def search_many(body: schemas.Queries) -> Response:
-        """Answer up to a hundred queries, in their order. One that is wrong refuses them all."""
+    @operations.post("/search", Searches, returns=Answers, summary="Search for many at once")
+    async def search_many(request: Request, given: Searches) -> Response:
+        """Answer up to a hundred queries, in their order. One that is invalid refuses them all."""
         queries = [
             query_of(
                 defaults,
                 one.q,
-                limit=one.limit,
-                threshold=one.threshold,
-                alpha=one.alpha,
-                name_weight=one.name_weight,
-                section_weight=one.section_weight,
-                kinds=one.kinds,
-                sources=one.sources,
-                servers=one.servers,
-                tags=one.tags,
+                **{name: getattr(one, name) for name in one.__struct_fields__ if name != "q"},
             )
-            for one in body.queries
+            for one in given.queries
         ]
-        answers = b",".join(await searches.answers(queries))
-        return Response(b'{"answers":[' + answers + b"]}", media_type="application/json")
+        found = await searches.answers(queries, request.state.caller)
+        content = b",".join(one.content for one in found)
+        return Response(b'{"answers":[' + content + b"]}", media_type=JSON)
 
-    return routes
-
-
-def asked_with(defaults: Values) -> Callable[..., Awaitable[Query]]:
-    """What reads a search from the parameters of an address.
-
-    Args:
-        defaults: The settings that hold for what they do not say.
-    """
-
-    async def asked(  # noqa: PLR0913, PLR0917 - one for each parameter
-        q: Annotated[
-            str,
-            Parameter(
-                description=schemas.QUERY,
-                json_schema_extra=schemas.QUERY_BOUNDS,
-                openapi_examples={
-                    "a task": {"value": "change our API credentials with no outage"},
-                    "a name, misspelt": {"value": "read_fil"},
-                },
-            ),
-        ],
-        limit: Annotated[int, Parameter(ge=1, le=schemas.MOST_HITS)] = defaults.limit,
-        threshold: Annotated[float, Parameter(ge=0, le=1)] = defaults.threshold,
-        alpha: Annotated[float, Parameter(ge=0, le=1)] = defaults.alpha,
-        name_weight: Annotated[float, Parameter(ge=0, le=1)] = defaults.name_weight,
-        section_weight: Annotated[float, Parameter(ge=0, le=1)] = defaults.section_weight,
-        kind: Kinds = [],  # noqa: B006 - as above
-        source: Filters = [],  # noqa: B006 - as above
-        server: Filters = [],  # noqa: B006 - as above
-        tag: Filters = [],  # noqa: B006 - as above
-    ) -> Query:
-        return Query(
-            text=q,
-            limit=limit,
-            threshold=threshold,
-            weights=Weights(alpha=alpha, name_weight=name_weight, section_weight=section_weight),
-            where=filtered(kind, source, server, tag),
-        )
-
-    return asked
+    return operations.routes
 
 
-def filtered(
-    kinds: Sequence[Kind], sources: Sequence[str], servers: Sequence[str], tags: Sequence[str]
-) -> Filter:
-    """The filter that a caller asks for."""
-    return Filter(
-        kinds=tuple(kind.value for kind in kinds),
-        sources=tuple(sources),
-        servers=tuple(servers),
-        tags=tuple(tags),
-    )
-
-
-def _search(engine: SearchEngine, query: Query) -> tuple[bytes, str, bool]:
-    """The answer as JSON, which arms gave it, and whether one of them is missing."""
-    answer = engine.search(query)
-    return msgspec.json.encode(as_json(answer)), answer.mode.value, bool(answer.degraded)
+def _search(backend: Backend, query: Query) -> Encoded:
+    answer = backend.search(query)
+    return Encoded(answer, msgspec.json.encode(answer))

@@ -51,7 +51,7 @@ class Service(Local):
     def search(self, query: Query) -> Answer:
         began = time.perf_counter()
         answer = super().search(query)
-        self.recent.note(query.text, len(answer.hits), answer.mode, time.perf_counter() - began)
+        self.recent.note(answer, time.perf_counter() - began)
         return answer
 
     def rebuild(self) -> Rebuild:

@@ -1,53 +1,48 @@
-"""``/stats``, ``/healthz``, ``/readyz`` and ``/metrics``: how the server is."""
+"""``/stats``, ``/healthz``, ``/readyz`` and ``/metrics``: the state of the server."""
 
 from functools import partial
 
-import msgspec
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-from repertory_query import schemas
+from repertory.server_state import Stats
+from repertory.wire import Alive, Ready
+from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
+from repertory_query.visible import visible_to, without_paths
 
 
-def router(service: Service, pool: Pool, metrics: Metrics) -> APIRouter:
+def routes(service: Service, pool: Pool, metrics: Metrics) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter(tags=["state"])
+    operations = Operations("state")
 
-    @routes.get("/stats", response_model=schemas.Stats, summary="Statistics")
-    async def stats() -> Response:
-        """Say what is indexed, how fresh it is, what is being done and what is wrong."""
-        found = await pool.run(service.stats)
-        return Response(msgspec.json.encode(found), media_type="application/json")
+    @operations.get("/stats", Nothing, returns=Stats, summary="Statistics")
+    async def stats(request: Request, _: Nothing) -> Response:
+        """Report what is indexed, how fresh it is, what is running and what is wrong."""
+        return answer(await pool.run(visible_to(request.state.caller, service).stats))
 
-    @routes.get("/healthz", response_model=schemas.Alive, summary="Alive")
-    async def healthz() -> Response:
-        """Say that the process answers."""
-        return Response(b'{"alive":true}', media_type="application/json")
+    @operations.get("/healthz", Nothing, returns=Alive, summary="Alive")
+    async def healthz(_: Request, __: Nothing) -> Response:
+        """Report that the process answers."""
+        return answer(Alive(alive=True))
 
-    @routes.get(
-        "/readyz",
-        response_model=schemas.Ready,
-        responses={503: {"model": schemas.Ready, "description": "Nothing can be searched."}},
-        summary="Ready",
+    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, summary="Ready")
+    async def readyz(_: Request, __: Nothing) -> Response:
+        """Report whether a search can be answered, and which parts are unavailable."""
+        missing = {part: without_paths(why) for part, why in service.missing.items()}
+        found = Ready(ready=service.is_ready, missing=missing)
+        return answer(found, 200 if found.ready else 503)
+
+    @operations.get(
+        "/metrics", Nothing, content={"text/plain": {"type": "string"}}, summary="Metrics"
     )
-    async def readyz() -> Response:
-        """Say whether a search can be answered, and what is missing for a whole answer."""
-        found = {"ready": service.is_ready, "missing": service.missing}
-        status = 200 if found["ready"] else 503
-        return Response(msgspec.json.encode(found), status, media_type="application/json")
-
-    @routes.get(
-        "/metrics",
-        response_class=Response,
-        responses={200: {"content": {"text/plain": {}}, "description": "Prometheus's text."}},
-        summary="Metrics",
-    )
-    async def prometheus(request: Request) -> Response:
+    async def prometheus(request: Request, _: Nothing) -> Response:
         """Give all metrics to Prometheus."""
         accept = request.headers.get("accept", "")
         text, media_type = await pool.run(partial(metrics.text, accept))
         return Response(text, headers={"Content-Type": media_type})
 
-    return routes
+    return operations.routes

@@ -1,6 +1,6 @@
-"""A running server, asked over HTTP, with the methods of ``compose.Repertory``.
+"""The backend that asks a running server over HTTP.
 
-What it imports is little, for a shell waits for it: the standard library's HTTP and no numpy.
+It imports little, since a shell waits for it: the standard library's HTTP and no numpy.
 """
 
 import http.client
@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import msgspec
 
 from repertory import errors
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.errors import (
     ConfigurationError,
     RepertoryError,
@@ -24,8 +24,8 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.search.render import answer_of, explanation_of
 from repertory.server_state import Jobs, Rebuild, Stats
+from repertory.wire import MAX_IDS, Ids, Items, Refusal, Retried, Retry, Summaries, Summary
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -33,49 +33,15 @@ if TYPE_CHECKING:
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_vectors.match import SkillMatch
 
-CONNECTING = 5.0  # seconds
-ANSWERING = 60.0  # seconds; the first search may wait for a model
-CALLING = 900.0  # seconds; the server has a limit of its own, which is to end a call before
-LARGEST_ANSWER = 100_000_000  # bytes
-PAGE = 5_000  # items of a list that are asked for at once
-MOST_IDS = 100  # items that are asked for at once by their ids
+CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
+CALL_TIMEOUT_S = 900.0  # the server's own limit ends a call before
+MAX_ANSWER_SIZE = 100_000_000  # bytes
+PAGE_SIZE = 5_000  # items of one request for a list
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-
-class _Listed(msgspec.Struct):
-    id: str
-    kind: Kind
-    name: str
-    source: str
-    server: str
-    description: str
-    path: str
-    tags: tuple[str, ...]
-
-
-class _Page(msgspec.Struct):
-    items: list[_Listed]
-    total: int
-
-
-class _Items(msgspec.Struct):
-    items: list[Item]
-
-
-class _Retried(msgspec.Struct):
-    retried: int
-
-
-class _Problem(msgspec.Struct):
-    title: str
-    detail: str
-    error: str = ""
-    side: str = ""
-    content: list[dict[str, Any]] = []
-    structured_content: Any = msgspec.field(default=None, name="structuredContent")
 
 
 class Client:
@@ -96,7 +62,7 @@ class Client:
             api_key: The key to it, where it asks for one.
 
         Raises:
-            ConfigurationError: The URL is none, or the key cannot be one.
+            ConfigurationError: The URL or the key is invalid.
         """
         self._place = _split(url)
         self.url = self._place.geturl()
@@ -110,30 +76,21 @@ class Client:
 
     def search(self, query: Query) -> Answer:
         """Search; see ``SearchEngine.search``."""
-        data = self._ask("GET", "/search", _parameters(query), dict[str, Any])
-        try:
-            return answer_of(data)
-        except msgspec.ValidationError as error:
-            raise self._unreadable(error) from error
+        return self._ask("GET", "/search", _parameters(query), Answer)
 
     def explain(self, query: Query, item: str) -> Explanation:
-        """Tell why a search shows an item, or why not; see ``SearchEngine.explain``."""
-        asked = {**_parameters(query), "item": item}
-        data = self._ask("GET", "/explain", asked, dict[str, Any])
-        try:
-            return explanation_of(data)
-        except msgspec.ValidationError as error:
-            raise self._unreadable(error) from error
+        """Explain why a search shows an item, or why not; see ``SearchEngine.explain``."""
+        return self._ask("GET", "/explain", {**_parameters(query), "item": item}, Explanation)
 
     def entries(self, where: Filter | None = None) -> "list[Entry]":
-        """What is indexed, by id, as far as a filter lets it through. Hashes are not told."""
+        """The indexed items that a filter lets through, by id, without their hashes."""
         from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
-        from repertory.index.keywords.document import Entry  # noqa: PLC0415 - likewise
+        from repertory.index.keywords.document import Entry  # noqa: PLC0415 - as above
 
-        found: list[_Listed] = []
+        found: list[Summary] = []
         while True:
-            place = {"offset": len(found), "limit": PAGE, **_filters(where or Filter())}
-            page = self._ask("GET", "/items", place, _Page)
+            place = {"offset": len(found), "limit": PAGE_SIZE, **_filters(where or Filter())}
+            page = self._ask("GET", "/items", place, Summaries)
             found += page.items
             if not page.items or len(found) >= page.total:
                 break
@@ -153,8 +110,8 @@ class Client:
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         """Some indexed items, whole, by id; what is not there is left out."""
         found = [
-            self._ask("POST", "/items", {}, _Items, body={"ids": ids[start : start + MOST_IDS]})
-            for start in range(0, len(ids), MOST_IDS)
+            self._ask("POST", "/items", {}, Items, body=Ids(ids=list(ids[start : start + MAX_IDS])))
+            for start in range(0, len(ids), MAX_IDS)
         ]
         return {item.id: item for page in found for item in page.items}
 
@@ -186,8 +143,9 @@ class Client:
         from repertory.calling.result import CallResult  # noqa: PLC0415 - as above
 
         target = f"/tools/{quote(tool_id, errors='replace')}"
-        status, data = self._exchange("POST", target, as_json(arguments), CALLING)
-        if status == http.HTTPStatus.BAD_GATEWAY and (failed := _problem(data)).side == "tool":
+        status, data = self._exchange("POST", target, as_json(arguments), CALL_TIMEOUT_S)
+        failed = _problem(data) if status == http.HTTPStatus.BAD_GATEWAY else None
+        if failed and failed.side == "tool":
             return CallResult(
                 content=failed.content, structured_content=failed.structured_content, is_error=True
             )
@@ -201,7 +159,7 @@ class Client:
         return self._ask("GET", "/stats", {}, Stats)
 
     def rebuild(self) -> Rebuild:
-        """Have the index built anew beside the one in force; ``stats`` tells how far that is."""
+        """Begin to rebuild the index beside the active one; ``stats`` shows the progress."""
         return self._ask("POST", "/rebuild", {}, Rebuild)
 
     def jobs(self) -> Jobs:
@@ -214,7 +172,8 @@ class Client:
         Returns:
             How many.
         """
-        return self._ask("POST", "/queue/retry", {}, _Retried, body={"ids": ids}).retried
+        body = Retry(ids=None if ids is None else list(ids))
+        return self._ask("POST", "/queue/retry", {}, Retried, body=body).retried
 
     @property
     def gateway(self) -> str:
@@ -231,10 +190,10 @@ class Client:
     def close(self) -> None:
         """Do nothing: no connection is kept open."""
 
-    def is_alive(self, patience: float) -> bool:
+    def is_alive(self, timeout_s: float) -> bool:
         """Whether a server answers within so many seconds."""
         try:
-            return self._send("GET", "/healthz", None, patience)[0] == http.HTTPStatus.OK
+            return self._send("GET", "/healthz", None, timeout_s)[0] == http.HTTPStatus.OK
         except StoreError:
             return False
 
@@ -249,14 +208,14 @@ class Client:
         """Send a request and read the answer."""
         query = urlencode(parameters, doseq=True, errors="replace")
         target = f"{path}?{query}" if query else path
-        return self._read(*self._exchange(method, target, body, ANSWERING), kind)
+        return self._read(*self._exchange(method, target, body, ANSWER_TIMEOUT_S), kind)
 
     def _exchange(
-        self, method: str, target: str, body: object, patience: float
+        self, method: str, target: str, body: object, timeout_s: float
     ) -> tuple[int, bytes]:
         """Send a request, and note that; return the status and what came with it."""
         began = time.monotonic()
-        status, data = self._send(method, target, body, patience)
+        status, data = self._send(method, target, body, timeout_s)
         milliseconds = round((time.monotonic() - began) * 1_000, 1)
         path = target.partition("?")[0]
         _log.debug(
@@ -273,12 +232,14 @@ class Client:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise self._unreadable(error) from error
 
-    def _send(self, method: str, target: str, body: object, patience: float) -> tuple[int, bytes]:
+    def _send(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, bytes]:
         """Send a request; return the status and what came with it."""
         place = self._place
         secure = place.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = kind(place.hostname or "", place.port, timeout=min(CONNECTING, patience))
+        connection = kind(
+            place.hostname or "", place.port, timeout=min(CONNECT_TIMEOUT_S, timeout_s)
+        )
         headers = self._headers
         sent = None
         if body is not None:
@@ -289,10 +250,10 @@ class Client:
             headers = {**headers, "Content-Type": "application/json"}
         try:
             connection.connect()
-            connection.sock.settimeout(patience)
+            connection.sock.settimeout(timeout_s)
             connection.request(method, place.path + target, sent, headers)
             response = connection.getresponse()
-            data = response.read(LARGEST_ANSWER + 1)
+            data = response.read(MAX_ANSWER_SIZE + 1)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise StoreError(
@@ -301,15 +262,15 @@ class Client:
             ) from error
         finally:
             connection.close()
-        if len(data) > LARGEST_ANSWER:
+        if len(data) > MAX_ANSWER_SIZE:
             raise StoreError(f"The server at {self.url} answers with more than can be read.")
         return response.status, data
 
     def _refusal(self, status: int, data: bytes) -> RepertoryError:
         """The error that a problem stands for."""
         problem = _problem(data)
-        detail = problem.detail
-        raised = _class(problem.error)
+        detail = problem.detail if problem else ""
+        raised = _class(problem.error) if problem else None
         if raised and not issubclass(raised, StoreError):
             return raised(detail)
         if not detail or status == http.HTTPStatus.NOT_FOUND:
@@ -340,12 +301,12 @@ def _class(name: str) -> type[RepertoryError] | None:
     return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
 
 
-def _problem(data: bytes) -> _Problem:
-    """What the server says of a problem; nothing where it is not one of ours."""
+def _problem(data: bytes) -> Refusal | None:
+    """The problem that a server reports; None if it is not in our form."""
     try:
-        return msgspec.json.decode(data, type=_Problem)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _Problem("", "")
+        return msgspec.json.decode(data, type=Refusal)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def _split(url: str) -> SplitResult:
@@ -373,7 +334,9 @@ def _parameters(query: Query) -> dict[str, Any]:
         "q": query.text,
         "limit": query.limit,
         "threshold": query.threshold,
-        **msgspec.structs.asdict(query.weights),
+        "alpha": query.weights.alpha,
+        "nameWeight": query.weights.name_weight,
+        "sectionWeight": query.weights.section_weight,
         **_filters(query.where),
     }
 

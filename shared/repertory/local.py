@@ -201,6 +201,7 @@ class Local(Backend, abc.ABC):
                 pending=watch.pending,
                 watching=watch.watching,
                 polling=watch.polling,
+                configuration_error=watch.configuration_error,
             )
             if watch.at
             else None,

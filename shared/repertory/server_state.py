@@ -113,6 +113,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pending: int = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
+    configuration_error: str = ""
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -60,7 +60,7 @@ async def found(client: Client, query: str) -> list[str]:
     """The ids that a search finds."""
     result = await client.call_tool("search", {"query": query, "threshold": 0, "limit": 9})
     assert not result.is_error, text_of(result)
-    return [hit["id"] for hit in (result.structured_content or {})["results"]]
+    return [hit["toolId"] for hit in (result.structured_content or {})["results"]]
 
 
 def text_of(result: CallToolResult) -> str:
@@ -213,7 +213,7 @@ def test_only_mcp_is_written_and_the_end_of_input_ends_it(
 
     assert begun["result"]["serverInfo"]["name"] == "repertory"
     assert begun["result"]["capabilities"]["tools"] == {"listChanged": True}
-    assert result["structuredContent"]["results"][0]["id"] == "project/bread-baking"
+    assert result["structuredContent"]["results"][0]["toolId"] == "project/bread-baking"
     assert [tool["name"] for tool in listed["tools"]] == ["search", "get"]
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert (raw.returncode, log) == (0, "")
@@ -272,4 +272,4 @@ def test_the_inspector_of_mcp_can_use_it(
         found = pool.map(lambda where: inspect(*where, *call)["structuredContent"], places)
     for tools, answer in zip(listed, found, strict=True):
         assert [tool["name"] for tool in tools] == ["search", "get"]
-        assert answer["results"][0]["id"] == "project/bread-baking"
+        assert answer["results"][0]["toolId"] == "project/bread-baking"

@@ -23,13 +23,13 @@ def test_policies_of_both_places_are_in_force_at_the_next_search(cli: Cli, proje
     configuration = project / "repertory.toml"
     configuration.write_text(SOURCES)
     plain = cli.json(project, "search", "feed the starter of a sourdough bread")
-    assert plain["results"][0]["id"] == "skills/bread-baking"
+    assert plain["results"][0]["toolId"] == "skills/bread-baking"
 
     configuration.write_text(SOURCES + POLICY)
     [first, second, *_] = cli.json(project, "search", "feed the starter of a sourdough bread")[
         "results"
     ]
-    assert (first["id"], second["id"]) == ("skills/pastry", "skills/bread-baking")
+    assert (first["toolId"], second["toolId"]) == ("skills/pastry", "skills/bread-baking")
     assert first["evidence"]["policy"] == ["Instead of bread-baking, which is deprecated"]
     assert second["reason"].startswith("Deprecated, use pastry; ")
 
@@ -41,7 +41,7 @@ def test_policies_of_both_places_are_in_force_at_the_next_search(cli: Cli, proje
 
     configuration.write_text(SOURCES)  # as it was before, which was indexed once
     again = cli.json(project, "search", "feed the starter of a sourdough bread")["results"][0]
-    assert (again["id"], again["evidence"]["policy"]) == ("skills/bread-baking", [])
+    assert (again["toolId"], again["evidence"]["policy"]) == ("skills/bread-baking", [])
 
 
 def test_a_wrong_policy_is_exit_code_2(cli: Cli, project: Path) -> None:

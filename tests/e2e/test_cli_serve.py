@@ -42,7 +42,7 @@ def url(user: Cli, folder: Path) -> str:
 
 def found(user: Cli, folder: Path, *query: str) -> list[str]:
     """The ids that a search finds."""
-    return [hit["id"] for hit in user.json(folder, "search", *query, *ALL)["results"]]
+    return [hit["toolId"] for hit in user.json(folder, "search", *query, *ALL)["results"]]
 
 
 def test_a_search_asks_the_server(user: Cli, served: Path) -> None:
@@ -202,7 +202,7 @@ def test_what_asks_for_another_index_does_not_ask_it(user: Cli, served: Path) ->
 def test_it_ends_in_order(own: Cli, project: Path, tmp_path: Path) -> None:
     """SIGTERM is exit code 0; its log is JSON, its note gone, and the index is there without it."""
     with Serve(own, project, tmp_path / "log") as server:
-        assert server.get("/search?q=bake+bread")["results"][0]["id"] == "project/bread-baking"
+        assert server.get("/search?q=bake+bread")["results"][0]["toolId"] == "project/bread-baking"
         code = server.end(signal.SIGTERM)
     events = [json.loads(line)["event"] for line in server.log.read_text("utf-8").splitlines()]
     assert code == 0

@@ -24,8 +24,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
 from repertory.one_shot import Repertory
-from repertory.search.query import Query
-from repertory.search.render import as_json
+from repertory.search.query import query_of
 from repertory.server_state import Run
 from repertory.settings import Settings, Values, load
 from tests.support.command_line import Cli, make_project
@@ -118,8 +117,8 @@ def ask(request: pytest.FixtureRequest, server: Serve, embedded: Repertory) -> A
     """Searches, without a server and through one."""
     if request.param == "server":
         return lambda query, **more: server.get("/search?" + urlencode({"q": query, **more}))
-    return lambda query, **more: as_json(
-        embedded.search(msgspec.convert({"text": query, **more}, Query))
+    return lambda query, **more: msgspec.to_builtins(
+        embedded.search(query_of(Values(), query, **more))
     )
 
 

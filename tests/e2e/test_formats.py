@@ -125,7 +125,7 @@ def test_mcp_is_given_a_result_whose_links_name_items(command: tuple[Cli, Path])
     result = CallToolResult.model_validate(found)
     link = found["content"][1]
     assert link["uri"] == "skill://project/bread-baking/SKILL.md"
-    assert result.structured_content["results"][0]["id"] == id_of(link["uri"])
+    assert result.structured_content["results"][0]["toolId"] == id_of(link["uri"])
     shown = cli.run(folder, "items", "show", id_of(link["uri"]) or "")
     assert "Bake sourdough bread" in shown.stdout
 
@@ -142,7 +142,7 @@ def test_a_client_is_referred_only_to_what_it_declared(server: Server) -> None:
 
 def test_the_call_that_is_answered_is_named(server: Server) -> None:
     """Null where it is not said."""
-    assert server.json(q="file", format="openai", call_id="call_7")["call_id"] == "call_7"
+    assert server.json(q="file", format="openai", callId="call_7")["call_id"] == "call_7"
     assert server.json(q="file", format="openai")["call_id"] is None
 
 
@@ -161,7 +161,7 @@ def test_nothing_found_is_said_in_every_format(cli: Cli, indexed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"format": "xml"}, {"format": ""}, {"call_id": "x" * 201}, {"declared": ["x"] * 1001}]
+    "wrong", [{"format": "xml"}, {"format": ""}, {"callId": "x" * 201}, {"declared": ["x"] * 1001}]
 )
 def test_what_cannot_be_asked_for_is_refused(server: Server, wrong: dict[str, Any]) -> None:
     """As a problem that names it."""

@@ -335,7 +335,7 @@ def test_a_failure_is_tried_again_by_a_button(
     expect(page.get_by_role("heading", name="Sources")).to_be_visible()
     item = Item(id="project/poison", kind=Kind.SKILL, name="poison", source="project")
     (job,) = jobs("elsewhere", 1, [item], [])
-    running.parts.adapters.failures.add(
+    running.parts.coordination.failures.add(
         Failure(
             id=job.id,
             collection=job.collection,

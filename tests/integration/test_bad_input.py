@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 from mcp import Client as McpClient
 from mcp import MCPError
 from starlette.testclient import TestClient
 
 from repertory.functions.table import FUNCTIONS
-from repertory_query.schemas import Refusal
+from repertory.wire import Refusal
 from tests.support.command_line import TOOLS, Cli
 from tests.support.listening import served
 from tests.support.query_service import RunningService, looked_at, skill
@@ -63,7 +64,7 @@ def problem(response: Response) -> str:
     """The words of a problem, which is told as one, in a sentence or two."""
     assert 400 <= response.status_code < 500
     assert response.headers["content-type"] == "application/problem+json"
-    told = Refusal.model_validate_json(response.content)
+    told = msgspec.json.decode(response.content, type=Refusal)
     assert told.status == response.status_code
     assert 0 < len(told.detail) < 600
     assert "\n" not in told.detail

@@ -102,7 +102,7 @@ def test_entries_come_in_pages(
     client: Client, running: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them, in order, once each."""
-    monkeypatch.setattr(module, "PAGE", 3)
+    monkeypatch.setattr(module, "PAGE_SIZE", 3)
     entries = client.entries()
     there = running.service.entries(Filter())
 
@@ -126,9 +126,9 @@ def test_stats_and_jobs_are_read(client: Client, running: RunningService) -> Non
     failure = Failure(
         id="f1", collection="c", items={"a": ""}, error="It is odd.", at=1.0, attempts=3, job={}
     )
-    running.parts.adapters.failures.add(failure)
+    running.parts.coordination.failures.add(failure)
     stats, jobs = client.stats(), client.jobs()
-    running.parts.adapters.failures.remove(["f1"])
+    running.parts.coordination.failures.remove(["f1"])
 
     assert (stats.items, stats.building, stats.queue.failed) == (4, None, 1)
     assert {source.name for source in stats.sources} == {"project", "documents"}
@@ -177,8 +177,8 @@ def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[C
 
 def problem(status: int, error: object = "") -> bytes:
     """A problem as the server tells it."""
-    told = {"type": "about:blank", "title": "No", "status": status, "detail": "It is so."}
-    return json.dumps({**told, "error": error}).encode()
+    told = {"type": "about:blank", "title": "No", "detail": "It is so.", "side": "us"}
+    return json.dumps({**told, "status": status, "error": error}).encode()
 
 
 @pytest.mark.parametrize(
@@ -253,14 +253,14 @@ def test_what_is_no_server_is_said_to_be_none(status: int, body: bytes, said: st
 
 def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more is read than can be of any use."""
-    monkeypatch.setattr(module, "LARGEST_ANSWER", 100)
+    monkeypatch.setattr(module, "MAX_ANSWER_SIZE", 100)
     with answering(200, b" " * 101) as client, pytest.raises(StoreError, match="more than"):
         client.stats()
 
 
 def test_a_server_that_says_nothing_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for, but not for ever."""
-    monkeypatch.setattr(module, "ANSWERING", 0.1)
+    monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(StoreError, match="cannot be reached"):

@@ -138,7 +138,7 @@ def test_a_search_gives_data_its_text_and_links(url: str, mode: Mode) -> None:
         assert schema is not None
         jsonschema.validate(result.structured_content, schema)
         assert result.structured_content == json.loads(text_of(result))
-        assert result.structured_content["results"][0]["id"] == "project/key-rotation"
+        assert result.structured_content["results"][0]["toolId"] == "project/key-rotation"
         assert link.uri == "skill://project/key-rotation/SKILL.md"
         assert isinstance(read, TextResourceContents)
         assert read.mime_type == "text/markdown"
@@ -185,7 +185,7 @@ def test_a_long_text_is_cut_and_says_how_to_read_on(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It names the sections."""
-    monkeypatch.setattr(catalogue, "LONGEST_TEXT", 120)
+    monkeypatch.setattr(catalogue, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
 
     assert "Revoke the old one." not in text
@@ -257,7 +257,7 @@ def test_skills_are_listed_as_resources_in_pages(
     url: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each once, by id."""
-    monkeypatch.setattr(face, "PAGE", 2)
+    monkeypatch.setattr(face, "PAGE_SIZE", 2)
 
     async def ask(client: Client) -> list[list[str]]:
         pages: list[list[str]] = []
@@ -431,7 +431,7 @@ def test_clients_are_told_when_the_catalogue_changes(
 ) -> None:
     """As after the first index: the description of the search is another one then."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(face, "UNREAD", 0.05)
+    monkeypatch.setattr(face, "RETRY_INTERVAL_S", 0.05)
     skill(tmp_path / "project", "knots", "Tie a bowline")
 
     def faced(running: RunningService) -> Face:

@@ -12,7 +12,6 @@ from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.search.render import explanation_as_json, explanation_of
 from tests.support.builders import no_model
 from tests.support.keyword_search import keyword_engine, reader
 
@@ -23,7 +22,7 @@ def tool(item_id: str, description: str, *parameters: str, **fields: object) -> 
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in parameters}}
     known = {"name": name, "source": server, "server": server, "description": description}
     return msgspec.convert(
-        known | {"id": item_id, "kind": Kind.TOOL, "input_schema": schema} | fields, Item
+        known | {"id": item_id, "kind": Kind.TOOL, "inputSchema": schema} | fields, Item
     )
 
 
@@ -221,5 +220,5 @@ def test_odd_queries_have_an_explanation(text: str) -> None:
 def test_it_comes_back_whole() -> None:
     """The JSON form decodes to the same explanation."""
     found = explain("read contnets", "files__read_file", where={"kinds": ["tool"]}, limit=7)
-    sent = msgspec.json.encode(explanation_as_json(found))
-    assert explanation_of(msgspec.json.decode(sent)) == found
+    sent = msgspec.json.encode(found)
+    assert msgspec.json.decode(sent, type=type(found)) == found

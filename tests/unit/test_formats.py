@@ -40,7 +40,6 @@ from repertory.formats.table import Format, Host, Rendered, render
 from repertory.formats.tools import object_schema, tool_spec
 from repertory.formats.uris import id_of, uri_of
 from repertory.search.answer import Answer, Evidence, Hit, Mode
-from repertory.search.render import as_json
 from repertory_admin.options import SearchOutput
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -385,10 +384,10 @@ def test_mcp_gets_a_tools_result_with_links_to_skills_and_documents() -> None:
     result = CallToolResult.model_validate(found, by_name=False)
 
     assert result.is_error is False
-    assert result.structured_content == as_json(MIXED) == found["structuredContent"]
+    assert result.structured_content == msgspec.to_builtins(MIXED) == found["structuredContent"]
     text, skill, document = result.content
     assert isinstance(text, TextContent)
-    assert json.loads(text.text) == json.loads(msgspec.json.encode(as_json(MIXED)))
+    assert json.loads(text.text) == json.loads(msgspec.json.encode(msgspec.to_builtins(MIXED)))
     assert isinstance(skill, ResourceLink)
     assert (skill.uri, skill.name) == ("skill://team/key-rotation/SKILL.md", "key-rotation")
     assert (skill.mime_type, skill.description) == ("text/markdown", SKILL.description)

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.index.vectors import Filter
-from repertory.search.answer import Mode
+from repertory.catalogue.item import Kind
+from repertory.search.answer import Answer, Mode
 from repertory_query.pages.form import Form
 from repertory_query.pages.page import view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.sign_in import here
-from repertory_query.recent import MOST, Recent
+from repertory_query.recent import MAX_SEARCHES, Recent
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -33,9 +34,9 @@ JSON = st.recursive(
 
 def test_a_form_is_written_as_short_as_it_can_be() -> None:
     """What was left out is left out; other values take the place of its own."""
-    form = Form(q=" two words ", where=Filter(kinds=("tool",), tags=("a&b", "c")), threshold=0.0)
+    form = Form(q=" two words ", kind=(Kind.TOOL,), tag=("a&b", "c"), threshold=0.0)
     assert form.address() == "/?q=two+words&kind=tool&tag=a%26b&tag=c&threshold=0.0"
-    assert form.address(where=Filter(), threshold=None) == "/?q=two+words"
+    assert msgspec.structs.replace(form, threshold=None).unfiltered() == "/?q=two+words"
     assert Form().address() == "/"
 
 
@@ -119,12 +120,17 @@ def test_any_schema_can_be_shown(schema: dict[str, Any]) -> None:
         assert isinstance(row.type + row.description + row.rules, str)
 
 
+def answer(query: str) -> Answer:
+    """An answer without hits."""
+    return Answer(query=query, hits=[], threshold=0.0, mode=Mode.HYBRID)
+
+
 def test_what_is_being_typed_is_one_search() -> None:
     """Beginnings are replaced by what follows them; only so many searches are remembered."""
     recent = Recent()
     for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
-        recent.note(query, 1, Mode.HYBRID, 0.01)
+        recent.note(answer(query), 0.01)
     assert [search.query for search in recent.newest_first()] == ["notes", "rotate"]
-    for number in range(2 * MOST):
-        recent.note(f"{number:04}", 1, Mode.HYBRID, 0.01)
-    assert len(recent.newest_first()) == MOST
+    for number in range(2 * MAX_SEARCHES):
+        recent.note(answer(f"{number:04}"), 0.01)
+    assert len(recent.newest_first()) == MAX_SEARCHES

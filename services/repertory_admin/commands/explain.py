@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from repertory.search.query import query_of
-from repertory.search.render import explanation_as_json
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
@@ -73,6 +72,6 @@ def explain(
     if found.degraded:
         terminal.warn(f"degraded, answered by {found.mode} alone: {found.degraded}")
     if output is Output.JSON:
-        terminal.show_json(explanation_as_json(found))
+        terminal.show_json(found)
     else:
         answers.show_explanation(found)

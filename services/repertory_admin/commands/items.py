@@ -7,9 +7,9 @@ import typer
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import set_fields
-from repertory.plain import plain
 from repertory.search.query import filter_of
 from repertory.text import cut
+from repertory.wire import summary
 from repertory_admin import terminal
 from repertory_admin.app import app, command, group
 from repertory_admin.backend import target_of
@@ -41,13 +41,7 @@ def list_items(
     with target_of(flags).open() as backend:
         entries = sorted(backend.entries(where), key=lambda entry: entry.id)
     if output is Output.JSON:
-        hidden = ("hash", "compact")
-        terminal.show_json(
-            [
-                {key: value for key, value in plain(entry).items() if key not in hidden}
-                for entry in entries
-            ]
-        )
+        terminal.show_json([summary(entry) for entry in entries])
         return
     longest = SHOWN_DESCRIPTION if terminal.is_terminal() else None
     terminal.show_table(

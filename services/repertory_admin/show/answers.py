@@ -1,6 +1,6 @@
 """Shows answers and explanations."""
 
-from repertory.search.answer import Answer, Evidence, Hit, Term
+from repertory.search.answer import Answer, Hit, Term
 from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
 from repertory_admin import terminal
@@ -35,7 +35,7 @@ def show_evidence(answer: Answer, query: Query) -> None:
     for hit in answer.hits:
         terminal.say()
         terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
-        terminal.show_facts(_evidence(hit.evidence), indent=2)
+        terminal.show_facts(_evidence(hit), indent=2)
     terminal.say()
     terminal.tell(f"{_search(query, answer.mode, answer.items)}, index {answer.index_version}")
 
@@ -46,7 +46,7 @@ def show_explanation(explanation: Explanation) -> None:
     terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
     terminal.tell(explanation.verdict)
     terminal.say()
-    terminal.show_facts({"reason": _reason(hit), **_evidence(hit.evidence)})
+    terminal.show_facts({"reason": _reason(hit), **_evidence(hit)})
     if explanation.words:
         terminal.say()
         terminal.show_table(
@@ -65,14 +65,15 @@ def show_explanation(explanation: Explanation) -> None:
     terminal.tell(_search(explanation.query, explanation.mode, explanation.items))
 
 
-def _evidence(evidence: Evidence) -> dict[str, str]:
-    """The evidence behind a confidence, part by part."""
+def _evidence(hit: Hit) -> dict[str, str]:
+    """The parts of a confidence."""
+    evidence = hit.evidence
     parts = {
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
         "keyword": _arm(evidence.keyword, evidence.keyword_rank),
         "name": f"{evidence.name:.2f}" if evidence.name else "",
         "terms": ", ".join(map(_term, evidence.terms)),
-        "section": evidence.section,
+        "section": hit.matched_in,
         "capability": evidence.capability,
         "policy": "; ".join(evidence.policy),
     }

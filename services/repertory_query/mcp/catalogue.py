@@ -8,21 +8,21 @@ from mcp_types import CallToolResult, TextContent
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.policy import set_fields
+from repertory.catalogue.policy import Policy, set_fields
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.mcp import mcp
 from repertory.functions.function import Function
-from repertory.index.vectors import Filter
-from repertory.search.query import Query, Weights
-from repertory.settings import Values
+from repertory.search.answer import Answer
+from repertory.search.query import query_of
+from repertory.settings import Threshold, Values
 from repertory.text import cut, one_line
+from repertory.wire import MAX_VALUES, MaxLimit
 from repertory_query.mcp.tool import Tool, Work, in_words
-from repertory_query.schemas import MOST_HITS, MOST_VALUES, Answer
 
 CALL = "call"
-LONGEST_TEXT = 60_000  # characters of one answer, some 15,000 tokens
-MOST_HEADINGS = 60  # that are named
+MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens
+MAX_HEADINGS = 60  # in a message
 
 _INSTRUCTIONS = (
     "Find the skills, tools and documents that help with a task, a question or a name; search "
@@ -36,7 +36,7 @@ def catalogue(values: Values) -> tuple[Tool, ...]:
     """The tools.
 
     Args:
-        values: The settings that hold for what a search does not say.
+        values: The settings for missing arguments of a search.
     """
     search = Function(
         name="search",
@@ -45,30 +45,16 @@ def catalogue(values: Values) -> tuple[Tool, ...]:
         parameters=_parameters(
             {
                 "query": _string("What you look for: a task, a question, some words, or a name."),
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MOST_HITS,
-                    "default": values.limit,
-                    "description": "The most results.",
-                },
-                "threshold": {
-                    "type": "number",
-                    "minimum": 0,
-                    "maximum": 1,
-                    "default": values.threshold,
-                    "description": "The least confidence of a result; lower it to see more.",
-                },
+                "limit": msgspec.json.schema(MaxLimit) | {"default": values.limit},
+                "threshold": msgspec.json.schema(Threshold) | {"default": values.threshold},
                 "kinds": _several("Only these kinds.", {"enum": [kind.value for kind in Kind]}),
-                "sources": _several("Only what these sources offer."),
+                "sources": _several("Only items of these sources."),
                 "servers": _several("Only the tools of these MCP servers."),
-                "tags": _several("Only what has one of these tags."),
+                "tags": _several("Only items with one of these tags."),
             },
             "query",
         ),
-        returns={
-            key: part for key, part in Answer.model_json_schema().items() if key != "examples"
-        },
+        returns=_answer_schema(),
         run=lambda backend, arguments: _search(backend, arguments, values),
     )
     return (
@@ -90,18 +76,17 @@ def text_of(item: Item) -> str:
 
 
 def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> CallToolResult:
-    query = Query(
-        text=arguments["query"],
-        limit=int(arguments.get("limit", values.limit)),  # JSON Schema takes 5.0 for an integer
-        threshold=arguments.get("threshold", values.threshold),
-        weights=Weights(
-            alpha=values.alpha,
-            name_weight=values.name_weight,
-            section_weight=values.section_weight,
-        ),
-        where=Filter(**{name: tuple(arguments.get(name, ())) for name in Filter.__struct_fields__}),
-    )
+    given = dict(arguments)
+    if "limit" in given:
+        given["limit"] = int(given["limit"])  # JSON Schema takes 5.0 for an integer
+    query = query_of(values, given.pop("query"), **given)
     return CallToolResult.model_validate(mcp(backend.search(query)))
+
+
+def _answer_schema() -> dict[str, Any]:
+    _, parts = msgspec.json.schema_components([Answer], ref_template="#/$defs/{name}")
+    parts["Answer"]["properties"]["results"].pop("examples")
+    return {**parts.pop("Answer"), "$defs": parts}
 
 
 def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
@@ -120,7 +105,7 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
 def _tool(item: Item) -> dict[str, Any]:
     return {
         **item.extra,
-        **set_fields(item.policy),
+        **msgspec.to_builtins(item.policy or Policy()),
         "id": item.id,
         "name": item.name,
         "server": item.server,
@@ -152,17 +137,17 @@ def _section(item: Item, heading: str) -> str:
 
 def _fitting(text: str, item: Item) -> str:
     """A text as far as it fits one answer, and how to read on where it does not."""
-    if len(text) <= LONGEST_TEXT:
+    if len(text) <= MAX_TEXT_LENGTH:
         return text
     sections = _headings([one for one in split_at_headings(item.body) if one.heading])
     rest = f"; ask for a section of it: {sections}" if sections else ""
-    return f"{cut(text, LONGEST_TEXT)}\n\n[Cut after {LONGEST_TEXT:,} characters{rest}.]"
+    return f"{cut(text, MAX_TEXT_LENGTH)}\n\n[Cut after {MAX_TEXT_LENGTH:,} characters{rest}.]"
 
 
 def _headings(sections: list[Section]) -> str:
     titles = dict.fromkeys(cut(one_line(section.title), 100) for section in sections)
-    more = ["…"] if len(titles) > MOST_HEADINGS else []
-    return ", ".join([*map(repr, list(titles)[:MOST_HEADINGS]), *more])
+    more = ["…"] if len(titles) > MAX_HEADINGS else []
+    return ", ".join([*map(repr, list(titles)[:MAX_HEADINGS]), *more])
 
 
 def _level(section: Section) -> int:
@@ -191,7 +176,7 @@ def _several(description: str, bounds: Mapping[str, Any] | None = None) -> dict[
     return {
         "type": "array",
         "items": {"type": "string", **(bounds or {})},
-        "maxItems": MOST_VALUES,
+        "maxItems": MAX_VALUES,
         "description": description,
     }
 

@@ -1,7 +1,7 @@
-"""What a catalogue holds, in words for a model that chooses among tools.
+"""The contents of a catalogue, in words for a model that chooses among tools.
 
-Names come from whoever wrote an item or a configuration, and these words stand where a model reads
-instructions: only what looks like a name is told, and only so much of it.
+Names come from the authors of items and configurations, and a model reads these words as
+instructions: only texts that look like names are included, up to a maximum length.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from repertory.catalogue.item import Kind
 from repertory.index.keywords.document import Entry
 
-MOST_NAMES = 12  # of servers, of sources and of tags each
+MAX_NAMES = 12  # of servers, of sources and of tags each
 
 _NAME = re.compile(r"[\w.:/@+-]{1,40}")
 
@@ -19,16 +19,16 @@ _NAME = re.compile(r"[\w.:/@+-]{1,40}")
 def contents(entries: Sequence[Entry]) -> str:
     """How many skills, tools and documents there are, of which sources and servers, and some tags.
 
-    The same entries make the same words, and none make none. What there is most of is named first.
+    The text is deterministic, and empty without entries. The most frequent names come first.
     """
     if not entries:
         return ""
-    told = [
+    kinds = [
         _kind(entries, Kind.SKILL, "source"),
         _kind(entries, Kind.TOOL, "server"),
         _kind(entries, Kind.DOCUMENT, "source"),
     ]
-    text = f"The catalogue holds {_listed([one for one in told if one])}."
+    text = f"The catalogue holds {_listed([one for one in kinds if one])}."
     tags = _names(tag for entry in entries for tag in entry.tags)
     return f"{text} Tags: {tags}." if tags else text
 
@@ -45,8 +45,8 @@ def _kind(entries: Sequence[Entry], kind: Kind, whose: str) -> str:
 def _names(names: Iterable[str]) -> str:
     counts = Counter(name for name in names if _NAME.fullmatch(name))
     most = sorted(counts, key=lambda name: (-counts[name], name))
-    more = [f"{len(most) - MOST_NAMES:,} more"] if len(most) > MOST_NAMES else []
-    return ", ".join(most[:MOST_NAMES] + more)
+    more = [f"{len(most) - MAX_NAMES:,} more"] if len(most) > MAX_NAMES else []
+    return ", ".join(most[:MAX_NAMES] + more)
 
 
 def _listed(parts: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The MCP server of a backend: what it lists, reads and calls, and how failures are told."""
+"""The MCP server of a backend: its tools, its resources, and how it reports failures."""
 
 import base64
 import contextlib
@@ -43,11 +43,12 @@ from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool, Work, in_words
+from repertory_query.visible import text_for, visible_to
 
-FRESH = 60.0  # seconds that a list may be told again without looking
-UNREAD = 1.0  # seconds until a catalogue that could not be read is looked at once more
-PAGE = 100  # resources of one answer
-SHOWN_DESCRIPTION = 400  # characters of a resource's description
+FRESH_S = 60.0  # a list is repeated for so long without reading the catalogue
+RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
+PAGE_SIZE = 100  # resources of one answer
+MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
 
 _INSTRUCTIONS = (
     "Repertory knows the skills, tools and documents that are there for this work. Search it "
@@ -61,22 +62,22 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Threads(Protocol):
-    """Runs what may block on a thread."""
+    """Runs blocking calls on threads."""
 
     def __call__(self, work: Work, call: Callable[[], T], /) -> Awaitable[T]:
-        """Run it; StoreError if too much waits already."""
+        """Run it; StoreError if too many calls wait."""
         ...
 
 
 class Face:
     """The MCP server of a backend, for any transport. For one event loop.
 
-    Over HTTP, callers are let do what the scopes of ``request.state.caller`` allow.
+    Over HTTP, the scopes of ``request.state.caller`` decide what a caller may do and see.
 
     Args:
-        backend: What is asked.
-        tools: What is offered, in this order.
-        threads: Where the backend is asked.
+        backend: The backend.
+        tools: The tools, in this order.
+        threads: Runs the calls of the backend.
         announcing: Whether ``announce`` runs, so that clients may wait for changes.
 
     Attributes:
@@ -103,7 +104,7 @@ class Face:
             version=version("repertory"),
             title="Repertory",
             instructions=_INSTRUCTIONS,
-            cache_hints={"resources/list": CacheHint(ttl_ms=int(FRESH * 1_000))},
+            cache_hints={"resources/list": CacheHint(ttl_ms=int(FRESH_S * 1_000))},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -116,20 +117,20 @@ class Face:
             )
 
     async def announce(self) -> None:
-        """Tell clients when the tools are no longer those that were listed, until cancelled."""
+        """Notify clients when the listed tools change, until cancelled."""
         while True:
             self._listed = None
-            with contextlib.suppress(MCPError):  # whoever lists the tools is told
+            with contextlib.suppress(MCPError):  # the next client that lists the tools gets it
                 listing = await self._listing()
                 if self._told not in (None, listing):
                     self._told = None
                     await self._bus.publish(ToolsListChanged())
                     if self._session:
                         await self._session.send_tool_list_changed()
-            await anyio.sleep(FRESH if self._listed else UNREAD)
+            await anyio.sleep(FRESH_S if self._listed else RETRY_INTERVAL_S)
 
     async def _begun(self, context: Context, _: NotificationParams) -> None:
-        """A client of the older protocol is told of changes through its one session."""
+        """Remember the one session, by which clients of the older protocol are notified."""
         self._session = context.session
 
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
@@ -141,22 +142,22 @@ class Face:
                 for name, tool in self._tools.items()
                 if tool.scope in scopes and (calls_allowed or name != CALL)
             ],
-            ttl_ms=int((FRESH if said else UNREAD) * 1_000),
+            ttl_ms=int((FRESH_S if said else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
         )
 
     async def _listing(self) -> tuple[str, bool]:
-        """What the catalogue holds, in words, and whether tools may be called."""
+        """The contents of the catalogue, in words, and whether tools may be called."""
         now = time.monotonic()
-        if self._listed is not None and now - self._listed[0] <= FRESH:
+        if self._listed is not None and now - self._listed[0] <= FRESH_S:
             return self._listed[1:]
-        said, calls_allowed = await self._asked(self._look)
+        said, calls_allowed = await self._read(self._contents)
         if said:
             self._listed = now, said, calls_allowed
         return said, calls_allowed
 
-    def _look(self) -> tuple[str, bool]:
-        """As above; what cannot be read now is left out, for a search will say what is wrong."""
+    def _contents(self) -> tuple[str, bool]:
+        """As above; unreadable parts are left out, since a search will say what is wrong."""
         said, calls_allowed = "", False
         with contextlib.suppress(RepertoryError):
             calls_allowed = self._backend.calls_allowed
@@ -175,47 +176,49 @@ class Face:
                 f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server.",
                 is_error=True,
             )
+        backend = self._seen(context)
         try:
             return await self._threads(
-                tool.work, lambda: tool.answer(self._backend, params.arguments or {})
+                tool.work, lambda: tool.answer(backend, params.arguments or {})
             )
         except RepertoryError as error:
-            return in_words(str(error), is_error=True)
+            return in_words(_text(context, error), is_error=True)
         # The boundary: whatever it is, the client gets an answer, and nothing of it.
         except Exception as error:
-            return in_words(_unforeseen(error), is_error=True)
+            return in_words(_unexpected(error), is_error=True)
 
     async def _list_resources(
-        self, _: Context, params: PaginatedRequestParams | None
+        self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         after = _after(params.cursor if params else None)
-        resources, cursor = await self._asked(lambda: self._skills(after))
+        resources, cursor = await self._read(lambda: self._skills(after), context)
         return ListResourcesResult(resources=resources, next_cursor=cursor)
 
     def _skills(self, after: str) -> tuple[list[Resource], str | None]:
-        """The skills whose ids come after one, as resources, and where the next page begins."""
+        """The skills whose ids come after one, as resources, and the next cursor."""
         ids = [entry.id for entry in self._backend.entries(Filter(kinds=(Kind.SKILL,)))]
         left = [item_id for item_id in ids if item_id > after]
-        page = left[:PAGE]
+        page = left[:PAGE_SIZE]
         resources = [
             Resource(
                 uri=uri_of(item),
                 name=one_line(item.name),
-                description=cut(one_line(item.description), SHOWN_DESCRIPTION),
+                description=cut(one_line(item.description), MAX_DESCRIPTION_LENGTH),
                 mime_type=MEDIA_TYPES[item.kind],
             )
             for item in self._backend.items(page).values()
         ]
-        return resources, _cursor(page[-1]) if len(left) > PAGE else None
+        return resources, _cursor(page[-1]) if len(left) > PAGE_SIZE else None
 
     async def _read_resource(
-        self, _: Context, params: ReadResourceRequestParams
+        self, context: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         uri = str(params.uri)
         item_id = id_of(uri)
         if item_id is None:
             raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")
-        item = await self._asked(lambda: self._backend.item(item_id))
+        backend = self._seen(context)
+        item = await self._read(lambda: backend.item(item_id), context)
         if uri_of(item) != uri:
             raise MCPError(INVALID_PARAMS, f"{item_id[:200]!r} is {uri_of(item)}.")
         media_type = MEDIA_TYPES.get(item.kind, "application/json")
@@ -223,25 +226,37 @@ class Face:
             contents=[TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))]
         )
 
-    async def _asked(self, call: Callable[[], T]) -> T:
-        """What the backend answers; a failure as the error of a request that is no tool's."""
+    def _seen(self, context: Context) -> Backend:
+        """The backend as a caller sees it."""
+        request = context.request
+        return visible_to(request.state.caller, self._backend) if request else self._backend
+
+    async def _read(self, call: Callable[[], T], context: Context | None = None) -> T:
+        """Read from the backend; a failure is an error of the request."""
         try:
             return await self._threads(Work.READ, call)
         except UnknownItemError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            raise MCPError(INVALID_PARAMS, _text(context, error)) from error
         except RepertoryError as error:
-            raise MCPError(INTERNAL_ERROR, str(error)) from error
+            raise MCPError(INTERNAL_ERROR, _text(context, error)) from error
         # The boundary, as above.
         except Exception as error:
-            raise MCPError(INTERNAL_ERROR, _unforeseen(error)) from error
+            raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
 
 
 def _scopes(context: Context) -> frozenset[Scope]:
-    """What a caller may do; whoever started this process may do everything."""
+    """The scopes of a caller; the user who started this process has all."""
     return context.request.state.caller.scopes if context.request else frozenset(Scope)
 
 
-def _unforeseen(error: Exception) -> str:
+def _text(context: Context | None, error: RepertoryError) -> str:
+    """The message of an error, as a caller may see it."""
+    if context is None:
+        return text_for(None, str(error))
+    return text_for(context.request.state.caller, str(error)) if context.request else str(error)
+
+
+def _unexpected(error: Exception) -> str:
     incident = secrets.token_hex(4)
     _log.error("mcp_request_failed", extra={"incident": incident}, exc_info=error)
     return f"Something went wrong here; the server's log says what, at {incident}."

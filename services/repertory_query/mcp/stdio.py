@@ -21,8 +21,8 @@ def run(backend: Backend, tools: Sequence[Tool]) -> None:
     """Answer until the standard input ends.
 
     Args:
-        backend: What is asked.
-        tools: What is offered.
+        backend: The backend.
+        tools: The tools.
     """
     anyio.run(_serve, backend, tools)
 
@@ -31,7 +31,7 @@ async def _serve(backend: Backend, tools: Sequence[Tool]) -> None:
     limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
 
     async def threads(work: Work, call: Callable[[], T]) -> T:
-        # Whoever cancels a request waits for it no longer; what it asked for ends by itself.
+        # A cancelled request is not waited for; its work ends by itself.
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
     face = Face(backend, tools, threads, announcing=True)

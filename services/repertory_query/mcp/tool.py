@@ -1,4 +1,4 @@
-"""A tool of the MCP server: a function for agents, and how MCP tells of it and of its results."""
+"""A tool of the MCP server: a function for agents, its definition and its results."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -14,11 +14,11 @@ from repertory.keys import Scope
 
 
 class Work(StrEnum):
-    """What a tool keeps busy, which decides on whose threads it runs."""
+    """The resource that a tool occupies, which decides on which threads it runs."""
 
     SEARCH = "search"
     READ = "read"
-    CALL = "call"  # a server of somebody else's
+    CALL = "call"  # a third-party server
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +26,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         function: What it does. Its result is a string, an object, or a ``CallToolResult``.
-        work: What it keeps busy.
-        open_world: Whether it reaches beyond the catalogue, where nobody knows what it does.
+        work: The resource that it occupies.
+        open_world: Whether it reaches beyond the catalogue, with unknown effects.
         tells_contents: Whether its description ends with what the catalogue holds.
     """
 
@@ -38,21 +38,21 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scope(self) -> Scope:
-        """What a caller must be allowed."""
+        """The scope that a caller needs."""
         return Scope.CALL if self.function.writes else Scope.READ
 
     def definition(self, contents: str) -> Definition:
-        """What ``tools/list`` tells of it.
+        """The definition that ``tools/list`` returns.
 
         Args:
-            contents: What the catalogue holds, in words; empty where that is not known.
+            contents: The contents of the catalogue, in words; empty if unknown.
         """
         function = self.function
-        told = [function.description, contents if self.tells_contents else ""]
+        parts = [function.description, contents if self.tells_contents else ""]
         return Definition(
             name=function.name,
             title=function.title,
-            description="\n\n".join(filter(None, told)),
+            description="\n\n".join(filter(None, parts)),
             input_schema=function.parameters,
             output_schema=function.returns,
             annotations=ToolAnnotations(

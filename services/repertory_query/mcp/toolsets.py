@@ -1,4 +1,4 @@
-"""The toolsets: which tools an agent is shown. No two in force have a tool of the same name."""
+"""The toolsets: the tools that an agent sees. No two active ones share the name of a tool."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
 
     Args:
         toolsets: Which.
-        values: The settings that hold for what a search does not say.
+        values: The settings for missing arguments of a search.
 
     Raises:
         UsageError: Two of them have a tool of the same name.

@@ -1,4 +1,4 @@
-"""What a search can be narrowed to: the values that are indexed, with how many items have each."""
+"""The filters of the search page: the indexed values with the number of items of each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import msgspec
 from repertory.search.engine import SearchEngine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
-MOST_VALUES = 200  # of a field that are offered, the most frequent first
+MAX_VALUES = 200  # of a field, the most frequent first
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -33,11 +33,11 @@ class Choices:
         self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
 
     def known(self, engine: SearchEngine) -> list[Choice] | None:
-        """What was counted before; None if it was not."""
+        """The cached counts; None if there are none yet."""
         return self._known.get(engine)
 
     def of(self, engine: SearchEngine) -> list[Choice]:
-        """All fields; what cannot be read now has no values."""
+        """All fields; without a keyword index they have no values."""
         entries = engine.keywords.entries if engine.keywords else ()
         counts: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
         for entry in entries:
@@ -52,4 +52,4 @@ class Choices:
 
 
 def _most(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.most_common(MOST_VALUES), key=lambda pair: (-pair[1], pair[0]))
+    return sorted(counts.most_common(MAX_VALUES), key=lambda pair: (-pair[1], pair[0]))

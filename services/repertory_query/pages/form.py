@@ -1,65 +1,63 @@
-"""What the search form asks for, read from an address and written to one."""
+"""The search form, read from an address and written to one."""
 
 from collections.abc import Sequence
-from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
-from fastapi import Depends
-from fastapi import Query as Parameter
-from pydantic import BeforeValidator
+from starlette.requests import Request
 
-from repertory.index.vectors import Filter
-from repertory.search.query import Query, Weights
-from repertory.settings import Values
-from repertory_query.schemas import MOST_HITS
-from repertory_query.searching import Filters, Kinds, filtered
+from repertory.search.query import Query, query_of
+from repertory.settings import Alpha, Threshold, Values
+from repertory.wire import MaxLimit
+from repertory_query.api import parameters
+from repertory_query.searching import Filters
 
 LIMIT = 10  # people see more at a glance than a program asks for
+FILTERS = ("kind", "source", "server", "tag")
 
 
-def _given(value: object) -> object:
-    return None if value == "" else value  # forms send empty fields, too
-
-
-Limit = Annotated[int | None, Parameter(ge=1, le=MOST_HITS), BeforeValidator(_given)]
-Share = Annotated[float | None, Parameter(ge=0, le=1), BeforeValidator(_given)]
-
-
-class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """A filled form; None and empty stand for what was left out."""
+class Form(Filters, frozen=True, kw_only=True):
+    """A filled form; the fields it leaves out are None or empty."""
 
     q: str = ""
-    where: Filter = Filter()
-    limit: int | None = None
-    threshold: float | None = None
-    alpha: float | None = None
+    limit: MaxLimit | None = None
+    threshold: Threshold | None = None
+    alpha: Alpha | None = None
+    part: bool = False
 
     def query(self, defaults: Values) -> Query:
-        """The search that it asks for."""
-        return Query(
-            text=self.q,
+        """The search that it asks for.
+
+        Raises:
+            UsageError: The text is blank or too long.
+        """
+        return query_of(
+            defaults,
+            self.q,
             limit=self.limit or LIMIT,
-            threshold=defaults.threshold if self.threshold is None else self.threshold,
-            weights=Weights(
-                alpha=defaults.alpha if self.alpha is None else self.alpha,
-                name_weight=defaults.name_weight,
-                section_weight=defaults.section_weight,
-            ),
-            where=self.where,
+            threshold=self.threshold,
+            alpha=self.alpha,
+            kinds=self.kind,
+            sources=self.source,
+            servers=self.server,
+            tags=self.tag,
         )
 
     def chosen(self, field: str) -> Sequence[str]:
-        """The values that are chosen of ``kind``, ``source``, ``server`` or ``tag``."""
-        values: Sequence[str] = getattr(self.where, f"{field}s")
+        """The chosen values of ``kind``, ``source``, ``server`` or ``tag``."""
+        values: Sequence[str] = getattr(self, field)
         return values
 
+    def unfiltered(self) -> str:
+        """The address of the same form without filters."""
+        return self.address(kind=(), source=(), server=(), tag=())
+
     def address(self, base: str = "/", **others: object) -> str:
-        """The address of the same form with other values, for whoever it is sent to."""
+        """The address of the same form with other values."""
         form = msgspec.structs.replace(self, **others)
         fields = {
             "q": form.q.strip(),
-            **{name: form.chosen(name) for name in ("kind", "source", "server", "tag")},
+            **{name: form.chosen(name) for name in FILTERS},
             "limit": form.limit,
             "threshold": form.threshold,
             "alpha": form.alpha,
@@ -69,18 +67,10 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
         return f"{base}?{text}" if text else base
 
 
-def _read(
-    q: str = "",
-    kind: Kinds = [],  # noqa: B006 - FastAPI's way to say that there need be none
-    source: Filters = [],  # noqa: B006 - likewise
-    server: Filters = [],  # noqa: B006 - likewise
-    tag: Filters = [],  # noqa: B006 - likewise
-    limit: Limit = None,
-    threshold: Share = None,
-    alpha: Share = None,
-) -> Form:
-    where = filtered(kind, source, server, tag)
-    return Form(q=q, where=where, limit=limit, threshold=threshold, alpha=alpha)
+def form_of(request: Request) -> Form:
+    """The form in a request's address.
 
-
-Asked = Annotated[Form, Depends(_read)]
+    Raises:
+        UsageError: A field is invalid.
+    """
+    return parameters(request, Form, skip_empty=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import msgspec
-from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from repertory.text import ago
 from repertory_query.access import Caller
@@ -48,7 +48,7 @@ def page(
     headers: Mapping[str, str] | None = None,
     **values: object,
 ) -> Response:
-    """A page, or a part of one, for whoever asks.
+    """A page, or a part of one, for a caller.
 
     Args:
         request: The request.

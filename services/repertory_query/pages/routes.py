@@ -1,61 +1,58 @@
-"""The pages' addresses: search, one item, how the server is."""
+"""The pages: search, one item, the state of the server."""
 
 import os
 from functools import partial
-from typing import Any
 
-import msgspec
-from fastapi import APIRouter, HTTPException, Request, Response
-from fastapi.responses import RedirectResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
 from repertory.search.identify import close_to
-from repertory.search.render import answer_of
 from repertory.settings import Values
-from repertory_query.access import STATIC, Access, Admin
+from repertory_query.access import STATIC, Access, require
 from repertory_query.pages import sign_in
 from repertory_query.pages.choices import Choices
-from repertory_query.pages.form import Asked, Form
+from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.page import STATIC_FILES, page, static_file
 from repertory_query.pages.schema import rows
 from repertory_query.pool import Pool
-from repertory_query.searching import Searches
+from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
+from repertory_query.visible import jobs_for, visible_to
 
 
-def router(
-    service: Service, searches: Searches, pool: Pool, access: Access, defaults: Values
-) -> APIRouter:
+def routes(
+    service: Service, searches: AnsweredSearches, pool: Pool, access: Access, defaults: Values
+) -> list[BaseRoute]:
     """The routes, which are not part of the API.
 
     Args:
         service: The running server.
         searches: Answers queries.
-        pool: For what may block but is no search.
-        access: Who may see the pages, to sign in.
-        defaults: The settings that hold for what a form leaves out.
+        pool: The threads of blocking calls that are no searches.
+        access: Access control, to sign in.
+        defaults: The settings for fields that a form leaves out.
     """
-    routes = APIRouter(include_in_schema=False)
-    routes.include_router(sign_in.router(access))
     all_choices = Choices()
-    usual = Form().query(defaults)
+    usual = Form(limit=LIMIT, threshold=defaults.threshold, alpha=defaults.alpha)
 
-    @routes.get("/")
-    async def search(request: Request, form: Asked, part: bool = False) -> Response:
-        """Search, or look through what there is."""
+    async def search(request: Request) -> Response:
+        """Search, or browse."""
+        form, caller = form_of(request), request.state.caller
         engine = service.engine
         choices = all_choices.known(engine) or await pool.run(partial(all_choices.of, engine))
         answer = listed = None
         if form.q.strip():
-            found = await searches.answer(form.query(defaults))
-            answer = answer_of(msgspec.json.decode(found))
+            answer = (await searches.answer(form.query(defaults), caller)).answer
         elif form.where:
-            listed = await pool.run(partial(service.entries, form.where))
+            listed = await pool.run(partial(visible_to(caller, service).entries, form.where))
         return page(
             request,
-            "results.html" if part else "search.html",
+            "results.html" if form.part else "search.html",
             form=form,
             usual=usual,
             choices=choices,
@@ -65,36 +62,44 @@ def router(
             home=_home(service),
         )
 
-    @routes.get("/view/{item_id:path}")
-    async def view(request: Request, item_id: str, section: str = "") -> Response:
+    async def view(request: Request) -> Response:
         """Show an item whole, at the section that matched."""
+        item_id, section = request.path_params["item_id"], request.query_params.get("section", "")
         return await pool.run(lambda: _item(request, service, item_id, section))
 
-    @routes.get("/status")
-    async def status(request: Request, part: bool = False) -> Response:
-        """Show how the server is."""
+    async def status(request: Request) -> Response:
+        """Show the state of the server."""
+        part = form_of(request).part
         return await pool.run(lambda: _status(request, service, part=part))
 
-    @routes.post("/status/retry")
-    async def retry(_: Admin, sent: sign_in.Fields) -> Response:
+    async def retry(request: Request) -> Response:
         """Put a failed job, or all of them, back on the queue."""
+        require(request.state.caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
         return RedirectResponse("/status", 303)
 
-    @routes.get(STATIC + "{name}")
-    async def static(name: str) -> Response:
-        """Give one of the files that pages are made with."""
+    async def static(request: Request) -> Response:
+        """Send one of the files of the pages."""
+        name = request.path_params["name"]
         if name not in STATIC_FILES:
             raise HTTPException(404)
         return static_file(name)
 
-    return routes
+    return [
+        *sign_in.routes(access),
+        Route("/", search),
+        Route("/view/{item_id:path}", view),
+        Route("/status", status),
+        Route("/status/retry", retry, methods=["POST"]),
+        Route(STATIC + "{name}", static),
+    ]
 
 
 def _item(request: Request, service: Service, item_id: str, section: str) -> Response:
     try:
-        item = service.item(item_id)
+        item = visible_to(request.state.caller, service).item(item_id)
     except UnknownItemError:
         close = close_to(service.engine.keywords, item_id)
         return page(request, "unknown.html", 404, item_id=item_id, close=close)
@@ -112,15 +117,16 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
 
 
 def _status(request: Request, service: Service, *, part: bool) -> Response:
+    caller = request.state.caller
     try:
-        jobs: dict[str, Any] | None = service.jobs()
+        jobs = jobs_for(caller, service.jobs())
     except StoreError:  # the statistics say why
         jobs = None
-    may_all = Scope.ADMIN in request.state.caller.scopes
+    may_all = Scope.ADMIN in caller.scopes
     return page(
         request,
         "live.html" if part else "status.html",
-        stats=service.stats(),
+        stats=visible_to(caller, service).stats(),
         jobs=jobs,
         home=_home(service),
         may_all=may_all,
@@ -129,5 +135,5 @@ def _status(request: Request, service: Service, *, part: bool) -> Response:
 
 
 def _home(service: Service) -> str:
-    """What paths begin with that are shown from where the server runs."""
+    """The prefix of paths that is not shown: the folder that the server runs in."""
     return f"{service.workspace.directory}{os.sep}"

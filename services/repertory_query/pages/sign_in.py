@@ -1,41 +1,36 @@
 """Signing in with a key, which a browser then keeps in a cookie, and out."""
 
 import re
-from typing import Annotated
 from urllib.parse import parse_qsl
 
-from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import RedirectResponse
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
 
 from repertory_query.access import COOKIE, LOGIN, Access
 from repertory_query.pages.page import page
 
-LASTS = 30 * 86_400  # seconds; a key that is revoked ends it at once
+LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """The fields of a form that was sent, the last of each name."""
+    """The fields of a posted form, the last of each name."""
     body = (await request.body()).decode("utf-8", "replace")
     return dict(parse_qsl(body))
 
 
-Fields = Annotated[dict[str, str], Depends(fields)]
-
-
-def router(access: Access) -> APIRouter:
+def routes(access: Access) -> list[BaseRoute]:
     """The routes."""
-    routes = APIRouter()
 
-    @routes.get(LOGIN)
     async def ask(request: Request) -> Response:
         """Ask for a key, where one is needed."""
         if not access.takes_keys:
             return RedirectResponse("/", 303)
         return page(request, "login.html", detail="", target="/")
 
-    @routes.post(LOGIN)
-    async def sign_in(request: Request, sent: Fields) -> Response:
+    async def sign_in(request: Request) -> Response:
         """Have the browser keep a key, and go on to where it was needed."""
+        sent = await fields(request)
         key, target = sent.get("key", "").strip(), here(sent.get("target", "/"))
         if not access.knows(key):
             detail = "The key is not valid, or no longer; ask for another."
@@ -44,24 +39,27 @@ def router(access: Access) -> APIRouter:
         response.set_cookie(
             COOKIE,
             key,
-            max_age=LASTS,
+            max_age=LIFETIME_S,
             httponly=True,
-            samesite="lax",  # a link to here works from anywhere; the rest is seen to by Access
+            samesite="lax",  # a link to here works from anywhere; Access checks the rest
             # The browser says how it came here; a proxy before the server may not.
             secure=request.headers.get("origin", "").startswith("https:"),
         )
         return response
 
-    @routes.post("/logout")
-    async def sign_out() -> Response:
+    async def sign_out(_: Request) -> Response:
         """Have the browser forget the key."""
         response = RedirectResponse(LOGIN, 303)
         response.delete_cookie(COOKIE, httponly=True, samesite="lax")
         return response
 
-    return routes
+    return [
+        Route(LOGIN, ask),
+        Route(LOGIN, sign_in, methods=["POST"]),
+        Route("/logout", sign_out, methods=["POST"]),
+    ]
 
 
 def here(target: str) -> str:
-    """An address on this server: what might lead elsewhere leads to the first page."""
+    """An address on this server; one that might lead elsewhere becomes the first page."""
     return target if re.fullmatch(r"/(?![/\\])[!-~]*", target) else "/"

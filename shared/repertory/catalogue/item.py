@@ -19,7 +19,9 @@ class Kind(StrEnum):
     DOCUMENT = "document"
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
+class Item(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True, rename="camel"
+):
     """One searchable thing.
 
     Attributes:

@@ -12,7 +12,7 @@ MAX_TEXT_LENGTH = 2_000  # characters
 FIELDS = ("pin", "boost", "aliases", "deprecated_by", "when_not_to_use")
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """The decisions about one item.
 
     Attributes:

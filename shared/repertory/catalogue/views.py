@@ -7,8 +7,8 @@ import msgspec
 
 from repertory.catalogue.names import split_name
 
-# Raised when views are made differently, so that stored hashes no longer match.
-RECIPE = 2
+# Raised when views or the keys of stored records change: collections made before are rebuilt.
+RECIPE = 3
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
 SECTION_TEXT = 400  # characters of a section that are embedded, about 100 tokens

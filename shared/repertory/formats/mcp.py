@@ -8,14 +8,13 @@ from repertory.catalogue.item import Kind
 from repertory.formats.phrases import line
 from repertory.formats.uris import uri_of
 from repertory.search.answer import Answer, Hit
-from repertory.search.render import as_json
 
 MEDIA_TYPES = {Kind.SKILL: "text/markdown", Kind.DOCUMENT: "text/plain"}
 
 
 def mcp(answer: Answer) -> dict[str, Any]:
     """Return a ``CallToolResult``: the answer as data and as text, with links to its texts."""
-    structured = as_json(answer)
+    structured = msgspec.to_builtins(answer)
     text = {"type": "text", "text": msgspec.json.encode(structured).decode()}
     links = [_link(hit) for hit in answer.hits if hit.kind in MEDIA_TYPES]
     return {

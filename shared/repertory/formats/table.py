@@ -15,7 +15,6 @@ from repertory.formats.mcp import mcp
 from repertory.formats.openai import openai
 from repertory.formats.types import types_markdown
 from repertory.search.answer import Answer
-from repertory.search.render import as_json
 
 
 class Format(StrEnum):
@@ -47,7 +46,7 @@ Rendered = dict[str, Any] | str  # JSON, or Markdown
 
 
 _RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]] = {
-    Format.JSON: lambda answer, *_: as_json(answer),
+    Format.JSON: lambda answer, *_: msgspec.to_builtins(answer),
     Format.TYPES: lambda answer, items, host: types_markdown(answer, items, host.gateway),
     Format.MARKDOWN: lambda answer, *_: markdown(answer),
     Format.ANTHROPIC: lambda answer, items, host: anthropic(answer, items, host.declared),

@@ -1,8 +1,10 @@
 """The answer to a search."""
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from repertory.catalogue.item import Kind
 
@@ -15,96 +17,115 @@ class Mode(StrEnum):
     SEMANTIC = "semantic"
 
 
-class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """A word of the query and the word of the item that it matched.
-
-    Attributes:
-        typed: As the query has it.
-        matched: As the item has it.
-        field: Where that stands, the most telling place if there are several: ``name``,
-            ``description`` (title and tags are part of it), ``server``, ``parameters``, ``body``;
-            empty where only the whole item could tell.
-    """
+class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A word of the query and the word of the item that it matched."""
 
     typed: str
     matched: str
-    field: str = ""
+    field: Annotated[
+        str,
+        Meta(
+            description="Where the item has it: `name`, `description` (with title and tags), "
+            "`server`, `parameters` or `body`; empty if unknown."
+        ),
+    ] = ""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a hit stands where it stands.
+class Evidence(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a confidence is made of."""
 
-    Attributes:
-        semantic: The calibrated cosine of the query and the item or its best section, 0…1; None
-            when that arm did not answer.
-        keyword: How much of a perfect match of the query's words it is, 0…1; None likewise.
-        name: How like its name the query is, 0…1; 0 for queries that are no names.
-        cosine: The raw cosine, -1…1; None likewise.
-        semantic_rank, keyword_rank: Its place in each arm, from 1; None where that arm did not
-            find it.
-        section: The heading of the section that matched best, if that beat the item itself.
-        terms: The words that matched, with their corrections and where they stand.
-        capability: The inference that brought it up, like ``shell → git operations``.
-        policy: What its policy, or that of an item in whose place it is, did.
-    """
-
-    semantic: float | None = None
-    keyword: float | None = None
-    name: float = 0.0
-    cosine: float | None = None
-    semantic_rank: int | None = None
-    keyword_rank: int | None = None
-    section: str = ""
-    terms: tuple[Term, ...] = ()
-    capability: str = ""
-    policy: tuple[str, ...] = ()
+    semantic: Annotated[
+        float | None, Meta(description="The calibrated cosine, 0 to 1; null without that arm.")
+    ] = None
+    keyword: Annotated[
+        float | None, Meta(description="The share of a perfect word match; null without that arm.")
+    ] = None
+    name: Annotated[float, Meta(description="How similar the query is to the name, 0 to 1.")] = 0.0
+    cosine: Annotated[float | None, Meta(description="The raw cosine, -1 to 1.")] = None
+    semantic_rank: Annotated[
+        int | None, Meta(description="The place in the semantic arm, from 1; null if not found.")
+    ] = None
+    keyword_rank: Annotated[
+        int | None, Meta(description="The place in the keyword arm, from 1; null if not found.")
+    ] = None
+    terms: Annotated[
+        tuple[Term, ...], Meta(description="The matched words, with their corrections.")
+    ] = ()
+    capability: Annotated[
+        str, Meta(description="The inference that found it, like `shell → git operations`.")
+    ] = ""
+    policy: Annotated[tuple[str, ...], Meta(description="The effects of policies on it.")] = ()
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """One item that was found.
+class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One item that a search found."""
 
-    Attributes:
-        confidence: 0…1, absolute: it does not depend on how many others were found, and it never
-            rises down the list.
-        reason: Why it was found, in a few words.
-        matched_in: The heading of the section that matched, as written; empty for the item itself.
-        shadowed_by: The id of the item of the same name that is taken before this one.
-    """
-
-    id: str
-    kind: Kind
-    name: str
+    id: str = msgspec.field(name="toolId")
+    server: str = msgspec.field(name="serverName")
+    name: str = msgspec.field(name="toolName")
+    confidence: Annotated[
+        float, Meta(ge=0, le=1, description="Absolute, and never rising down the list.")
+    ]
+    reason: Annotated[str, Meta(description="Why it was found, in a few words.")]
     description: str
+    kind: Kind
     source: str
-    server: str
     path: str
     tags: tuple[str, ...]
-    confidence: float
-    reason: str
-    matched_in: str = ""
-    shadowed_by: str = ""
+    matched_in: Annotated[
+        str,
+        Meta(description="The heading of the best section, as written; empty for the item itself."),
+    ] = ""
+    shadowed_by: Annotated[
+        str, Meta(description="The id of the skill of the same name that takes precedence.")
+    ] = ""
     evidence: Evidence
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search answers.
+_EXAMPLE = {
+    "toolId": "team/key-rotation",
+    "serverName": "",
+    "toolName": "key-rotation",
+    "confidence": 0.93,
+    "reason": "Semantic similarity + keywords in name (rotate)",
+    "description": "Rotate API keys without downtime",
+    "kind": "skill",
+    "source": "team",
+    "path": "skills/key-rotation/SKILL.md",
+    "tags": ["security"],
+    "evidence": {
+        "semantic": 0.88,
+        "keyword": 0.91,
+        "name": 0.0,
+        "cosine": 0.79,
+        "semanticRank": 1,
+        "keywordRank": 1,
+        "terms": [{"typed": "rotate", "matched": "rotate", "field": "name"}],
+    },
+}
 
-    Attributes:
-        hits: The best hits that reach the threshold, best first.
-        mode: Which arms answered.
-        degraded: Why not both did; empty when both did.
-        index_version: The revision of the index that was searched.
-        items: How many items the index holds.
-        stale_sources: Sources that could not be read the last time; their items may be old.
-        best_below: The confidence of the best item under the threshold, 0 if there is none.
-    """
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer to a search."""
 
     query: str
-    hits: list[Hit]
+    hits: Annotated[
+        list[Hit],
+        Meta(description="The best first.", examples=[[_EXAMPLE]]),
+    ] = msgspec.field(name="results")
+    total_results: int = 0  # set from the hits
     threshold: float
-    mode: Mode
-    degraded: str = ""
-    index_version: int = 0
-    items: int = 0
-    stale_sources: tuple[str, ...] = ()
-    best_below: float = 0.0
+    mode: Annotated[Mode, Meta(description="The arms that answered.")]
+    degraded: Annotated[str, Meta(description="Why an arm did not answer; empty if both did.")] = ""
+    index_version: Annotated[int, Meta(description="The revision of the searched index.")] = 0
+    items: Annotated[int, Meta(description="The number of indexed items.")] = 0
+    stale_sources: Annotated[
+        tuple[str, ...], Meta(description="Sources whose last scan failed; items may be outdated.")
+    ] = ()
+    best_below: Annotated[
+        float, Meta(description="The confidence of the best item below the threshold; 0 if none.")
+    ] = 0.0
+
+    def __post_init__(self) -> None:
+        """Count the hits: contract 3 wants their number beside them."""
+        msgspec.structs.force_setattr(self, "total_results", len(self.hits))

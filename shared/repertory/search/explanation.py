@@ -1,60 +1,46 @@
-"""What is told of one item and a search: whether it is shown, and why."""
+"""The explanation of one item under a search: whether it is shown, and why."""
+
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from repertory.search.answer import Hit, Mode
 from repertory.search.query import Query
 
 
-class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """A word of the query, and what the item has of it.
-
-    Attributes:
-        typed: As the query has it.
-        matched: As the item has it; empty where it does not.
-        fields: Where the item has it, by their names; see ``Term``.
-        near: The item's word that is most like a missing one, if any is; it did not match.
-        share: How much of the query it is, 0…1: rare words are more.
-    """
+class Word(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A word of the query, and its match in the item."""
 
     typed: str
-    matched: str = ""
-    fields: tuple[str, ...] = ()
-    near: str = ""
-    share: float
+    matched: Annotated[str, Meta(description="As the item has it; empty if missing.")] = ""
+    fields: Annotated[tuple[str, ...], Meta(description="Where; see `Term`.")] = ()
+    near: Annotated[
+        str, Meta(description="The item's word most like a missing one; it did not match.")
+    ] = ""
+    share: Annotated[float, Meta(description="Its share of the query; rare words have more.")]
 
 
-class Better(msgspec.Struct, frozen=True, kw_only=True):
-    """An item that stands before the one that is explained."""
+class Better(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An item that ranks before the explained one."""
 
     id: str
     confidence: float
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a search shows an item, or why it does not.
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Why a search shows an item, or why it does not."""
 
-    Attributes:
-        query: The search, with its limit, threshold, weights and filters.
-        verdict: The answer in a sentence or two.
-        shown: Whether the search shows it.
-        rank: Its place among all that was found, whatever their confidence, from 1; None where it
-            was not found, or was filtered out.
-        hit: The item as the search scores it, or would if it had found it.
-        words: Every word of the query that is searched for.
-        better: The first of what stands before it.
-        mode: Which arms answered.
-        degraded: Why not both did; empty when both did.
-        items: How many items the index holds.
-    """
-
-    query: Query
-    verdict: str
+    query: Annotated[Query, Meta(description="The search, with its weights and filters.")]
+    verdict: Annotated[str, Meta(description="The answer in a sentence or two.")]
     shown: bool
-    rank: int | None
-    hit: Hit
-    words: tuple[Word, ...]
-    better: tuple[Better, ...]
-    mode: Mode
-    degraded: str = ""
-    items: int = 0
+    rank: Annotated[
+        int | None,
+        Meta(description="Its place among all found items, from 1; null if not found or filtered."),
+    ]
+    hit: Annotated[Hit, Meta(description="The item as the search scores it, or would.")]
+    words: Annotated[tuple[Word, ...], Meta(description="The words that are searched for.")]
+    better: Annotated[tuple[Better, ...], Meta(description="The first items before it.")]
+    mode: Annotated[Mode, Meta(description="The arms that answered.")]
+    degraded: Annotated[str, Meta(description="Why an arm did not answer.")] = ""
+    items: Annotated[int, Meta(description="The number of indexed items.")] = 0

@@ -52,14 +52,13 @@ def explained(
         keyword=float(found.keyword[place]) if keyword else None,
         keyword_rank=_rank(found, found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
-        section=section,
         terms=tuple(map(_term, matched)),
         policy=tuple(notes),
     )
-    why = reason(query, entry, evidence, places, close)
+    why = reason(query, entry, evidence, section, places, close)
     if notes:
         why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
-    return hit(entry, confidence, why, evidence)
+    return hit(entry, confidence, why, evidence, section)
 
 
 def _term(match: ItemMatch) -> Term:
@@ -73,8 +72,8 @@ def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
     return within >= BODY_SHARE * sum(match.term.idf for match in matched) > 0
 
 
-def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:
-    """A hit on an entry."""
+def hit(entry: Entry, confidence: float, why: str, evidence: Evidence, section: str = "") -> Hit:
+    """A hit on an entry, in one of its sections if that matched best."""
     return Hit(
         id=entry.id,
         kind=entry.kind,
@@ -86,7 +85,7 @@ def hit(entry: Entry, confidence: float, why: str, evidence: Evidence) -> Hit:
         tags=entry.tags,
         confidence=round(confidence, 4),
         reason=why,
-        matched_in=evidence.section,
+        matched_in=section,
         evidence=evidence,
     )
 

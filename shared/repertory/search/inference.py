@@ -67,7 +67,8 @@ def infer(
                 known.evidence if known else Evidence(), capability=str(inference)
             )
             reason = f"Capability inference ({inference})"
-            found[entry.id] = hit(entry, sure, reason, evidence)
+            section = known.matched_in if known else ""
+            found[entry.id] = hit(entry, sure, reason, evidence, section)
     return sorted(found.values(), key=lambda hit: -hit.confidence)[: query.limit]
 
 

@@ -14,7 +14,7 @@ MAX_QUERY_LENGTH = 4_000  # characters
 _DEFAULTS = Values()
 
 
-class Weights(msgspec.Struct, frozen=True, kw_only=True):
+class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How much each kind of evidence counts, 0…1.
 
     Attributes:
@@ -28,7 +28,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     section_weight: SectionWeight = _DEFAULTS.section_weight
 
 
-class Query(msgspec.Struct, frozen=True, kw_only=True):
+class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One search.
 
     Attributes:

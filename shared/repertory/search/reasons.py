@@ -35,13 +35,16 @@ def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> str
     return heading
 
 
-def reason(query: str, entry: Entry, evidence: Evidence, places: Places, close: float) -> str:
+def reason(
+    query: str, entry: Entry, evidence: Evidence, section: str, places: Places, close: float
+) -> str:
     """Why an entry was found, in one short line.
 
     Args:
         query: The text of the query.
         entry: The item.
         evidence: Its signals.
+        section: The heading of the section that matched; empty for the item itself.
         places: Where its terms occur.
         close: Whether its name was typed; see ``NameIndex.close``.
     """
@@ -65,10 +68,10 @@ def reason(query: str, entry: Entry, evidence: Evidence, places: Places, close: 
         label = next(shared, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     if matched and not close:
-        parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(evidence.section)))
+        parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(section)))
     text = " + ".join(parts)
-    if text and evidence.section:
-        text += f", in “{evidence.section.lstrip('# ')}”"
+    if text and section:
+        text += f", in “{section.lstrip('# ')}”"
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
 

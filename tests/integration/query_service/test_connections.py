@@ -107,7 +107,7 @@ def test_a_request_that_does_not_come_is_not_waited_for(
     address: tuple[str, int], some: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a few thousand of them would be all that the server can hold."""
-    monkeypatch.setattr("repertory_query.connection.PATIENCE", 0.1)
+    monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
     said(address, some)  # fails after its own patience if the server does not hang up
 
 
@@ -115,7 +115,7 @@ def test_answers_that_are_not_taken_are_not_kept(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server hangs up on who asks and does not read, for each answer takes its memory."""
-    monkeypatch.setattr("repertory_query.connection.PATIENCE", 0.1)
+    monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.settimeout(30)

@@ -5,8 +5,9 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.catalogue.item import Item, Kind
@@ -14,7 +15,7 @@ from repertory.coordination.failures import Failure
 from repertory.indexing.collections import next_alias
 from repertory.indexing.job import jobs
 from repertory.search.engine import SearchEngine
-from repertory_query import schemas
+from repertory.server_state import Lengths, Rebuild, Stats
 from repertory_query.app import create_app
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -36,7 +37,7 @@ def test_before_there_is_an_index_it_says_what_is_missing(home: Path, tmp_path: 
             assert "index" in problem(response, 503)
             assert int(response.headers["retry-after"]) >= 1
         assert "watch service" in problem(client.post("/rebuild"), 503)
-        stats = schemas.Stats.model_validate(client.get("/stats").json())
+        stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
         assert stats.items == 0
         assert "watch service" in stats.problems[0].message
         assert metrics(client)["repertory_items"] == 0
@@ -44,7 +45,7 @@ def test_before_there_is_an_index_it_says_what_is_missing(home: Path, tmp_path: 
 
 def test_stats_tell_what_is_indexed_and_what_goes_on(client: TestClient) -> None:
     """Items, sources, the collection and its model, the queue, and the counters."""
-    stats = schemas.Stats.model_validate(client.get("/stats").json())
+    stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
     assert stats.items == 4
     assert stats.model == "all-minilm-l6-v2"
     assert stats.collection.startswith(f"repertory_{stats.configuration}_")
@@ -53,7 +54,7 @@ def test_stats_tell_what_is_indexed_and_what_goes_on(client: TestClient) -> None
         "documents": 1,
     }
     assert stats.missing == {}
-    assert stats.queue == schemas.Lengths(saves=0, builds=0, failed=0)
+    assert stats.queue == Lengths(saves=0, builds=0, failed=0)
     assert stats.counters["written"] == 4
     assert stats.watch
 
@@ -84,7 +85,7 @@ def test_failed_jobs_are_shown_and_tried_again(server: RunningService, client: T
     """What is retried is taken off the list; its item was written before, so nothing changes."""
     stats = client.get("/stats").json()
     item = Item(id="project/poison", kind=Kind.SKILL, name="poison", source="project")
-    failures = server.parts.adapters.failures
+    failures = server.parts.coordination.failures
     for job in (*jobs(stats["collection"], 1, [], ["gone"]), *jobs("elsewhere", 1, [item], [])):
         failures.add(
             Failure(
@@ -116,10 +117,11 @@ def test_a_rebuild_is_begun_once(home: Path, tmp_path: Path) -> None:
         client = running.client()
         begun = client.post("/rebuild")
         assert begun.status_code == 202
-        assert schemas.Rebuild.model_validate(begun.json()).generation == 2
+        assert msgspec.json.decode(begun.content, type=Rebuild).generation == 2
         deadline = time.monotonic() + 60
         configuration = begun.json()["configuration"]
-        while not (running.parts.store.alias(next_alias(configuration)) or "").endswith("_g2"):
+        target = next_alias(running.parts.active, configuration)
+        while not (running.parts.store.alias(target) or "").endswith("_g2"):
             assert time.monotonic() < deadline
         assert client.post("/rebuild").json() == begun.json()
         while not client.get("/stats").json()["collection"].endswith("_g2"):
@@ -187,7 +189,7 @@ def test_calls_beyond_what_can_wait_are_refused_and_the_loop_goes_on() -> None:
     """One runs, one waits, the third is told to come again; then there is room once more."""
 
     async def scenario() -> tuple[int, dict[str, str], list[str]]:
-        pool = Pool("test", threads=1, most_waiting=1)
+        pool = Pool("test", threads=1, max_waiting=1)
         gate = threading.Event()
 
         def wait() -> str:

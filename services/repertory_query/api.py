@@ -1,0 +1,312 @@
+"""The operations of the API: what each takes and returns, and the OpenAPI document of them all."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.errors import UsageError
+from repertory.keys import Scope
+from repertory.wire import Refusal
+from repertory_query.access import OPEN, require
+
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+
+_UNREADABLE = "The body cannot be read; send JSON in UTF-8."
+_REF = "#/components/schemas/{name}"
+
+T = TypeVar("T")
+Schema = dict[str, Any]
+Handler = Callable[[Request, T], Awaitable[Response]]
+
+
+class Nothing(msgspec.Struct):
+    """No parameters."""
+
+
+class Operation(Route, Generic[T]):
+    """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
+
+    Args:
+        method: ``GET`` or ``POST``.
+        path: The path, with parameters as Starlette writes them.
+        handler: Answers a request, given what it takes.
+        takes: The type of the parameters or of the body.
+        returns: The type of the JSON of the answer; None if ``content`` alone describes it.
+        summary: A few words.
+        tag: The group that it belongs to.
+        status: The status of a success.
+        scope: The scope that a caller needs.
+        content: Schemas of the answer by media type, beside ``returns``.
+        unready: The type of the JSON of a 503, if that is no problem.
+        body: The JSON Schema of the body, if ``takes`` does not tell it.
+        text: A description; the handler's docstring by default.
+    """
+
+    def __init__(  # noqa: PLR0913 - one for each part of a description
+        self,
+        method: str,
+        path: str,
+        handler: Handler[T],
+        takes: type[T],
+        *,
+        returns: Any = None,  # noqa: ANN401 - any type that msgspec knows
+        summary: str,
+        tag: str,
+        status: int = 200,
+        scope: Scope = Scope.READ,
+        content: Mapping[str, Schema] | None = None,
+        unready: Any = None,  # noqa: ANN401 - as above
+        body: Schema | None = None,
+        text: str = "",
+    ) -> None:
+        super().__init__(path, self._answer, methods=[method])
+        self.method, self.takes, self.returns, self.unready = method, takes, returns, unready
+        self.tag, self.summary, self.status, self.content = tag, summary, status, content or {}
+        self.body = body
+        self.text = text or (handler.__doc__ or "").strip()
+        self._handler = handler
+        self._scope = scope
+
+    async def _answer(self, request: Request) -> Response:
+        if self._scope is not Scope.READ:
+            require(request.state.caller, self._scope)
+        if self.method == "GET":
+            return await self._handler(request, parameters(request, self.takes))
+        if self.takes is Nothing:
+            return await self._handler(request, self.takes())
+        return await self._handler(request, await _body(request, self.takes))
+
+
+class Operations:
+    """Collects the operations of one group.
+
+    Args:
+        tag: The name of the group.
+    """
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+        self.routes: list[BaseRoute] = []
+
+    def get(
+        self,
+        path: str,
+        takes: type[T],
+        **more: Any,  # noqa: ANN401 - what ``Operation`` takes
+    ) -> Callable[[Handler[T]], Handler[T]]:
+        """Add a ``GET``; see ``Operation``."""
+        return self._add("GET", path, takes, more)
+
+    def post(
+        self,
+        path: str,
+        takes: type[T],
+        **more: Any,  # noqa: ANN401 - as above
+    ) -> Callable[[Handler[T]], Handler[T]]:
+        """Add a ``POST``; see ``Operation``."""
+        return self._add("POST", path, takes, more)
+
+    def _add(
+        self, method: str, path: str, takes: type[T], more: dict[str, Any]
+    ) -> Callable[[Handler[T]], Handler[T]]:
+        def added(handler: Handler[T]) -> Handler[T]:
+            self.routes.append(Operation(method, path, handler, takes, tag=self._tag, **more))
+            return handler
+
+        return added
+
+
+def answer(value: object, status: int = 200) -> Response:
+    """A value as a JSON response."""
+    return Response(msgspec.json.encode(value), status, media_type=JSON)
+
+
+def parameters(request: Request, kind: type[T], *, skip_empty: bool = False) -> T:
+    """The parameters of an address; unknown ones are ignored, the last of several counts.
+
+    Args:
+        request: The request.
+        kind: A struct; its fields of several values collect repeated parameters.
+        skip_empty: Whether an empty value is a missing one, as forms send it.
+
+    Raises:
+        UsageError: One is missing or invalid.
+    """
+    lists: frozenset[str] = _lists(kind)  # type: ignore[arg-type]  # a type is hashable
+    given = request.query_params
+    found: dict[str, Any] = {}
+    for name in given:
+        values = [value for value in given.getlist(name) if value or not skip_empty]
+        if values:
+            found[name] = values if name in lists else values[-1]
+    try:
+        return msgspec.convert(found, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(error, kind) from error
+
+
+async def _body(request: Request, kind: type[T]) -> T:
+    """The JSON body of a request; a missing body is an empty object where that is enough.
+
+    Raises:
+        HTTPException: 400; it is not UTF-8, or too deep.
+        UsageError: It is not JSON, or does not fit.
+    """
+    content = await request.body()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content and media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
+        raise UsageError(_refused("send a JSON object as application/json"))
+    if not content and kind is dict:
+        content = b"{}"
+    try:
+        plain = msgspec.json.decode(content)
+        if kind is not dict:
+            plain = _integral(plain)  # JSON has one kind of number: 5.0 is 5
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        raise _invalid(error, kind) from error
+    except msgspec.DecodeError as error:
+        raise UsageError(_refused("the body is no JSON")) from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise HTTPException(400, _UNREADABLE) from error
+
+
+def _integral(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _integral(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_integral(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
+    """The error in words; never with the content of a request, which may be large or secret."""
+    what, _, path = str(error).rpartition(" - at `$")
+    what, where = (what, path.rstrip("`").lstrip(".")) if what else (str(error), "")
+    if field := re.fullmatch(r"Object (missing|contains unknown).* field `(.*)`", what, re.DOTALL):
+        where = f"{where}.{field[2][:80]}".lstrip(".")
+        what = "required" if field[1] == "missing" else "unknown"
+    elif what.startswith("Invalid enum value"):
+        what = f"use one of {', '.join(map(repr, _allowed(kind, where)))}"
+    elif not where:
+        return UsageError(_refused("send a JSON object as application/json"))
+    return UsageError(_refused(f"{where[:200]}: {what}"))
+
+
+def _refused(why: str) -> str:
+    return f"The request cannot be read: {why}."
+
+
+def _allowed(kind: type, where: str) -> list[str]:
+    """The values of the enumeration at a path."""
+    name = re.split(r"[.\[\]]+", re.sub(r"(\[\d+\])+$", "", where))[-1]
+    for component in _components(kind).values():
+        schema = component.get("properties", {}).get(name, {})
+        reference = schema.get("items", schema).get("$ref", "")
+        if reference:
+            values: list[str] = _components(kind)[reference.rpartition("/")[2]].get("enum", [])
+            return values
+    return []
+
+
+@cache
+def _components(kind: type) -> dict[str, Schema]:
+    _, components = msgspec.json.schema_components([kind], ref_template=_REF)
+    return components
+
+
+@cache
+def _lists(kind: type) -> frozenset[str]:
+    """The fields of a struct that hold several values."""
+    fields = _components(kind)[kind.__name__]["properties"]
+    return frozenset(name for name, schema in fields.items() if schema.get("type") == "array")
+
+
+def document(routes: Iterable[BaseRoute]) -> Schema:
+    """The OpenAPI document of the operations among some routes."""
+    operations = [route for route in routes if isinstance(route, Operation)]
+    types = [kind for one in operations for kind in (one.takes, one.returns, one.unready) if kind]
+    _, components = msgspec.json.schema_components([*types, Refusal], ref_template=_REF)
+    paths: dict[str, Schema] = {}
+    for one in operations:
+        path = one.path.replace(":path}", "}")
+        paths.setdefault(path, {})[one.method.lower()] = _described(one, path, components)
+    taken = {one.takes.__name__ for one in operations if one.method == "GET" or one.body}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Repertory",
+            "summary": "A team's searchable repertory of everything its AI agents can use.",
+            "version": version("repertory"),
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {name: one for name, one in components.items() if name not in taken},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _described(one: Operation[Any], path: str, components: Mapping[str, Schema]) -> Schema:
+    content = {media_type: {"schema": schema} for media_type, schema in one.content.items()}
+    if one.returns:
+        schema = _schema(one.returns)
+        if JSON in content:
+            schema = {"anyOf": [schema, one.content[JSON]]}
+        content[JSON] = {"schema": schema}
+    problem = {"description": "A problem.", "content": {PROBLEM: {"schema": _schema(Refusal)}}}
+    responses: Schema = {
+        str(one.status): {"description": "Success.", "content": content},
+        "default": problem,
+    }
+    if one.unready:
+        unready = {JSON: {"schema": _schema(one.unready)}}
+        responses["503"] = {"description": "Not ready.", "content": unready}
+    described: Schema = {
+        "tags": [one.tag],
+        "summary": one.summary,
+        "description": one.text,
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in one.param_convertors
+        ],
+        "responses": responses,
+    }
+    if one.method == "GET":
+        fields = components[one.takes.__name__]
+        described["parameters"] += [
+            _parameter(name, schema, required=name in fields.get("required", ()))
+            for name, schema in fields["properties"].items()
+        ]
+    elif one.takes is not Nothing:
+        body = {JSON: {"schema": one.body or _schema(one.takes)}}
+        described["requestBody"] = {"content": body, "required": one.takes is not dict}
+    if path not in OPEN:
+        described["security"] = [{}, {"key": []}]  # a server without keys takes none
+    return described
+
+
+def _schema(kind: Any) -> Schema:  # noqa: ANN401 - any type that msgspec knows
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REF)
+    return schema
+
+
+def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> Schema:
+    if "anyOf" in schema:  # it may be left out, which JSON writes as null
+        schema = schema["anyOf"][0]
+    schema = dict(schema)
+    parameter: Schema = {"name": name, "in": "query", "required": required, "schema": schema}
+    if description := schema.pop("description", ""):
+        parameter["description"] = description
+    if examples := schema.pop("examples", None):
+        parameter["examples"] = {str(number): {"value": one} for number, one in enumerate(examples)}
+    return parameter

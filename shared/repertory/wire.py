@@ -1,0 +1,154 @@
+"""The JSON of the HTTP API that is no answer of the library itself: requests, lists, problems."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from repertory.catalogue.item import Item, Kind
+from repertory.index.keywords.document import Entry
+from repertory.search.answer import Answer
+from repertory.search.query import MAX_QUERY_LENGTH
+from repertory.settings import Alpha, Limit, NameWeight, SectionWeight, Threshold
+
+MAX_QUERIES = 100  # of one request
+MAX_LIMIT = 100  # results of one query
+MAX_VALUES = 100  # of one filter
+MAX_IDS = 100  # items of one request
+MAX_RETRIES = 1_000  # jobs of one request
+
+MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]
+# Only described: the search itself refuses a blank or a longer query, in words. Some characters
+# that are space to Python are none to the expressions of JSON Schema.
+Text = Annotated[
+    str,
+    Meta(
+        description="Words, a task, or a name.",
+        extra_json_schema={"pattern": r"[^\s\x1c-\x1f\x85]", "maxLength": MAX_QUERY_LENGTH},
+    ),
+]
+Kinds = Annotated[tuple[Kind, ...], Meta(max_length=MAX_VALUES, description="Only these kinds.")]
+Values = Annotated[tuple[str, ...], Meta(max_length=MAX_VALUES)]
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """One search; the server's settings apply to missing fields."""
+
+    q: Text
+    limit: MaxLimit | None = None
+    threshold: Threshold | None = None
+    alpha: Alpha | None = None
+    name_weight: NameWeight | None = None
+    section_weight: SectionWeight | None = None
+    kinds: Kinds = ()
+    sources: Values = ()
+    servers: Values = ()
+    tags: Values = ()
+
+
+class Searches(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Several searches."""
+
+    queries: Annotated[
+        list[Search],
+        Meta(
+            min_length=1,
+            max_length=MAX_QUERIES,
+            examples=[[{"q": "rotate API keys", "limit": 5}, {"q": "commit", "kinds": ["tool"]}]],
+        ),
+    ]
+
+
+class Answers(msgspec.Struct, frozen=True, kw_only=True):
+    """The answers to several searches, in their order."""
+
+    answers: list[Answer]
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """One item in a list."""
+
+    id: str
+    kind: Kind
+    name: str
+    source: str
+    server: str
+    description: str
+    path: str
+    tags: tuple[str, ...]
+
+
+def summary(entry: Entry) -> Summary:
+    """An entry as lists show it."""
+    return Summary(**{name: getattr(entry, name) for name in Summary.__struct_fields__})
+
+
+class Summaries(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a list."""
+
+    items: list[Summary]
+    total: Annotated[int, Meta(description="The number of items on all pages.")]
+
+
+class Ids(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The items to show."""
+
+    ids: Annotated[list[str], Meta(max_length=MAX_IDS, examples=[["notes__add_note"]])]
+
+
+class Items(msgspec.Struct, frozen=True, kw_only=True):
+    """Some items, whole."""
+
+    items: list[Item]
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The failed jobs to try again."""
+
+    ids: Annotated[
+        Annotated[list[str], Meta(max_length=MAX_RETRIES)] | None,
+        Meta(description="Their ids; null for all.", examples=[["5f1d7a84c2e94b0c"]]),
+    ]
+
+
+class Retried(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of jobs that were put back on the queue."""
+
+    retried: int
+
+
+class Alive(msgspec.Struct, frozen=True, kw_only=True):
+    """That the process answers."""
+
+    alive: bool
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a search can be answered."""
+
+    ready: bool
+    missing: Annotated[
+        dict[str, str],
+        Meta(
+            description="Unavailable parts, and why.",
+            examples=[{"deltas": "Changes are found later than usual: Redis cannot be reached."}],
+        ),
+    ]
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A problem in the form of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: Annotated[str, Meta(description="What is wrong, in words.")]
+    side: Annotated[
+        Literal["caller", "server", "tool", "us"],
+        Meta(description="The side that failed: `server` and `tool` are those of a called tool."),
+    ]
+    error: Annotated[str, Meta(description="The class of an expected error.")] = ""
+    content: Annotated[
+        list[dict[str, Any]], Meta(description="The answer of a tool that reports a failure.")
+    ] = []
+    structured_content: Any = None
