@@ -113,9 +113,9 @@ class FolderWatches:
             self._observer.join()
 
     @property
-    def watching(self) -> int:
-        """How many folders are watched."""
-        return len(self._watched)
+    def watching(self) -> list[str]:
+        """The names of the sources whose events the system reports."""
+        return sorted(self._watched)
 
     def follow(self, folders: Mapping[str, WatchedFolder]) -> list[str]:
         """Watch exactly these folders, by their sources' names; returns the result of ``check``."""

@@ -1,5 +1,6 @@
 """``repertory queue`` and ``repertory keys``, and a server that asks for a key."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,13 +41,12 @@ def test_a_server_that_is_configured_is_never_done_without(alone: tuple[Cli, Pat
 
 def test_a_server_is_asked_from_anywhere(user: Cli, served: Path, tmp_path: Path) -> None:
     """Its URL is enough; its sources are configured there."""
-    note = note_of(user, served)
-    url = user.json(served, "index")["server"]
+    url = json.loads(note_of(user, served).read_text("utf-8"))["url"]
     asked = {"REPERTORY_SERVER_URL": url, "REPERTORY_DATA_DIR": str(tmp_path / "data")}
     done = user.run(tmp_path, "search", "bake bread", **asked)
     refused = user.run(tmp_path, "index", ".", **asked)
 
-    assert url in note.read_text("utf-8")
+    assert url in user.run(served, "index").stdout
     assert "project/bread-baking" in done.stdout
     assert refused.returncode == 2
     assert "name no paths" in refused.stderr

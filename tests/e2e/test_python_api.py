@@ -8,12 +8,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
 import repertory
-from repertory.api import Options
 from repertory.catalogue.item import Kind
 from repertory.errors import (
     CallsOffError,
@@ -22,7 +20,6 @@ from repertory.errors import (
     UnknownItemError,
     UsageError,
 )
-from repertory.settings import Values
 from tests.support.command_line import Cli, make_project
 from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
@@ -194,14 +191,6 @@ def test_arguments_are_what_json_can_hold(opening: Opening) -> None:
             session.search_skills("half \ud800")
         with pytest.raises(UsageError, match="limit must be 1 or more"):
             session.discover_skills("key", limit=0)
-
-
-def test_the_options_are_settings_of_the_same_types() -> None:
-    """An unknown option is refused."""
-    values = get_type_hints(Values)
-    for name, kind in get_type_hints(Options).items():
-        if name not in ("config", "mcp_config"):
-            assert values[name] in (kind, kind | None)
 
 
 def test_what_is_closed_says_so(opening: Opening) -> None:

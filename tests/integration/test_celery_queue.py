@@ -9,7 +9,7 @@ from kombu import Connection
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, StoreError
 from repertory.indexing.celery_queue import MAX_MAINTENANCE, CeleryQueue, celery_app, redis_key
-from repertory.indexing.job import MOST_ITEMS, Job, QueueName, job_of
+from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
 from repertory_worker.gathering import waiting_beside
 from tests.support.redis_server import RedisProcess
 
@@ -51,7 +51,7 @@ def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None
     """Also one whose schema has the keys by which Celery knows its own values."""
     schema = {"properties": {"__type__": "uuid", "__value__": 1}, "__type__": "x", "__value__": "y"}
     item = Item(id="s/a", kind=Kind.TOOL, name="a", source="s", input_schema=schema, body="é\ud800")
-    sent = job_with(1, *[item] * MOST_ITEMS)
+    sent = job_with(1, *[item] * MAX_ITEMS)
     queue.submit(sent, QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
         (text,) = waiting

@@ -19,6 +19,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.index.qdrant_connection import OLDEST_SERVER
+from repertory.server_state import Building, Lengths, SourceState, Stats, Watch, Worker
 from repertory.settings import SETTINGS
 from repertory_query.metrics import Metrics
 
@@ -300,17 +301,28 @@ def test_prometheus_asks_every_query_service() -> None:
     assert set(SERVICES["prometheus"]["networks"]) & set(SERVICES["query"]["networks"])
 
 
-STATS = {
-    "indexVersion": 7,
-    "items": 3,
-    "missing": {"model": "It is being loaded."},
-    "sources": [{"name": "skills", "items": 3, "stale": 1, "error": "", "seen": 1.0}],
-    "building": {"collection": "new", "done": 1, "total": 3},
-    "queue": {"saves": 1, "builds": 2, "failed": 1},
-    "workers": [{"worker": "worker:host:1", "at": 1.0}],
-    "watch": {"at": 1.0},
-    "counters": {"embedded": 3.0},
-}
+SOURCE = SourceState(
+    name="skills", type="skills", location="skills", items=3, stale=1, error="", seen=1.0
+)
+STATS = Stats(
+    index_version=7,
+    configuration="0123456789abcdef",
+    collection="old",
+    model="test",
+    items=3,
+    kinds={"skill": 3},
+    points=5,
+    missing={"model": "It is being loaded."},
+    sources=[SOURCE],
+    building=Building(collection="new", done=1, total=3),
+    queue=Lengths(saves=1, builds=2, failed=1),
+    workers=[Worker(worker="worker:host:1", at=1.0)],
+    problems=[],
+    errors=0,
+    warnings=0,
+    watch=Watch(at=1.0),
+    counters={"embedded": 3.0},
+)
 
 
 def exported() -> dict[str, set[str]]:

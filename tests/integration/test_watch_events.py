@@ -332,8 +332,8 @@ def test_folders_on_silent_file_systems_are_polled(
     kind = filesystems.Mount("/", "nfs4")
     monkeypatch.setattr(events, "mounts", lambda: [kind])
     watching = watch()
-    watching.wait(lambda: watching.status["polling"] == ["team"])
-    assert watching.status["watching"] == 0
+    watching.wait(lambda: list(watching.status["polling"]) == ["team"])
+    assert watching.status["watching"] == []
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")
 
@@ -358,7 +358,7 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
         save(skills / f"folder{number}" / "one.md")
     items = [f"team/folder{number}/one" for number in range(5)]
     watching = watch("team/first", *items)
-    watching.wait(lambda: watching.status["polling"] == ["team"])
+    watching.wait(lambda: list(watching.status["polling"]) == ["team"])
     save(skills / "folder4" / "two.md")
     watching.wait_for("team/first", *items, "team/folder4/two")
 

@@ -18,7 +18,7 @@ sys.argv = ["repertory", *sys.argv[1:], "--help"]
 from repertory_admin.cli import cli
 cli()
 """
-HEAVY = {"numpy", "onnxruntime", "qdrant_edge", "fastapi", "rich", "repertory.compose"}
+HEAVY = {"numpy", "onnxruntime", "qdrant_edge", "starlette", "rich", "repertory.compose"}
 
 
 def imported(*command: str) -> set[str]:

@@ -1,0 +1,129 @@
+"""A one-shot command and a server give the same answers and the same statistics."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import repertory
+from repertory.client import Client
+from repertory.search.answer import Answer
+from tests.support.command_line import Cli
+from tests.support.query_service import MODEL
+from tests.support.server_process import Serve, until
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+QUERIES = [
+    "rotate a leaked key",
+    "serch_notes",
+    "replace a leaked password before somebody misuses it",
+    "commit my changes to git",
+    "zxqv wobbly flurb",
+    "notes",
+    "post-mortem",
+    "how do we deploy",
+    "add a note about the meeting",
+    "Ошибка при оплате",
+    "write release notes from merged pull requests",
+    "a",
+]
+# They differ by nature: times, a revision made of the time, and what processes have done.
+VARYING = {"at", "seen", "indexVersion", "counters", "workers", "watch"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the examples."""
+    return Path(shutil.copytree(EXAMPLES, tmp_path_factory.mktemp("same") / "examples"))
+
+
+def cli_of(folder: Path, name: str) -> Cli:
+    """The command line with a data directory of its own."""
+    home = folder.parent / "home"
+    home.mkdir(exist_ok=True)
+    cli = Cli(home, folder.parent / name)
+    cli.environment["REPERTORY_SEARCH_MODEL"] = MODEL
+    return cli
+
+
+@pytest.fixture(scope="module")
+def one_shot(folder: Path) -> Cli:
+    """The command line without a server, after ``repertory index``."""
+    cli = cli_of(folder, "one-shot")
+    done = cli.run(folder, "index")
+    assert done.returncode == 0, done.stderr
+    return cli
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[tuple[Cli, Serve]]:
+    """The command line with a server that has indexed everything."""
+    cli = cli_of(folder, "server")
+    with Serve(cli, folder, folder.parent / "log") as serve:
+
+        def is_whole() -> bool:
+            stats = Client(serve.url).stats()
+            is_scanned = all(source.seen or source.error for source in stats.sources)
+            is_idle = stats.watch is not None and not stats.watch.pending
+            return is_scanned and is_idle and stats.building is None
+
+        until(is_whole, serve.process)
+        yield cli, serve
+
+
+def essence(answer: Answer) -> Answer:
+    """An answer without its cosines, and without the revision, which is made of the time."""
+    hits = [
+        replace(hit, evidence=replace(hit.evidence, semantic=None, cosine=None))
+        for hit in answer.hits
+    ]
+    return replace(answer, hits=hits, index_version=0)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_answers_are_the_same(
+    folder: Path, one_shot: Cli, server: tuple[Cli, Serve], text: str
+) -> None:
+    """The same hits in the same order, with the same confidences, reasons and evidence."""
+    data = one_shot.environment["REPERTORY_DATA_DIR"]
+    with repertory.open(folder, data_dir=data, model=MODEL) as session:
+        alone = session.search(text, limit=20, threshold=0.0)
+    with repertory.connect(server[1].url) as session:
+        served = session.search(text, limit=20, threshold=0.0)
+    assert essence(served) == essence(alone)
+    # The last bit of a cosine depends on which texts were embedded together.
+    assert cosines(served) == pytest.approx(cosines(alone), abs=1e-6)
+
+
+def cosines(answer: Answer) -> list[float]:
+    """The cosine of each hit; 2 where it has none."""
+    found = [hit.evidence.cosine for hit in answer.hits]
+    return [2.0 if one is None else one for one in found]
+
+
+def test_statistics_are_the_same(folder: Path, one_shot: Cli, server: tuple[Cli, Serve]) -> None:
+    """``repertory stats --output json`` has the same keys and values, apart from times."""
+    alone = one_shot.json(folder, "stats")
+    served = server[0].json(folder, "stats")
+    assert alone["items"] > 0
+    assert keys(served) == keys(alone)
+    assert steady(served) == steady(alone)
+
+
+def keys(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """The keys of an object, also those of objects within it, except in lists of processes."""
+    if isinstance(value, dict):
+        return {
+            key: None if key in VARYING - {"watch"} else keys(one) for key, one in value.items()
+        }
+    return None
+
+
+def steady(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """A value without what differs by nature."""
+    if isinstance(value, dict):
+        return {key: steady(one) for key, one in value.items() if key not in VARYING}
+    return [steady(one) for one in value] if isinstance(value, list) else value
