@@ -47,8 +47,6 @@ if TYPE_CHECKING:  # a search needs none of them
 
 T = TypeVar("T")
 
-_CREATING = threading.Lock()  # two threads may ask for the same cached property
-
 
 class Local(Backend, abc.ABC):
     """Answers from the index of this process.
@@ -67,6 +65,7 @@ class Local(Backend, abc.ABC):
         self.live = live
         self.settings = parts.settings
         self.workspace = parts.workspace
+        self._creating = threading.Lock()  # two threads may ask for the same cached property
 
     @property
     @override
@@ -109,19 +108,19 @@ class Local(Backend, abc.ABC):
             engine: SearchEngine | None = self.engine
         except StoreError:  # files that were written one by one are still found
             engine = None
-        with _CREATING:
+        with self._creating:
             vectors = self._skill_vectors
         return vectors.search(query, engine)
 
     @override
     def update_vector(self, filepath: str) -> None:
-        with _CREATING:
+        with self._creating:
             vectors = self._skill_vectors
         vectors.update(filepath)
 
     @override
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
-        with _CREATING:
+        with self._creating:
             files = self._project_search
         return files.search(self.engine, query)
 
@@ -138,7 +137,7 @@ class Local(Backend, abc.ABC):
                 "REPERTORY_MCP_ALLOW_CALLS=true."
             )
         tool = self.item(tool_id)
-        with _CREATING:
+        with self._creating:
             calls = self._calls
         return calls.call(tool, arguments)
 

@@ -170,23 +170,21 @@ class Repertory(Local):
             if isinstance(engine, WordsEngine):
                 self.parts.notices.append(f"Only keywords are indexed: {engine.reason}")
             embedded = self._embedded
-            writer = self.parts.writer(lambda: engine)
-            queue = self.parts.in_process_queue(writer)
-            coordinator = self.parts.coordinator(queue)
-            self.live.refresh()  # its keyword index follows the run
-            if rebuild:
-                self.request_rebuild(queue, catalogue.hash)
-                queue.work()  # creates the generation
-            run(catalogue, coordinator, queue, progress)
+            with contextlib.closing(self.parts.writer(lambda: engine)) as writer:
+                queue = self.parts.in_process_queue(writer)
+                coordinator = self.parts.coordinator(queue)
+                self.live.refresh()  # its keyword index follows the run
+                if rebuild:
+                    self.request_rebuild(queue, catalogue.hash)
+                    queue.work()  # creates the generation
+                run(catalogue, coordinator, queue, progress)
             self.live.refresh()
             self.live.save()
             self._refreshed_at = time.monotonic()
             coordinator.retire()
-            self.parts.coordination.status.report(
-                "watch", msgspec.to_builtins(coordinator.status())
-            )
+            status = msgspec.to_builtins(coordinator.status())
+            self.parts.coordination.status.report("watch", status)
             self._remember(Indexed.of(request, catalogue))
-            writer.close()
         ledger = coordinator.ledger
         assert ledger is not None
         notices, self.parts.notices[:] = list(dict.fromkeys(self.parts.notices)), []

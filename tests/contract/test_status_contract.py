@@ -7,7 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
+from repertory.coordination.status import (
+    WRITE_INTERVAL_S,
+    FileStatus,
+    MemoryStatus,
+    RedisStatus,
+    StatusBoard,
+)
 from repertory.errors import StoreError
 from tests.support.redis_server import RedisProcess
 
@@ -119,8 +125,8 @@ def test_the_watch_report_outlives_the_process(tmp_path: Path, now: SimpleNamesp
     assert again.reports() == {}
 
 
-def test_only_a_changed_report_is_written(tmp_path: Path, now: SimpleNamespace) -> None:
-    """The same report again leaves the file alone until the board is closed."""
+def test_an_unchanged_report_is_seldom_written(tmp_path: Path, now: SimpleNamespace) -> None:
+    """The same report leaves the file alone for a while; a changed one is written at once."""
     path = tmp_path / "status.json"
     status = board(path, now)
     status.report("watch", {"sources": []})
@@ -128,12 +134,11 @@ def test_only_a_changed_report_is_written(tmp_path: Path, now: SimpleNamespace) 
     now.time += 1
     status.report("watch", {"sources": []})
     assert not path.exists()
-    status.close()
+    now.time += WRITE_INTERVAL_S
+    status.report("watch", {"sources": []})
     assert board(path, now).reports() == {"watch": {"sources": [], "at": now.time}}
-    status.close()
     again = board(path, now)
     path.unlink()
-    again.close()
     again.report("watch", {"sources": []})
     assert not path.exists()
     again.report("watch", {"sources": [1]})
@@ -154,10 +159,9 @@ def test_a_damaged_file_is_an_empty_board(
 
 
 def test_a_file_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
-    """The report holds within the process; closing the board is no error."""
+    """The report still holds within the process."""
     (tmp_path / "file").write_bytes(b"")
     status = FileStatus(tmp_path / "file" / "status.json")
     with pytest.raises(StoreError, match=r"Cannot write .*status\.json"):
         status.report("watch", {"a": 1})
     assert status.reports()["watch"]["a"] == 1
-    status.close()

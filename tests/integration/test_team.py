@@ -326,7 +326,7 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         assert second != first
 
         config.write_text(two + "[[sources]\n")
-        team.wait(lambda: team.get("/stats")["watch"].get("configuration_error"))
+        team.wait(lambda: team.get("/stats")["watch"].get("configurationError"))
         assert any("repertory.toml" in one["message"] for one in team.get("/stats")["problems"])
         assert "repertory_configuration_broken 1.0" in team.metrics()
         assert (in_force(team), team.first("guide")) == (second, "docs/guide.md")
@@ -334,7 +334,7 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         config.write_text(one)
         team.wait(lambda: in_force(team) == first)
         team.wait(lambda: team.item("docs/guide.md") is None)
-        team.wait(lambda: not team.get("/stats")["watch"].get("configuration_error"))
+        team.wait(lambda: not team.get("/stats")["watch"].get("configurationError"))
         config.write_text(two)
         team.wait(lambda: team.first("guide") == "docs/guide.md")
         assert (in_force(team), team.texts_embedded()) == (second, embedded)

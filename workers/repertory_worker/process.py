@@ -66,7 +66,7 @@ class Process:
             jobs = self._gathered(first, others, queue_name)
             items = sum(len(job.items) + len(job.removed) for job in jobs)
             work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
-            with self._working(**work):
+            with self._working(task="write", **work):
                 self._with_retries(
                     lambda: attempt(
                         jobs,
@@ -82,12 +82,12 @@ class Process:
 
     def begin(self, configuration: str, generation: int | None) -> None:
         """Find or create the collection of a configuration's items."""
-        with self._working(begin=configuration):
+        with self._working(task="begin", configuration=configuration):
             self._with_retries(lambda: self._writer.begin(configuration, generation))
 
     def keep_keywords(self, collection: str) -> None:
         """Store a new keyword snapshot of a collection."""
-        with self._working(keep_keywords=collection):
+        with self._working(task="keep keywords", collection=collection):
             self._with_retries(lambda: self._writer.keep_keywords(collection))
 
     def _read(self, text: object) -> Job | None:

@@ -1,6 +1,5 @@
 """The status board: what each process reports, for ``stats``, the metrics and the status page."""
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
 RETENTION_S = 600  # of a report
+WRITE_INTERVAL_S = 10.0  # between two writes of an unchanged report to the file
 WATCH = "watch"  # what the watch service reports as
 
 
@@ -85,44 +85,41 @@ class _Report(msgspec.Struct):
 class FileStatus(MemoryStatus):
     """The board within one process, where the last report of ``watch`` outlives the process.
 
-    That report is in a file. It has no age limit until this process has one of its own. A file that
-    is missing or damaged is an empty board.
+    That report is kept in a file, and has no age limit until this process has one of its own. An
+    unchanged report is written again after ``WRITE_INTERVAL_S``. A missing or damaged file is an
+    empty board.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         super().__init__(clock)
         self._path = path
         self._file = threading.Lock()
-        self._inherited = _read(path)
-        self._written = msgspec.json.encode(self._inherited.status) if self._inherited else b""
+        self._stored = _read(path)
+        self._is_inherited = self._stored is not None
 
     @override
     def report(self, who: str, status: Mapping[str, Any]) -> None:
         super().report(who, status)
-        if who == WATCH:
-            with self._file:
-                self._inherited = None
-                if msgspec.json.encode(status) != self._written:
-                    self._write()
+        if who != WATCH:
+            return
+        with self._file:
+            self._is_inherited = False
+            report, last = _Report(at=self._clock(), status=dict(status)), self._stored
+            if (
+                last is None
+                or report.at - last.at >= WRITE_INTERVAL_S
+                or msgspec.json.encode(report.status) != msgspec.json.encode(last.status)
+            ):
+                self._write(report)
 
     @override
     def reports(self) -> dict[str, dict[str, Any]]:
         found = super().reports()
-        if one := self._inherited:
-            found[WATCH] = {**one.status, "at": one.at}
+        if self._is_inherited and self._stored:
+            found[WATCH] = {**self._stored.status, "at": self._stored.at}
         return found
 
-    def close(self) -> None:
-        """Write the time of the last report too; a file that cannot be written stays as it is."""
-        with self._file, contextlib.suppress(StoreError):
-            self._write()
-
-    def _write(self) -> None:
-        with self._lock:
-            status = dict(self._reports.get(WATCH, {}))
-        if not status:
-            return
-        report = _Report(at=status.pop("at"), status=status)
+    def _write(self, report: _Report) -> None:
         try:
             write_atomically(self._path, msgspec.json.encode(report))
         except OSError as error:
@@ -130,7 +127,7 @@ class FileStatus(MemoryStatus):
                 f"Cannot write {self._path}: {error.strerror}; make room or choose another "
                 "--data-dir."
             ) from error
-        self._written = msgspec.json.encode(status)
+        self._stored = report
 
 
 def _read(path: Path) -> _Report | None:

@@ -12,12 +12,10 @@ from repertory.index.cache import Vector, VectorCache
 def embed(
     texts: Mapping[bytes, str], engine: EmbeddingEngine, cache: VectorCache
 ) -> dict[bytes, Vector]:
-    """Embed texts and store their vectors in the cache.
-
-    Texts of similar length are embedded together. A crash costs one batch.
+    """Embed one batch of texts and store their vectors in the cache.
 
     Args:
-        texts: The texts, by the keys of their vectors.
+        texts: The texts, by the keys of their vectors; best of similar length.
         engine: Embeds them.
         cache: Stores the vectors.
 
@@ -27,17 +25,14 @@ def embed(
     Raises:
         ModelError: The engine failed, or a vector is not finite.
     """
-    ordered = sorted(texts, key=lambda key: (-len(texts[key]), key))
-    found: dict[bytes, Vector] = {}
-    for start in range(0, len(ordered), engine.batch):
-        keys = ordered[start : start + engine.batch]
-        vectors = engine.embed_texts([texts[key] for key in keys])
-        if not np.isfinite(vectors).all():  # half precision may overflow
-            raise ModelError(
-                f"The model {engine.model.id} gave a vector that is not finite for one of "
-                f"{len(keys)} texts; shorten it, or use another model or the CPU."
-            )
-        batch = dict(zip(keys, vectors.astype(np.float32), strict=True))
-        cache.put(batch)
-        found |= batch
+    if not texts:
+        return {}
+    vectors = engine.embed_texts(list(texts.values()))
+    if not np.isfinite(vectors).all():  # half precision may overflow
+        raise ModelError(
+            f"The model {engine.model.id} gave a vector that is not finite for one of "
+            f"{len(texts)} texts; shorten it, or use another model or the CPU."
+        )
+    found = dict(zip(texts, vectors.astype(np.float32), strict=True))
+    cache.put(found)
     return found

@@ -99,10 +99,12 @@ class LiveSearch:
 
         Only for searches without a thread of their own. What fails is found in ``missing``.
         """
+        before = self._feed
         self._poll(time.monotonic())
         self._let_go(float("inf"))
-        if self._feed is not None and "vectors" not in self._missing:
-            self._advance(self._feed, 0.0)
+        # A feed that was just opened is up to date: a snapshot is dropped before any write.
+        if before is not None and before is self._feed and "vectors" not in self._missing:
+            self._advance(before, 0.0)
 
     def save(self) -> None:
         """Store the keyword index as a snapshot, without a thread running."""
