@@ -4,9 +4,8 @@ import msgspec
 
 from repertory.errors import RepertoryError
 from repertory.files import Signature, signature
-from repertory.sources.configured import Catalogue
+from repertory.sources.configured import Catalogue, Unreadable
 from repertory.sources.source import Severity, Source
-from repertory.sources.unreadable import Unreadable
 from repertory.workspace import Workspace
 
 
@@ -16,7 +15,7 @@ class Configuration(msgspec.Struct, frozen=True):
     Attributes:
         workspace: The workspace, with the settings of this load.
         catalogue: The catalogue to use; None until one could be loaded.
-        error: The error with its file and, if known, line; empty if there is none.
+        error: The error with its file and, if known, line; empty if the load succeeded.
     """
 
     workspace: Workspace

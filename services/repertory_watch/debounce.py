@@ -10,7 +10,8 @@ MAX_QUIET_PERIODS = 10
 class Debounce:
     """Collects the changes of sources until they are due. Pure, except for the signatures.
 
-    A source is due once, regardless of how many of its files changed.
+    A source is due once, regardless of how many of its files changed. Each ``now`` is the time in
+    seconds on a monotonic clock.
 
     Args:
         quiet: Seconds without a change after which a file counts as written.
@@ -24,13 +25,7 @@ class Debounce:
         self._pending: dict[str, _Changes] = {}
 
     def add(self, source: str, path: str, now: float) -> None:
-        """Record that a file of a source was changed, created or deleted.
-
-        Args:
-            source: The source's name.
-            path: The file's path.
-            now: The time in seconds on a monotonic clock.
-        """
+        """Record that a file of a source was changed, created or deleted."""
         changes = self._pending.setdefault(source, _Changes(now))
         changes.files[path] = self._signature(path)
         changes.last = now

@@ -10,20 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Self
 
 import msgspec
-from watchdog.events import (
-    DirAttribEvent,
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileAttribEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
+from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
@@ -33,9 +20,9 @@ from repertory_watch.filesystems import mounts, silent_type
 
 # Without files that are opened and closed unchanged, as every scan does.
 _EVENTS = [
-    *(DirAttribEvent, DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
-    *(FileAttribEvent, FileClosedEvent, FileCreatedEvent, FileDeletedEvent, FileModifiedEvent),
-    FileMovedEvent,
+    *(events.DirAttribEvent, events.DirCreatedEvent, events.DirDeletedEvent, events.DirMovedEvent),
+    *(events.FileAttribEvent, events.FileClosedEvent, events.FileCreatedEvent),
+    *(events.FileDeletedEvent, events.FileModifiedEvent, events.FileMovedEvent),
 ]
 _PROBE = "/proc"  # a folder that exists and that no source watches
 
@@ -53,7 +40,7 @@ class _Place(msgspec.Struct, frozen=True):
     number: int
 
 
-class _Watched(FileSystemEventHandler):
+class _Watched(events.FileSystemEventHandler):
     """One watched source, which passes on the events that concern it."""
 
     def __init__(self, name: str, folder: WatchedFolder, place: _Place, on_event: OnEvent) -> None:
@@ -64,10 +51,10 @@ class _Watched(FileSystemEventHandler):
         self.watch: ObservedWatch | None = None
         self.is_lost = False
 
-    def on_any_event(self, event: FileSystemEvent) -> None:
+    def on_any_event(self, event: events.FileSystemEvent) -> None:
         """Pass on an event that may concern the source. Called on the observer's thread."""
         for path in (os.fsdecode(event.src_path), os.fsdecode(event.dest_path)):
-            if path == self.place.folder and isinstance(event, DirDeletedEvent):
+            if path == self.place.folder and isinstance(event, events.DirDeletedEvent):
                 self.is_lost = True
             if path and self._concerns(path, is_folder=event.is_directory):
                 self._on_event(self.name, path)
@@ -207,7 +194,9 @@ class FolderWatches:
         if self._observer is None or sys.platform != "linux":
             return self._observer is None
         try:
-            self._observer.unschedule(self._observer.schedule(FileSystemEventHandler(), _PROBE))
+            self._observer.unschedule(
+                self._observer.schedule(events.FileSystemEventHandler(), _PROBE)
+            )
         except OSError:
             return True
         return False

@@ -39,12 +39,7 @@ def mounts(file: Path = MOUNTS) -> list[Mount]:
 
 
 def silent_type(folder: str, mounted: list[Mount]) -> str:
-    """Return the type of a silent file system at or below a folder; empty if there is none.
-
-    Args:
-        folder: An absolute path without links.
-        mounted: The mounts, as ``mounts`` lists them.
-    """
+    """Return the type of a silent file system at or below a resolved folder; empty if none."""
     above = [mount for mount in mounted if _holds(mount.place, folder)]
     own = max(reversed(above), key=lambda mount: len(mount.place), default=None)
     below = {mount.place: mount for mount in mounted if _holds(folder, mount.place)}

@@ -9,7 +9,7 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -28,7 +28,7 @@ from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, WatchedPaths
 from repertory_watch.debounce import Debounce
 from repertory_watch.events import FolderWatches
-from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load, scan
+from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load
 
 SCAN_CONCURRENCY = 4
 BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
@@ -48,7 +48,6 @@ class WatchService:
         workspace: The workspace to watch.
         coordinator: Receives every scan, on the thread that calls ``run``.
         status: Receives the service's status as ``watch``.
-        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -57,14 +56,12 @@ class WatchService:
         workspace: Workspace,
         coordinator: Coordinator,
         status: StatusBoard,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._values = settings.values
         self._coordinator = coordinator
         self._status = status
-        self._clock = clock
         self._configuration = Configuration(workspace)
-        self._loading = Task(CONFIGURATION)
+        self._loading = Task(CONFIGURATION, lambda: load(self._configuration))
         self._paths = WatchedPaths()
         self._paths.follow(workspace)
         self._states: dict[str, WatchedSource] = {}
@@ -80,12 +77,12 @@ class WatchService:
     def run(self, stop: threading.Event) -> None:
         """Watch until ``stop`` is set; all servers have ended on return."""
         checked_at = reported_at = float("-inf")
-        reconciled_at = self._clock()
+        reconciled_at = time.monotonic()
         try:
             with self._folders:
                 self._start(self._loading)
                 while not stop.is_set():
-                    now = self._clock()
+                    now = time.monotonic()
                     if now - checked_at >= CHECK_INTERVAL_S:
                         self._check(now)
                         checked_at = now
@@ -154,20 +151,17 @@ class WatchService:
             task.is_requested = True
             return
         task.is_running = True
-        if isinstance(task, WatchedSource):
-            self._pool.submit(self._run, task, functools.partial(scan, task.source))
-        else:
-            self._pool.submit(self._run, task, functools.partial(load, self._configuration))
+        self._pool.submit(self._run, task)
 
-    def _run(self, task: Task, work: Callable[[], ScanResult | Configuration]) -> None:
-        self._results.put((task, work()))
+    def _run(self, task: Task) -> None:
+        self._results.put((task, task.run()))
         self._wake.set()
 
     def _collect(self) -> None:
         """Take in the results of finished tasks."""
         for task, result in _drain(self._results):
             task.is_running = False
-            task.finished_at = self._clock()
+            task.finished_at = time.monotonic()
             if isinstance(result, Configuration):
                 self._configure(result)
             elif self._states.get(task.name) is task:

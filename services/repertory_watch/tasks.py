@@ -1,5 +1,6 @@
 """The tasks of the watch service: loading the configuration and scanning sources."""
 
+import functools
 import logging
 import time
 from collections.abc import Callable
@@ -20,13 +21,15 @@ class Task:
 
     Attributes:
         name: The source's name, or ``CONFIGURATION``.
+        run: Does the work, on any thread.
         is_running: Whether it is running.
         is_requested: Whether it has to run again after the current run.
         finished_at: When it last finished, on the service's clock; None before that.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, run: Callable[[], ScanResult | Configuration]) -> None:
         self.name = name
+        self.run = run
         self.is_running = self.is_requested = False
         self.finished_at: float | None = None
 
@@ -41,7 +44,7 @@ class WatchedSource(Task):
     """
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source.name)
+        super().__init__(source.name, functools.partial(scan, source))
         self.source = source
         self.stop: Callable[[], None] | None = None
         self.is_ready = True

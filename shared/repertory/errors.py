@@ -1,24 +1,7 @@
 """Every error that Repertory raises on purpose.
 
-RepertoryError
-├── UsageError            the caller's request is invalid
-│   ├── ConfigurationError    a setting, a configuration file or an MCP configuration
-│   ├── UnknownItemError      no item of that id
-│   ├── CallsOffError         calling tools is switched off, or not allowed for this caller
-│   └── ArgumentsError        arguments do not fit a tool's schema
-├── CallError             the server of a tool failed a call
-│   └── CallTimeoutError      it did not answer in time
-├── SourceError           a source could not be read at all; its items are kept
-├── JobError              a job cannot be read
-├── ModelError            a model cannot be found, loaded or used
-│   └── WeightsUnavailableError   neither path, cache, hub nor package has the weights
-└── StoreError            the data directory or the vector store cannot be used
-    ├── NothingIndexedError   there is no index yet
-    ├── StoreBusyError        another process holds it
-    └── StoreCorruptError     stored data cannot be read
-
-Each message is one sentence that names what is wrong (file, line, item or setting) and what to do
-about it. Third-party errors are translated once, where they are met, with ``from``.
+Each message is one sentence that names the fault (file, line, item or setting) and the remedy.
+Third-party errors are translated once, where they occur, with ``from``.
 """
 
 
@@ -67,7 +50,7 @@ class ModelError(RepertoryError):
 
 
 class WeightsUnavailableError(ModelError):
-    """No configured place has the weights of a model."""
+    """Neither path, cache, hub nor package has the weights of a model."""
 
 
 class StoreError(RepertoryError):

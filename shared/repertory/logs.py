@@ -15,11 +15,7 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "taskName"}
 
 
 def begin(usual: int = logging.INFO) -> None:
-    """Log to stderr: Repertory's messages, and warnings of all other packages.
-
-    Args:
-        usual: The default level of Repertory's messages.
-    """
+    """Log Repertory's messages from a default level, and warnings of all packages, to stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(Lines() if sys.stderr.isatty() else JsonLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)

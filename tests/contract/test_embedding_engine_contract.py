@@ -44,7 +44,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Format, str], E
             weights = _offline(form, data_dir)
             model = msgspec.structs.replace(weights.model, query_prefix=prefix)
             weights = msgspec.structs.replace(weights, model=model)
-            built[form, prefix] = _engine(weights, data_dir)
+            built[form, prefix] = _engine(form, weights, data_dir)
         return built[form, prefix]
 
     return engine
@@ -56,8 +56,8 @@ def _offline(form: Format, data_dir: Path) -> Weights:
         return resolve(MINILM.id, form, data_dir)
 
 
-def _engine(weights: Weights, data_dir: Path) -> EmbeddingEngine:
-    if weights.form is Format.ONNX:
+def _engine(form: Format, weights: Weights, data_dir: Path) -> EmbeddingEngine:
+    if form is Format.ONNX:
         return OnnxEngine(weights, data_dir / "cache")
     from repertory.embedding.sentence_transformer import (  # noqa: PLC0415 - imports torch
         SentenceTransformerEngine,
@@ -118,15 +118,6 @@ def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None
 def test_texts_that_unicode_does_not_allow_are_embedded(engine: EmbeddingEngine) -> None:
     """Lone surrogates and control characters are no error."""
     assert np.isfinite(engine.embed_texts(["\ud800 half a character", "\0\x1b[31m"])).all()
-
-
-def test_done_adds_up_to_the_number_of_texts(engine: EmbeddingEngine) -> None:
-    """It is called as texts are finished, never with 0."""
-    finished: list[int] = []
-    engine.embed_texts(TEXTS * 3, finished.append)
-    assert sum(finished) == 3 * len(TEXTS)
-    assert min(finished) > 0
-    assert len(finished) > 1
 
 
 def test_a_query_has_one_vector(engine: EmbeddingEngine) -> None:

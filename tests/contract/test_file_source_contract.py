@@ -115,7 +115,7 @@ def test_one_broken_file_is_a_problem_and_the_rest_is_there(
     assert (problem.severity, problem.path) == (Severity.ERROR, str(path))
 
 
-def test_what_a_file_offered_is_kept_while_it_is_broken(case: Case, tmp_path: Path) -> None:
+def test_the_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
     """A failure is never a deletion."""
     case.fill(tmp_path, range(2))
     source = case.source(tmp_path)
@@ -126,7 +126,7 @@ def test_what_a_file_offered_is_kept_while_it_is_broken(case: Case, tmp_path: Pa
         assert found.keeps(item.id)
 
 
-def test_what_a_folder_offered_is_kept_while_it_cannot_be_listed(
+def test_the_items_of_a_folder_that_cannot_be_listed_are_kept(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its content is unknown, so its items are kept (simulated: tests may run as root)."""

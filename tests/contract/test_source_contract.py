@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from repertory.errors import CallError, CallsOffError, SourceError
+from repertory.sources.configured import Unreadable
 from repertory.sources.registry import TYPES, build
 from repertory.sources.source import Source
-from repertory.sources.unreadable import Unreadable
 from tests.support.bulletin_source import BOARDS, TYPE, registered
 from tests.support.source_cases import CASES, Case
 
@@ -165,7 +165,7 @@ def ids(source: Source) -> list[str]:
 
 
 @on(ADAPTERS)
-def test_it_introduces_itself(adapter: Adapter, place: Path) -> None:
+def test_it_has_a_type_a_name_and_a_location(adapter: Adapter, place: Path) -> None:
     """It has a type of the registry, a name and a location, also if it cannot be scanned."""
     source = adapter.make(place)
     assert source.type in {*TYPES, TYPE}

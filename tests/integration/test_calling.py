@@ -252,7 +252,7 @@ def test_a_process_exits_without_closing_its_sessions() -> None:
 @pytest.mark.parametrize(
     ("tool", "message"),
     [
-        ("nonsense", "answered with what is no result of a call: content: "),
+        ("nonsense", "answered with an invalid result: content: "),
         ("refuse", "answered with an error: no ***[2J."),
         ("flood", "sent more than 32 MB or 50,000 lines."),
         ("close", "closed the connection."),
@@ -315,7 +315,7 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
         ),
         (
             ServerConfig(name="lab", transport=Transport.HTTP, url="http://127.0.0.1:9/mcp"),
-            "could not be asked: ",
+            "could not be queried: ",
         ),
     ],
     ids=["command", "crash", "variable", "address"],
@@ -394,7 +394,7 @@ def test_over_http(
     web.start()
     assert remote.text("process") != before
     assert "The MCP server lab " in remote.failure("die")
-    assert "could not be asked: " in remote.failure("process")
+    assert "could not be queried: " in remote.failure("process")
     assert SECRET not in caplog.text
 
 

@@ -204,7 +204,7 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
         ServerConfig(name="lab", command="repertory", args=("mcp",)),
     ],
 )
-def test_what_may_not_be_run_is_not_followed(config: ServerConfig) -> None:
+def test_a_server_that_may_not_run_is_not_followed(config: ServerConfig) -> None:
     """An untrusted server, an invalid one, and Repertory itself."""
     trusted = config.command != "true"
     assert McpServer(config, trusted=trusted).watch(lambda: None, 60) is None

@@ -25,7 +25,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server of a kind and returns its address."""
+    """Start servers of a kind by a function that returns their address."""
     processes = []
 
     def start_server(kind: str, **env: str) -> str:
@@ -47,7 +47,7 @@ def start() -> Iterator[Start]:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Answer], str]]:
-    """Serves every request with a function and returns the address."""
+    """Serve every request with a given function; returns the address."""
     servers = []
 
     def serve_requests(answer: Answer) -> str:
@@ -55,7 +55,7 @@ def serve() -> Iterator[Callable[[Answer], str]]:
             do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names the base class looks for
 
             def log_message(self, *_: object) -> None:
-                """Keep quiet."""
+                """Log nothing."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -73,7 +73,7 @@ def serve() -> Iterator[Callable[[Answer], str]]:
 def source(
     url: str, transport: Transport = Transport.HTTP, timeout: float = 20, **headers: str
 ) -> McpServer:
-    """The source of a server at an address, which may be called."""
+    """Build the trusted source of a server at an address."""
     config = ServerConfig(
         name="web", transport=transport, url=url, headers=headers, timeout=timeout
     )
@@ -81,12 +81,12 @@ def source(
 
 
 def tools(server: McpServer) -> list[str]:
-    """The names of a server's tools."""
+    """Return the names of a server's tools."""
     return [item.name for item in server.scan().items]
 
 
 def failure(server: McpServer) -> str:
-    """Why a source could not be read."""
+    """Scan a source that fails, and return the message."""
     with pytest.raises(SourceError) as caught:
         server.scan()
     assert TOKEN not in str(caught.value)
@@ -95,12 +95,12 @@ def failure(server: McpServer) -> str:
 
 @pytest.mark.parametrize("kind", ["http", "json"])
 def test_streamable_http(start: Start, kind: str) -> None:
-    """Tools are listed over streamable HTTP, answered by a stream or by plain JSON."""
+    """Tools are listed over streamable HTTP; the answer is a stream or plain JSON."""
     assert tools(source(start(kind))) == TOOLS
 
 
 def test_sse(start: Start) -> None:
-    """Tools are listed over SSE, also where the configuration does not say that it is SSE."""
+    """Tools are listed over SSE, even if the configuration names no transport."""
     url = start("sse")
     assert tools(source(url, Transport.SSE)) == TOOLS
     assert tools(source(url, Transport.HTTP)) == TOOLS
@@ -108,7 +108,7 @@ def test_sse(start: Start) -> None:
 
 @pytest.mark.parametrize(("kind", "transport"), [("http", "http"), ("sse", "sse")])
 def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured headers are sent, variables filled in; without them the status is told."""
+    """Configured headers are sent with their variables; the message has the status of a refusal."""
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
     url = start(kind, TOKEN=TOKEN)
     assert tools(source(url, Transport(transport), Authorization="Bearer ${WEB_TOKEN}")) == TOOLS
@@ -119,25 +119,25 @@ def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.Mo
 
 
 def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """A key in an address is in no log, however much is logged."""
+    """A key in an address is never logged, even at the lowest level."""
     caplog.set_level(logging.DEBUG)
     assert tools(source(f"{start('http')}?key={TOKEN}")) == TOOLS
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
 
 
-def test_nobody_there() -> None:
-    """An address where nobody listens is a failure."""
-    assert "could not be asked" in failure(source("http://127.0.0.1:9/mcp"))
+def test_no_server() -> None:
+    """An address without a server is a failure."""
+    assert "could not be queried" in failure(source("http://127.0.0.1:9/mcp"))
 
 
 def test_not_found(serve: Callable[[Answer], str]) -> None:
-    """An address where there is something else is a failure with its status."""
+    """The message for an HTTP error has its status."""
     url = serve(lambda request: request.send_error(404))
     assert "answered with HTTP status 404" in failure(source(url))
 
 
 def test_not_mcp(serve: Callable[[Answer], str]) -> None:
-    """A web page is not taken for an MCP server."""
+    """A web page is a failure, not an MCP server without tools."""
 
     def page(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -145,11 +145,11 @@ def test_not_mcp(serve: Callable[[Answer], str]) -> None:
         request.end_headers()
         request.wfile.write(b"<html>hello</html>")
 
-    assert "could not be asked" in failure(source(serve(page)))
+    assert "could not be queried" in failure(source(serve(page)))
 
 
 def test_silent(serve: Callable[[Answer], str]) -> None:
-    """A server that never answers is left after the time limit."""
+    """A silent server is abandoned after its timeout."""
     over = threading.Event()
 
     def wait(_: BaseHTTPRequestHandler) -> None:
@@ -161,7 +161,7 @@ def test_silent(serve: Callable[[Answer], str]) -> None:
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 def test_flood(serve: Callable[[Answer], str], kind: str) -> None:
-    """An answer without end is cut off at a limit."""
+    """An endless answer is cut off at a limit."""
 
     def flood(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -177,7 +177,7 @@ def test_flood(serve: Callable[[Answer], str], kind: str) -> None:
 
 
 def test_compressed(serve: Callable[[Answer], str]) -> None:
-    """A compressed answer, which could be a bomb, is refused."""
+    """A compressed answer is refused, because its size has no limit."""
 
     def bomb(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)

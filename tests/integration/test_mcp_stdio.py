@@ -96,7 +96,7 @@ def test_the_same_page_again() -> None:
     scan = server("same_page").scan()
     assert names(scan) == ["only"]
     assert [str(problem) for problem in scan.problems] == [
-        "/etc/mcp.json: The MCP server raw gives a page of its tools again and again."
+        "/etc/mcp.json: The MCP server raw sends the same page of tools repeatedly."
     ]
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,12 +37,10 @@ class Counting:
         self.embed_query, self.embed_queries = engine.embed_query, engine.embed_queries
         self.texts = 0
 
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Count the texts and embed them."""
         self.texts += len(texts)
-        return self._engine.embed_texts(texts, done)
+        return self._engine.embed_texts(texts)
 
 
 @pytest.fixture(scope="module")

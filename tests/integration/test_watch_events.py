@@ -363,7 +363,7 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     watching.wait_for("team/first", *items, "team/folder4/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only its inotify is told of so")
+@pytest.mark.skipif(sys.platform != "linux", reason="only inotify logs this")
 def test_a_watch_that_ends_before_it_has_begun_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -36,9 +36,7 @@ class Brittle(WordsEngine):
         self.texts: list[str] = []
         self.meanwhile: Callable[[], None] | None = None
 
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed, or break."""
         if any("poison" in text for text in texts):
             raise ModelError("The engine broke on a text.")
@@ -46,17 +44,15 @@ class Brittle(WordsEngine):
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile:
             meanwhile()
-        return super().embed_texts(texts, done)
+        return super().embed_texts(texts)
 
 
 class Overflowing(WordsEngine):
     """An engine that gives what is no number for a certain word, as half precision may."""
 
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed, some texts badly."""
-        vectors = super().embed_texts(texts, done)
+        vectors = super().embed_texts(texts)
         vectors[["huge" in text for text in texts]] = np.nan
         return vectors
 
@@ -68,13 +64,11 @@ class Killed(BaseException):
 class Deadly(WordsEngine):
     """An engine that ends its worker on a certain word."""
 
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed, or die."""
         if any("deadly" in text for text in texts):
             raise Killed
-        return super().embed_texts(texts, done)
+        return super().embed_texts(texts)
 
 
 class Fragile(MemoryTombstones):

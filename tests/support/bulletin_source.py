@@ -52,12 +52,6 @@ class Bulletins(Source):
         self.name = name
         self.location = f"board {name}"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bulletins) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
     @override
     def identity(self) -> Mapping[str, Any]:
         return {"type": TYPE, "name": self.name}
@@ -86,6 +80,6 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
 
 def registered(monkeypatch: pytest.MonkeyPatch, name: str) -> Board:
     """Add the type to the registry, and return a new board."""
-    monkeypatch.setitem(registry._MODULES, TYPE, __name__)
+    monkeypatch.setitem(registry._BUILDERS, TYPE, __name__)
     monkeypatch.setitem(BOARDS, name, Board())
     return BOARDS[name]

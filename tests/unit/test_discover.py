@@ -114,7 +114,7 @@ def test_found_sources_make_a_catalogue_with_a_stable_hash(tmp_path: Path) -> No
         ("SKILL.md", "---\nname: a\n---\n", "skills"),
     ],
 )
-def test_a_file_that_was_named_is_indexed_as_what_it_is(
+def test_a_named_file_is_indexed_by_its_kind(
     tmp_path: Path, name: str, text: str, kind: str
 ) -> None:
     """An MCP configuration, a list of tools, or one skill; naming a configuration trusts it."""
@@ -129,7 +129,7 @@ def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
         entry_of(write(tmp_path / "picture.png"))
 
 
-def test_found_sources_never_stand_in_each_others_way(tmp_path: Path) -> None:
+def test_found_sources_never_conflict(tmp_path: Path) -> None:
     """A name in use gets a number, a broken configuration is a problem, a server is taken once."""
     write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))

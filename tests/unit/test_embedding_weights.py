@@ -127,7 +127,8 @@ def test_no_package_replaces_a_requested_model(tmp_path: Path) -> None:
 def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format) -> None:
     """Requested by name, it is the right model, so there is no notice."""
     found = resolve("all-MiniLM-L6-v2", form, tmp_path)
-    assert (found.model, found.form, found.origin) == (MINILM, form, Origin.PACKAGE)
+    assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
+    assert found.file.suffix == {Format.ONNX: ".onnx", Format.TORCH: ".safetensors"}[form]
     assert found.notice == ""
 
 

@@ -33,11 +33,10 @@ from repertory.errors import StoreError
 from repertory.formats.anthropic import anthropic
 from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp
-from repertory.formats.names import host_name
 from repertory.formats.openai import openai
 from repertory.formats.openai_functions import MAX_FUNCTION_LENGTH, short_function
 from repertory.formats.table import Format, Host, Rendered, render
-from repertory.formats.tools import object_schema, tool_spec
+from repertory.formats.tools import host_name, object_schema, tool_spec
 from repertory.formats.uris import id_of, uri_of
 from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory_admin.options import SearchOutput

@@ -1,6 +1,7 @@
 """Reading the MCP configurations of all agent hosts."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,13 @@ def test_missing_file(tmp_path: Path) -> None:
     """A missing file is an error that names it."""
     with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
         read_servers([tmp_path / "none.json"])
+
+
+def test_other_than_a_plain_file(tmp_path: Path) -> None:
+    """A pipe is an error, without waiting for a writer."""
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(ConfigurationError, match=r"pipe\.json is not a plain file"):
+        read_servers([tmp_path / "pipe.json"])
 
 
 def test_files_without_servers(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The query service goes without torch."""
+"""The query service does not import torch."""
 
 import subprocess
 import sys
@@ -7,13 +7,13 @@ CODE = """
 import sys
 import repertory_query.run
 from repertory.embedding.load import load_engine
-from repertory.serving import Parts
+from repertory.compose import Parts
 heavy = {"torch", "transformers", "sentence_transformers", "celery", "redis", "watchdog"}
 print(sorted(heavy & set(sys.modules)))
 """
 
 
 def test_the_query_service_imports_no_torch() -> None:
-    """Nor anything else that it does not need before it is asked to."""
+    """It imports no other heavy package either, before a request needs one."""
     run = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

@@ -41,7 +41,7 @@ def of(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
     return policy, [problem.message for problem in problems]
 
 
-def test_front_matter_may_say_all_five_things_in_either_spelling() -> None:
+def test_front_matter_may_set_all_five_fields_in_either_spelling() -> None:
     """At the top level with lists, or as metadata, where the format allows only text."""
     written = {
         "pin": ["ship it"],
@@ -134,7 +134,7 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
             {"item": "team/*", "boost": 0.3, "aliases": ["all"]},
             {"item": "deploy", "boost": -1, "when_not_to_use": "Never\non  Fridays."},
             {"item": "team/deploy", "pin": ["ship it"], "aliases": []},
-            {"item": "nobody", "boost": 1},
+            {"item": "missing", "boost": 1},
         ],
         "repertory.toml",
     )
@@ -150,7 +150,7 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     )
     assert items["team/test"].policy == Policy(boost=0.3, aliases=("all",))
     assert items["x/other"] is other
-    assert [rule.item for rule in unused] == ["nobody"]
+    assert [rule.item for rule in unused] == ["missing"]
 
 
 def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
@@ -212,11 +212,11 @@ def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
 def test_a_rule_about_no_item_is_reported_once_all_sources_were_read(tmp_path: Path) -> None:
     """Until then it may be about an item that was not scanned yet."""
     source = SkillFolders(name="team", path=tmp_path)
-    rule = Rule(item="nobody", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
+    rule = Rule(item="missing", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
     seen = [scan_source(source)]
     missing = Documents(name="docs", path=tmp_path)
     assert [str(problem) for problem in merge(seen, Catalogue((source,), (), (rule,)))[1]] == [
-        "repertory.toml: [[policy]] 1 is about 'nobody', and no item has that id or name."
+        "repertory.toml: [[policy]] 1 is about 'missing', and no item has that id or name."
     ]
     assert merge(seen, Catalogue((source, missing), (), (rule,)))[1] == []
 

@@ -17,11 +17,10 @@ from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Point
-from repertory.project_search.exact import exact_matches
 from repertory.project_search.files import File, ProjectFiles
 from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
 from repertory.project_search.query import MAX_RESULTS, ProjectQuery, SearchType
-from repertory.project_search.search import ProjectSearch
+from repertory.project_search.search import ProjectSearch, exact_matches
 from repertory.project_search.snippets import CUT, MAX_LENGTH, place_of, place_of_word, snippet
 from repertory.project_search.word_index import WordIndexer
 from repertory.search.engine import SearchEngine

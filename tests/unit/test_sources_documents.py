@@ -39,7 +39,7 @@ def test_a_document_becomes_an_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
-def test_front_matter_says_title_and_synopsis_first(tmp_path: Path, key: str) -> None:
+def test_front_matter_takes_precedence_for_title_and_synopsis(tmp_path: Path, key: str) -> None:
     """Front matter takes precedence over the text; its other fields are kept."""
     write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
     [item] = scan(tmp_path).items

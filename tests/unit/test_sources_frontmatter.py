@@ -18,7 +18,7 @@ def said(text: str) -> list[str]:
     return [str(problem) for problem in parse(text, "f").problems]
 
 
-def test_fields_and_body_are_taken_apart() -> None:
+def test_fields_and_body_are_separated() -> None:
     """Fields keep their types, unknown keys stay, and the rest is the body."""
     parsed = parse("---\nname: a\nversion: 1.5\nn: 3\nok: true\nlist: [x, y]\n---\n# Body\n", "f")
     assert parsed.fields == {"name": "a", "version": 1.5, "n": 3, "ok": True, "list": ["x", "y"]}
@@ -33,7 +33,7 @@ def test_a_text_without_front_matter_is_all_body() -> None:
     assert parsed.body.startswith("# Title")
 
 
-def test_words_that_old_yaml_takes_for_something_else_are_text() -> None:
+def test_words_with_a_meaning_in_older_yaml_are_text() -> None:
     """``no``, dates, times and octal-like numbers stay as written."""
     parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")
     assert parsed.fields == {
@@ -89,7 +89,7 @@ def test_broken_front_matter_names_the_line_in_the_file(text: str, expected: str
     assert parse(text, "f").body == text
 
 
-def test_a_bomb_of_aliases_does_not_go_off() -> None:
+def test_a_bomb_of_aliases_is_not_expanded() -> None:
     """Nine lines of aliases for a billion words stay nine lines of text."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
@@ -171,7 +171,7 @@ def test_no_structured_text_makes_it_raise(text: str, syntax: str) -> None:
     assert isinstance(load(text, syntax), dict | list | Defect)
 
 
-def test_tags_are_collected_from_wherever_they_stand() -> None:
+def test_tags_are_collected_from_every_place() -> None:
     """Lists and comma lists, top level and metadata, each once and sorted."""
     fields = {
         "tags": "web, api ,web,",

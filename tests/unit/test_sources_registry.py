@@ -36,7 +36,7 @@ def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert source.location == str(tmp_path / "skills")
 
 
-def test_built_in_skills_stand_in_the_entry() -> None:
+def test_built_in_skills_are_part_of_the_entry() -> None:
     """The entry has names and texts instead of a path."""
     [source] = build({"type": "builtin-skills", "skills": {"hi": "Say hello."}}, Path("/"))
     assert [item.id for item in source.scan().items] == ["builtin/hi"]

@@ -87,10 +87,10 @@ def test_a_root_that_is_a_skill_itself_goes_by_its_folder(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("front", "reason"),
     [
-        ("name: other\ndescription: d", "The name 'other' is not that of its folder, 'a'"),
+        ("name: other\ndescription: d", "The name 'other' differs from its folder's, 'a'"),
         ("name: Very Bad\ndescription: d", "The name 'Very Bad' is not lower-case"),
         (f"name: {'x' * 65}\ndescription: d", "The name has 65 characters"),
-        ("description: d", "The skill has no name and goes by its folder's, 'a'"),
+        ("description: d", "The skill has no name, so its folder's is used, 'a'"),
         (f"name: a\ndescription: {'d' * 1025}", "The description has 1,025 characters"),
         ("name: a\ndescription: Use when: now", "The value of `description` is not valid YAML"),
     ],
@@ -167,7 +167,7 @@ def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
     assert found.problems[0].severity == "error"
 
 
-def test_a_text_of_escapes_gets_into_no_name(tmp_path: Path) -> None:
+def test_escape_sequences_reach_no_name(tmp_path: Path) -> None:
     """Neither raw control characters nor escaped ones reach a terminal."""
     skill(tmp_path, "a", 'name: a\ndescription: "\\x1b[31mred\\nline"')
     assert scan(tmp_path).items[0].description == "[31mred line"

@@ -148,7 +148,7 @@ _schemas: st.SearchStrategy[Any] = st.recursive(
 @example({"type": ["string", "string"]})
 @example({"required": ["a", "a"]})
 @example({"properties": {"type": {"minLength": True}}})
-def test_the_quick_judgement_of_a_schema_is_the_meta_schemas(schema: dict[str, Any]) -> None:
+def test_the_fast_check_of_a_schema_agrees_with_its_meta_schema(schema: dict[str, Any]) -> None:
     """The result equals that of the full check by the schema's draft."""
     draft: Any = jsonschema.Draft202012Validator
     if isinstance(schema.get("$schema", ""), str):
@@ -179,7 +179,7 @@ def write(path: Path, value: object) -> Path:
         ({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "t"}]}}, "stem__t"),
     ],
 )
-def test_a_list_of_tools_is_known_in_every_wrapping(
+def test_a_list_of_tools_is_recognised_in_every_wrapper(
     tmp_path: Path, value: object, tool_id: str
 ) -> None:
     """The server's name comes from the file's content, otherwise from its name."""

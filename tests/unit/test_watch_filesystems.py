@@ -10,7 +10,7 @@ MOUNTINFO = r"""
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
 30 22 0:40 / /srv/team rw - nfs4 server:/export rw
 31 30 0:41 / /srv/team/local rw master:2 propagate_from:1 - tmpfs tmpfs rw
-32 22 0:42 / /mnt/with\040space rw - fuse.sshfs somebody@host rw
+32 22 0:42 / /mnt/with\040space rw - fuse.sshfs user@host rw
 33 22 0:43 / /data rw - 9p share rw
 34 22 254:1 / /data rw - xfs /dev/vdb rw
 35 22 0:44 / /project/deep/share rw - virtiofs host rw

@@ -1,4 +1,7 @@
-"""Tool calls: authorised, validated against the tool's schema, and forwarded to its server."""
+"""Tool calls: authorised, validated against the tool's schema, and forwarded to its server.
+
+Imported only when a tool is called, because the SDK is slow to import.
+"""
 
 import logging
 import threading
@@ -11,6 +14,7 @@ from repertory.calling.arguments import validate_arguments
 from repertory.calling.faults import faults
 from repertory.calling.result import CallResult, result_of
 from repertory.calling.servers import Servers
+from repertory.calling.sessions import Sessions
 from repertory.catalogue.item import Item
 from repertory.errors import CallError, CallTimeoutError, RepertoryError, UsageError
 from repertory.logs import CALLER
@@ -22,19 +26,11 @@ _log = logging.getLogger(__name__)
 
 
 class Calls:
-    """Forwards calls to MCP servers. Thread-safe.
-
-    Args:
-        values: Settings, with the default timeout of a call.
-        workspace: The workspace whose MCP servers may be called.
-    """
+    """Forwards calls to the MCP servers of a workspace. Thread-safe."""
 
     def __init__(self, values: Values, workspace: Workspace) -> None:
         self._values = values
         self._servers = Servers(workspace)
-        # Imported here because the SDK is slow to import.
-        from repertory.calling.sessions import Sessions  # noqa: PLC0415 - see above
-
         self._sessions = Sessions()
         self._lock = threading.Lock()
         self._outcomes: Counter[str] = Counter()

@@ -47,7 +47,8 @@ def _in_words(error: "ValidationError") -> str:
         several = wanted if isinstance(wanted, list) else [wanted]
         return f"{place} must be {' or '.join(map(str, several))}"
     phrase = _PHRASES.get(keyword, "does not fit the schema's `{keyword}`")
-    return f"{place} {phrase.format(_quoted(wanted), keyword=keyword)}"
+    quote = cut(one_line(json.dumps(wanted, ensure_ascii=False)), MAX_QUOTE_LENGTH)
+    return f"{place} {phrase.format(quote, keyword=keyword)}"
 
 
 _PHRASES = {
@@ -86,7 +87,3 @@ def _place(path: Iterable[str | int]) -> str:
     """Format a path: ``filter.tags[2]``."""
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return cut(one_line(place.removeprefix(".")), MAX_QUOTE_LENGTH) or "the whole"
-
-
-def _quoted(value: object) -> str:
-    return cut(one_line(json.dumps(value, ensure_ascii=False)), MAX_QUOTE_LENGTH)

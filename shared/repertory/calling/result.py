@@ -1,4 +1,4 @@
-"""What a call of a tool gives back."""
+"""The result of a tool call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +25,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of MCP, which omits empty structured content."""
-        structured = {"structuredContent": self.structured_content}
-        return {
-            "content": self.content,
-            **(structured if self.structured_content is not None else {}),
-            "isError": self.is_error,
-        }
+        plain = msgspec.to_builtins(self)
+        return {name: value for name, value in plain.items() if value is not None}
 
     @property
     def words(self) -> str:

@@ -1,20 +1,18 @@
 """The MCP servers that may be called, read from the current configuration files."""
 
-import os
 import threading
 import time
-from collections.abc import Hashable, Iterable
-from pathlib import Path
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import CallError, CallsOffError, ConfigurationError, UsageError
+from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Source
 from repertory.sources.tools import given_name
 from repertory.workspace import Workspace
 
-RETRY_INTERVAL_S = 5.0  # seconds before an unknown server is looked up again
+RETRY_INTERVAL_S = 5.0  # until the catalogue is read again for an unknown server
 
 
 class Servers:
@@ -28,7 +26,7 @@ class Servers:
         self._workspace = workspace
         self._lock = threading.Lock()
         self._catalogue = Catalogue(())
-        self._seen: Hashable = None
+        self._seen: dict[str, Signature | None] | None = None
         self._read_at = float("-inf")
 
     def of(self, tool: Item) -> ServerConfig:
@@ -42,13 +40,13 @@ class Servers:
         if tool.kind is not Kind.TOOL:
             raise UsageError(f"{tool.id} is a {tool.kind}; only tools can be called.")
         with self._lock:
-            self._refresh()
+            if self._seen is None or self._seen != self._signatures():
+                self._read()
             source = self._find(tool.source)
             if source is None and time.monotonic() - self._read_at > RETRY_INTERVAL_S:
                 self._read()
                 source = self._find(tool.source)
-        server = source.to_call(given_name(tool)) if source is not None else None
-        if server is not None:
+        if source and (server := source.to_call(given_name(tool))):
             return server
         raise CallsOffError(
             f"The tool {tool.id} belongs to no MCP server that is configured where this runs; only "
@@ -58,11 +56,6 @@ class Servers:
     def _find(self, name: str) -> Source | None:
         return next((source for source in self._catalogue.sources if source.name == name), None)
 
-    def _refresh(self) -> None:
-        """Read the catalogue again if one of its files changed."""
-        if self._seen is None or self._seen != self._signature():
-            self._read()
-
     def _read(self) -> None:
         self._read_at = time.monotonic()
         try:
@@ -71,18 +64,7 @@ class Servers:
         except ConfigurationError as error:
             if self._seen is None:
                 raise CallError(f"The configuration of MCP servers is invalid: {error}") from error
-        self._seen = self._signature()
+        self._seen = self._signatures()
 
-    def _signature(self) -> Hashable:
-        """What changes when a file that the catalogue follows from does."""
-        return tuple(_signatures(set(self._workspace.followed())))
-
-
-def _signatures(paths: Iterable[Path]) -> Iterable[Hashable]:
-    for path in sorted(paths):
-        try:
-            status = os.stat(path)  # noqa: PTH116 - speed
-        except (OSError, ValueError):
-            yield path, None
-        else:
-            yield path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    def _signatures(self) -> dict[str, Signature | None]:
+        return {path: signature(path) for path in map(str, self._workspace.followed())}

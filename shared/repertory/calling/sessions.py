@@ -1,12 +1,13 @@
 """Open sessions with MCP servers: one for each server, shared by all calls of its tools.
 
-Imported only when a tool is called, because the SDK is slow to import. All sessions share one
-event loop on a thread of its own, so a server that hangs does not block the others.
+All sessions share one event loop on a thread of its own, so a server that hangs does not block the
+others.
 """
 
 import logging
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -21,9 +22,7 @@ from repertory.sources.mcp.traffic import quote
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
 MAX_AGE_S = 3_600.0  # the server's program may have been replaced by a newer one
 PING_TIMEOUT_S = 5.0  # for the ping after a failed call
-MAX_CONCURRENT_CALLS = (
-    16  # calls of one server, so that one that hangs does not take every thread there is
-)
+MAX_CONCURRENT_CALLS = 16  # of one server, so that one that hangs does not take every thread
 
 _log = logging.getLogger(__name__)
 
@@ -91,16 +90,12 @@ class Sessions:
     async def _call(
         self, server: ServerConfig, tool: str, arguments: dict[str, Any], seconds: float
     ) -> dict[str, Any]:
-        try:
-            return await self._session(server).call(tool, arguments, seconds)
-        except LineLostError:
-            pass
-        try:
-            return await self._session(server).call(tool, arguments, seconds)
-        except LineLostError:
-            raise CallError(
-                f"The MCP server {server.name} ends its sessions before a tool can be called."
-            ) from None
+        for _ in range(2):
+            with suppress(LineLostError):
+                return await self._session(server).call(tool, arguments, seconds)
+        raise CallError(
+            f"The MCP server {server.name} ends its sessions before a tool can be called."
+        )
 
     def _session(self, server: ServerConfig) -> "ServerSession":
         self._check_open()
@@ -165,7 +160,7 @@ class ServerSession:
         except Exception as error:
             kind = type(error).__name__  # not the message, which may quote secrets
             _log.error("session_failed", extra={"server": self.server.name, "error": kind})
-            self._failure = f"The MCP server {self.server.name} could not be asked: {kind}."
+            self._failure = f"The MCP server {self.server.name} could not be queried: {kind}."
         finally:
             self._opened.set()
             self._ended.set()

@@ -1,20 +1,19 @@
-"""Embeds queries that wait at the same time together."""
+"""Embeds waiting queries together."""
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 from typing_extensions import override
 
 from repertory.embedding.engine import EmbeddingEngine, Vectors
-from repertory.embedding.models import Model
 
 MAX_BATCH = 32  # queries per run; later queries wait until it ends
 
 
 class _Query:
-    """A query whose thread waits for its vector, or for None, which means: make the next run."""
+    """A waiting query; its thread receives its vector, or None, which means: make the next run."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -34,30 +33,14 @@ class BatchingEngine(EmbeddingEngine):
 
     def __init__(self, engine: EmbeddingEngine, runs: int = 1) -> None:
         self._engine = engine
+        self.model, self.device, self.batch = engine.model, engine.device, engine.batch
         self._free = runs
         self._waiting: deque[_Query] = deque()  # empty while a run is free
         self._lock = threading.Lock()
 
-    @property
     @override
-    def model(self) -> Model:
-        return self._engine.model
-
-    @property
-    @override
-    def device(self) -> str:
-        return self._engine.device
-
-    @property
-    @override
-    def batch(self) -> int:
-        return self._engine.batch
-
-    @override
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
-        return self._engine.embed_texts(texts, done)
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
+        return self._engine.embed_texts(texts)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:

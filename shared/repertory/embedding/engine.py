@@ -1,11 +1,10 @@
 """The port of an embedding engine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from repertory.embedding.models import Model
 
@@ -25,31 +24,22 @@ class EmbeddingEngine(Protocol):
     """Runs one model on one device. Engines of one model agree (mean cosine at least 0.99).
 
     Safe to call from several threads at once. Texts longer than the model's limit are cut there.
+
+    Attributes:
+        model: The model that it runs.
+        device: The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``.
+        batch: The number of texts per call from which more are no faster, and a failure costs more.
     """
 
-    @property
-    def model(self) -> Model:
-        """The model that this engine runs."""
-        ...
+    model: Model
+    device: str
+    batch: int
 
-    @property
-    def device(self) -> str:
-        """The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``."""
-        ...
-
-    @property
-    def batch(self) -> int:
-        """The number of texts per call from which more are no faster, and a failure costs more."""
-        ...
-
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed texts as they are stored, without the query prefix.
 
         Args:
             texts: Any number of texts, in any order; an empty text is allowed.
-            done: Called with the number of texts just finished, from any thread.
 
         Returns:
             An array of shape ``(len(texts), model.dimension)``, rows of unit length, in the order
@@ -60,43 +50,20 @@ class EmbeddingEngine(Protocol):
         """
         ...
 
-    def embed_query(self, text: str) -> Vectors:
-        """Embed one query, with the model's query prefix: shape ``(model.dimension,)``."""
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries, with the model's query prefix; otherwise like ``embed_texts``."""
         ...
 
-    def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed queries together, each as ``embed_query`` does: rows in the order of the texts."""
-        ...
+    def embed_query(self, text: str) -> Vectors:
+        """Embed one query: shape ``(model.dimension,)``."""
+        vector: Vectors = self.embed_queries([text])[0]
+        return vector
 
 
 class ModelEngine(EmbeddingEngine):
-    """The part that all engines share which run a model themselves.
-
-    Args:
-        model: The model.
-        device: The device that it runs on.
-    """
+    """The base of the engines that run a model themselves."""
 
     def __init__(self, model: Model, device: str) -> None:
-        self._model = model
-        self._device = device
-
-    @property
-    @override
-    def model(self) -> Model:
-        return self._model
-
-    @property
-    @override
-    def device(self) -> str:
-        return self._device
-
-    @property
-    @override
-    def batch(self) -> int:
-        return CPU_BATCH if self._device == "cpu" else GPU_BATCH
-
-    @override
-    def embed_query(self, text: str) -> Vectors:
-        vector: Vectors = self.embed_queries([text])[0]
-        return vector
+        self.model = model
+        self.device = device
+        self.batch = CPU_BATCH if device == "cpu" else GPU_BATCH

@@ -79,7 +79,7 @@ def weights_in(folder: Path, form: Format) -> Path:
     for name in NEEDED[form]:
         if not (folder / name).is_file():
             raise ModelError(
-                f"The model folder {folder} has no {name}; give one laid out as a hub's."
+                f"The model folder {folder} has no {name}; give one with the hub's layout."
             )
     for name in WEIGHTS[form]:
         if (folder / name).is_file():
@@ -113,7 +113,7 @@ def check_modules(folder: Path) -> None:
     Raises:
         ModelError: The model has such a layer.
     """
-    for module in _read_list(folder / "modules.json"):
+    for module in _read(folder / "modules.json", list[dict[str, Any]], is_optional=True):
         kind = str(module.get("type", "")).rpartition(".")[2]
         if kind not in _PLAIN_MODULES:
             raise _refusal(
@@ -139,20 +139,22 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     config = _read(folder / "config.json")
     dimension = _number(folder, config, "hidden_size", "dim", "d_model")
     pooling = _pooling(folder)
+    file = folder / CALIBRATION
+    saved: Calibration | None = _read(file, Calibration) if file.is_file() else None
     name = _name(folder)
     model = known(name)
     if model and model.dimension == dimension and pooling in (None, model.pooling):
-        own = _calibration(folder)
-        return msgspec.structs.replace(model, calibration=own) if own else model
+        return msgspec.structs.replace(model, calibration=saved) if saved else model
     bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
+    slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"
     return Model(
         id=repository or f"{name}@{digest[:12]}",
-        slug=_slug(name) + (f"-{digest[:8]}" if digest else ""),
+        slug=slug + (f"-{digest[:8]}" if digest else ""),
         dimension=dimension,
         max_tokens=_max_tokens(folder, config),
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
-        calibration=_calibration(folder) or (BGE_SMALL.calibration if bge else Calibration()),
+        calibration=saved or (BGE_SMALL.calibration if bge else Calibration()),
     )
 
 
@@ -167,20 +169,13 @@ def _max_tokens(folder: Path, config: dict[str, Any]) -> int:
     positions = _number(folder, config, "max_position_embeddings")
     if config.get("model_type") in _POSITIONS_AFTER_PADDING:
         positions -= int(config.get("pad_token_id") or 0) + 1
-    stated = _read(folder / "sentence_bert_config.json", needed=False).get("max_seq_length")
+    stated = _read(folder / "sentence_bert_config.json", is_optional=True).get("max_seq_length")
     return min(stated, positions) if isinstance(stated, int) and stated > 2 else positions
-
-
-def _calibration(folder: Path) -> Calibration | None:
-    """The calibration saved in the folder, or None."""
-    file = folder / CALIBRATION
-    saved: Calibration | None = _parse(file, Calibration) if file.is_file() else None
-    return saved
 
 
 def _pooling(folder: Path) -> Pooling | None:
     """The pooling in ``1_Pooling/config.json``, or None if that file is missing."""
-    config = _read(folder / "1_Pooling" / "config.json", needed=False)
+    config = _read(folder / "1_Pooling" / "config.json", is_optional=True)
     if not config:
         return None
     modes = {key.removeprefix("pooling_mode_") for key, on in config.items() if on is True}
@@ -200,19 +195,10 @@ def _number(folder: Path, config: dict[str, Any], *keys: str) -> int:
     raise _refusal(folder, f"its config.json has no {keys[0]}")
 
 
-def _read(file: Path, *, needed: bool = True) -> dict[str, Any]:
-    if not needed and not file.is_file():
-        return {}
-    content: dict[str, Any] = _parse(file, dict)
-    return content
-
-
-def _read_list(file: Path) -> list[dict[str, Any]]:
-    content: list[dict[str, Any]] = _parse(file, list[dict[str, Any]]) if file.is_file() else []
-    return content
-
-
-def _parse(file: Path, kind: Any) -> Any:  # noqa: ANN401 - JSON of the type that was asked for
+def _read(file: Path, kind: Any = dict, *, is_optional: bool = False) -> Any:  # noqa: ANN401 - JSON
+    """Read a file of JSON of that kind; an optional one that is missing reads as empty."""
+    if is_optional and not file.is_file():
+        return kind()
     try:
         with file.open("rb") as stream:
             return msgspec.json.decode(stream.read(MAX_CONFIG_SIZE), type=kind)
@@ -222,7 +208,3 @@ def _parse(file: Path, kind: Any) -> Any:  # noqa: ANN401 - JSON of the type tha
 
 def _refusal(folder: Path, reason: str) -> ModelError:
     return ModelError(f"The model in {folder} cannot be used: {reason}; choose a sentence encoder.")
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"

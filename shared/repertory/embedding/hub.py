@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock
 from huggingface_hub import HfApi
+from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from repertory.embedding.folder import (
@@ -42,15 +43,6 @@ _OPTIONAL = (
 )
 
 
-class _Remote(msgspec.Struct, frozen=True):
-    """One file of a repository, as the hub lists it."""
-
-    name: str
-    size: int
-    sha256: str  # of a large file; empty for one that is kept in git
-    blob: str  # the git object of a file that is kept in git
-
-
 def fetch(repository: str, form: Format, folder: Path, progress: Progress | None = None) -> None:
     """Download a model into a folder of the cache and write its manifest last.
 
@@ -72,47 +64,41 @@ def fetch(repository: str, form: Format, folder: Path, progress: Progress | None
     with _translated(repository):
         api = HfApi(endpoint=endpoint)
         info = api.model_info(repository, files_metadata=True, timeout=CONNECT_TIMEOUT_S)
-        remote = {
-            sibling.rfilename: _Remote(
-                sibling.rfilename,
-                sibling.size or 0,
-                sibling.lfs.sha256 if sibling.lfs else "",
-                sibling.blob_id or "",
-            )
-            for sibling in info.siblings or []
-        }
-    small, large = _choose(repository, form, remote)
+        remote = {sibling.rfilename: sibling for sibling in info.siblings or []}
+        small, large = _choose(repository, form, remote)
+        folder.mkdir(parents=True, exist_ok=True)
     wanted = [*small, *large]
-    with _translated(repository), _locked(folder), _reporting(folder, wanted, progress):
+    # A second process waits for the lock, and then finds the files.
+    lock = FileLock(folder / ".lock")
+    with _translated(repository), lock, _reporting(folder, wanted, progress):
         for file in wanted:
             if file is large[0]:
                 check_architecture(folder)
-            local = folder / file.name
+            name = file.rfilename
             api.hf_hub_download(
                 repository,
-                file.name,
+                name,
                 revision=info.sha,
                 local_dir=folder,
                 etag_timeout=CONNECT_TIMEOUT_S,
             )
-            if not _intact(local, file):
-                local.unlink()
+            if not _intact(folder / name, file):
+                (folder / name).unlink()
                 raise WeightsUnavailableError(
-                    f"{repository}: what arrived as {file.name} is not what the hub lists, by its "
-                    f"checksum"
+                    f"{repository}: {name} is not what the hub lists (its checksum differs)"
                 )
         manifest = Manifest(
             repository=repository,
             revision=info.sha or "",
-            files={file.name: file.size for file in wanted},
+            files={file.rfilename: file.size or 0 for file in wanted},
         )
         write_atomically(manifest_file(folder, form), msgspec.json.encode(manifest))
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes for resuming
 
 
 def _choose(
-    repository: str, form: Format, remote: dict[str, _Remote]
-) -> tuple[list[_Remote], list[_Remote]]:
+    repository: str, form: Format, remote: dict[str, RepoSibling]
+) -> tuple[list[RepoSibling], list[RepoSibling]]:
     """The small files that an engine requires, and the weights."""
     weights = next((name for name in WEIGHTS[form] if name in remote), None)
     missing = [name for name in NEEDED[form] if name not in remote]
@@ -129,23 +115,16 @@ def _choose(
     )
 
 
-def _intact(local: Path, file: _Remote) -> bool:
+def _intact(local: Path, file: RepoSibling) -> bool:
+    """Whether a file has the listed size and SHA-256; one kept in git, its git object."""
     if local.stat().st_size != file.size:
         return False
-    if file.sha256:
+    if file.lfs:
         with local.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
+            return hashlib.file_digest(stream, "sha256").hexdigest() == file.lfs.sha256
     content = local.read_bytes()
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
-    return blob.hexdigest() == file.blob
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder: a second process waits, and then finds the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / ".lock"):
-        yield
+    return blob.hexdigest() == file.blob_id
 
 
 @contextmanager
@@ -162,7 +141,9 @@ def _translated(repository: str) -> Iterator[None]:
 
 
 @contextmanager
-def _reporting(folder: Path, wanted: list[_Remote], progress: Progress | None) -> Iterator[None]:
+def _reporting(
+    folder: Path, wanted: list[RepoSibling], progress: Progress | None
+) -> Iterator[None]:
     """Report the bytes on disk ten times a second.
 
     The hub's client has two transfer methods with different progress; both write into the folder.
@@ -170,31 +151,29 @@ def _reporting(folder: Path, wanted: list[_Remote], progress: Progress | None) -
     if progress is None:
         yield
         return
-    total = sum(file.size for file in wanted)
+    total = sum(file.size or 0 for file in wanted)
     stop = threading.Event()
 
-    def arrived() -> int:
-        whole = (folder / file.name for file in wanted)
+    def report() -> None:
+        whole = (folder / file.rfilename for file in wanted)
         # Not with glob, which fails if a folder is removed meanwhile.
         files = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
         partial = (path for path in files if path.suffix == ".incomplete")
-        return sum(map(_size, (*whole, *partial)))
+        progress(min(sum(map(_size, (*whole, *partial))), total), total)
 
     def watch() -> None:
         while not stop.wait(0.1):
-            progress(min(arrived(), total), total)
+            report()
 
-    progress(min(arrived(), total), total)
+    report()
     watcher = threading.Thread(target=watch, name="download-progress", daemon=True)
     watcher.start()
     try:
         yield
-        stop.set()
-        watcher.join()
-        progress(total, total)
     finally:
         stop.set()
         watcher.join()
+    progress(total, total)
 
 
 def _size(path: Path) -> int:

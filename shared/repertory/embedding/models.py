@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:  # the command line names models without numpy, which takes a moment to import
+if TYPE_CHECKING:  # numpy is slow to import, and the command line names models without it
     import numpy as np
     from numpy.typing import NDArray
 
@@ -23,7 +23,7 @@ class Pooling(StrEnum):
 
 
 class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The probability that a first hit is right: the weights of a logistic curve over its signals.
+    """The weights of a logistic curve: from a first hit's signals to its probability to be right.
 
     ``repertory calibrate`` fits them; ``search.confidence.Signals`` explains the signals.
     """
@@ -35,13 +35,13 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the cosines of one model mean; thresholds do not carry over between models.
+    """How one model's cosines become signals; thresholds do not carry over between models.
 
     Attributes:
         floor: The cosine up to which the semantic signal is 0.
         ceiling: The cosine from which it is 1.
-        hybrid: The curve if both arms answer.
-        semantic: The curve if the semantic arm answers alone.
+        hybrid: The curve if both arms answered.
+        semantic: The curve if only the semantic arm answered.
     """
 
     floor: float = 0.0
@@ -116,22 +116,14 @@ MULTILINGUAL = Model(
 
 DEFAULT = BGE_SMALL
 
-# Every name of each model.
-TABLE: dict[str, Model] = {
-    "Xenova/bge-small-en-v1.5": BGE_SMALL,
-    "BAAI/bge-small-en-v1.5": BGE_SMALL,
-    "bge-small-en-v1.5": BGE_SMALL,
-    "Xenova/all-MiniLM-L6-v2": MINILM,
-    "sentence-transformers/all-MiniLM-L6-v2": MINILM,
-    "all-MiniLM-L6-v2": MINILM,
-    "Xenova/paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
-    "paraphrase-multilingual-MiniLM-L12-v2": MULTILINGUAL,
-    "multilingual": MULTILINGUAL,
-}
-_BY_FOLDED_NAME = {name.casefold(): model for name, model in TABLE.items()}
+# By its names, case-folded: of both repositories, and without the organisation.
+_TABLE = {
+    name.casefold(): model
+    for model in (BGE_SMALL, MINILM, MULTILINGUAL)
+    for name in (model.id, model.torch_id, model.id.partition("/")[2])
+} | {"multilingual": MULTILINGUAL}
 
 
 def known(name: str) -> Model | None:
     """The model of that name, in any case, or None if the table does not have it."""
-    return _BY_FOLDED_NAME.get(name.casefold())
+    return _TABLE.get(name.casefold())

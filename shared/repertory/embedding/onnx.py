@@ -1,6 +1,6 @@
 """The engine on ONNX Runtime: the CPU, for queries and for indexing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,25 +64,19 @@ class OnnxEngine(ModelEngine):
         return vectors
 
     @override
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         for start in range(0, len(texts), WINDOW):
             tokens = self._tokenize(texts[start : start + WINDOW])
-            self._fill(vectors[start : start + WINDOW], tokens, done)
+            self._fill(vectors[start : start + WINDOW], tokens)
         return vectors
 
-    def _fill(
-        self, vectors: Vectors, tokens: list[list[int]], done: Callable[[int], None] | None
-    ) -> None:
+    def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
         batches = list(_batches(tokens, self._budget))
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
 
         def embed(batch: list[int]) -> None:
             vectors[batch] = self._run([tokens[i] for i in batch])
-            if done:
-                done(len(batch))
 
         with ThreadPoolExecutor(threads, "embed") as pool:
             for _ in pool.map(embed, batches):

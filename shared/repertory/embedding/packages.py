@@ -15,7 +15,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """One distribution that carries weights.
 
     Attributes:
-        name: What it is installed by.
+        name: The name to install it by.
         module: Its top-level package.
         model: The model whose weights it carries.
         form: For which engine.
@@ -66,12 +66,9 @@ class Packaged(msgspec.Struct, frozen=True):
 
 
 def find(model: Model | None, form: Format, cache: Path) -> Packaged | None:
-    """The first installed package that carries a model; None means any model.
+    """The first installed package that carries a model, or any model if that is None.
 
-    Args:
-        model: Which model.
-        form: For which engine.
-        cache: A folder that caches digests of files.
+    The folder ``cache`` keeps digests of files.
 
     Raises:
         WeightsUnavailableError: The package is installed, but its tokenizer is not, or its weights

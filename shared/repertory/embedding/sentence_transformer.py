@@ -5,7 +5,7 @@ Import this module only to use it: importing torch takes seconds.
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -54,9 +54,7 @@ class SentenceTransformerEngine(ModelEngine):
         return self.embed_texts([self.model.query_prefix + text for text in texts])
 
     @override
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         cut = [self.model.cut(text) for text in texts]
         order = sorted(range(len(cut)), key=lambda i: len(cut[i]), reverse=True)
@@ -65,19 +63,15 @@ class SentenceTransformerEngine(ModelEngine):
                 batch = order[: self._run]
                 try:
                     vectors[batch] = self._encode([cut[i] for i in batch])
-                except (
-                    RuntimeError
-                ) as exc:  # of which CUDA's lack of memory is one kind, Metal's not
+                except RuntimeError as exc:  # CUDA's memory error is a subclass, Metal's is not
                     if "out of memory" not in str(exc).lower():
                         raise ModelError(
-                            f"torch failed on {self._device} with a batch of {len(batch)} texts: "
+                            f"torch failed on {self.device} with a batch of {len(batch)} texts: "
                             f"{str(exc)[:300]}."
                         ) from exc
                     self._halve(len(batch), exc)
                     continue
                 order = order[len(batch) :]
-                if done:
-                    done(len(batch))
         return vectors
 
     def _encode(self, texts: list[str]) -> Vectors:
@@ -92,7 +86,7 @@ class SentenceTransformerEngine(ModelEngine):
     def _halve(self, size: int, exc: Exception) -> None:
         if size == 1:
             raise ModelError(
-                f"One text does not fit into the memory of {self._device}; use the CPU."
+                f"One text does not fit into the memory of {self.device}; use the CPU."
             ) from exc
         self._run = size // 2
         if torch.cuda.is_available():

@@ -41,7 +41,12 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> ort.Inference
         ModelError: The graph cannot be loaded, or not on that device.
     """
     if device != "cpu":
-        return _open_on_gpu(graph, device)
+        session = _load(graph, _options(), _GPUS[device])
+        if _GPUS[device] not in session.get_providers():
+            raise ModelError(
+                f"ONNX Runtime could not start {device}; check its driver, or use the CPU."
+            )
+        return session
     try:
         name = identity(graph)
     except OSError as exc:
@@ -98,15 +103,6 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
-
-
-def _open_on_gpu(graph: Path, device: str) -> ort.InferenceSession:
-    session = _load(graph, _options(), _GPUS[device])
-    if _GPUS[device] not in session.get_providers():
-        raise ModelError(
-            f"ONNX Runtime could not start {device}; check its driver, or use the CPU."
-        )
-    return session
 
 
 def _load(file: Path, options: ort.SessionOptions, provider: str = _CPU) -> ort.InferenceSession:

@@ -44,7 +44,6 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         model: Their model; not the requested one if a package is used instead.
-        form: For which engine.
         file: The ONNX graph, or the safetensors in a folder that sentence-transformers can load.
         tokenizer: ``tokenizer.json``.
         origin: The place where they were found.
@@ -52,7 +51,6 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     model: Model
-    form: Format
     file: Path
     tokenizer: Path
     origin: Origin
@@ -84,7 +82,7 @@ def resolve(
     repository = _repository(model, form) if model else str(name)
     folder = models / repository.replace("/", "--")
     if _is_complete(folder, form):
-        return _from_cache(folder, form, Origin.CACHE, model, repository)
+        return _from_folder(folder, form, Origin.CACHE, model, repository)
 
     tried = [f"not in the cache ({folder})"]
     stand_in = None
@@ -105,7 +103,7 @@ def resolve(
             else:
                 failure.unlink(missing_ok=True)
     if not reason:
-        return _from_cache(folder, form, Origin.HUB, model, repository)
+        return _from_folder(folder, form, Origin.HUB, model, repository)
     if stand_in:
         return _from_package(stand_in, model, reason)
     tried.append(reason)
@@ -151,18 +149,14 @@ def _from_path(folder: Path, form: Format, digests: Path) -> Weights:
     return _from_folder(folder, form, Origin.PATH, describe(folder, digest))
 
 
-def _from_cache(
-    folder: Path, form: Format, origin: Origin, model: Model | None, repository: str
+def _from_folder(
+    folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
 ) -> Weights:
-    return _from_folder(folder, form, origin, model or describe(folder, repository=repository))
-
-
-def _from_folder(folder: Path, form: Format, origin: Origin, model: Model) -> Weights:
+    model = model or describe(folder, repository=repository)
     if form is Format.ONNX:
         check_modules(folder)
     return Weights(
         model=model,
-        form=form,
         file=weights_in(folder, form),
         tokenizer=folder / "tokenizer.json",
         origin=origin,
@@ -179,7 +173,6 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
         )
     return Weights(
         model=model,
-        form=found.package.form,
         file=found.weights,
         tokenizer=found.tokenizer,
         origin=Origin.PACKAGE,

@@ -1,6 +1,6 @@
 """The engine that is used without a model: items are found by their words alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from typing_extensions import override
@@ -27,20 +27,9 @@ class WordsEngine(EmbeddingEngine):
         self.reason = reason
 
     @override
-    def embed_texts(
-        self, texts: Sequence[str], done: Callable[[int], None] | None = None
-    ) -> Vectors:
-        if done:
-            done(len(texts))
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
         return np.ones((len(texts), 1), np.float32)
 
     @override
-    def embed_query(self, text: str) -> Vectors:
-        raise self._error()
-
-    @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        raise self._error()
-
-    def _error(self) -> ModelError:
-        return ModelError(f"Only words are searched: {self.reason}")
+        raise ModelError(f"Only words are searched: {self.reason}")

@@ -15,12 +15,8 @@ def anthropic(
     """Return ``content`` for a ``tool_result`` and the ``definitions`` of the tools found.
 
     The API rejects a request that refers to an undeclared tool, so a client either declares the
-    definitions in the same request or passes the names it has declared.
-
-    Args:
-        answer: The answer.
-        items: The complete tools by id, as far as they are available.
-        declared: The names the client declared; other tools are only counted. None refers to all.
+    definitions in the same request or passes the names it has declared; other tools are then only
+    counted. ``items`` has the complete tools by id, as far as they are available.
     """
     content: list[dict[str, str]] = []
     definitions: list[dict[str, Any]] = []

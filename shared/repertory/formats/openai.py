@@ -5,9 +5,8 @@ from typing import Any
 
 from repertory.catalogue.item import Item, Kind
 from repertory.formats import phrases
-from repertory.formats.names import host_name
 from repertory.formats.openai_functions import function, short_function
-from repertory.formats.tools import tool_spec
+from repertory.formats.tools import host_name, tool_spec
 from repertory.search.answer import Answer, Hit
 
 READER = "get_item"
@@ -19,12 +18,8 @@ def openai(answer: Answer, items: Mapping[str, Item], call_id: str | None = None
     """Return the ``tool_search_output`` item for the input of the next request.
 
     Skills and documents found are listed in the description of one more function, ``get_item``,
-    which takes the id of the one to read. The client answers its calls.
-
-    Args:
-        answer: The answer.
-        items: The complete tools by id, as far as they are available.
-        call_id: The id of the model's call.
+    which takes the id of the one to read. The client answers its calls. ``items`` has the complete
+    tools by id, as far as they are available.
     """
     servers: dict[str, list[dict[str, Any]]] = {}
     for place, hit in enumerate(hit for hit in answer.hits if hit.kind is Kind.TOOL):

@@ -44,7 +44,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 Rendered = dict[str, Any] | str  # JSON, or Markdown
 
-
 _RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]] = {
     Format.JSON: lambda answer, *_: msgspec.to_builtins(answer),
     Format.TYPES: lambda answer, items, host: types_markdown(answer, items, host.gateway),
@@ -62,14 +61,9 @@ def render(
     items: Callable[[Sequence[str]], Mapping[str, Item]],
     host: Host,
 ) -> Rendered:
-    """Render an answer.
+    """Render an answer; the schemas of tools come from ``items``, see ``Backend.items``.
 
-    Args:
-        form: The format.
-        answer: The answer.
-        items: Returns complete items, for the schemas of tools; see ``Backend.items``. While the
-            store is unavailable, the hits alone are rendered.
-        host: The caller's parameters.
+    While the store is unavailable, the hits alone are rendered.
     """
     tools = [hit.id for hit in answer.hits if hit.kind is Kind.TOOL]
     whole: Mapping[str, Item] = {}

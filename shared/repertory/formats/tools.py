@@ -6,15 +6,17 @@ from typing import Any
 
 import msgspec
 
-from repertory.catalogue.item import Item
-from repertory.formats.names import host_name
+from repertory.catalogue.item import Item, item_key
 from repertory.search.answer import Hit
 from repertory.text import clean, one_line
 
 ID_LINE = "Tool id: "
+MAX_NAME_LENGTH = 64
 
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _REFUSED = {*_BRANCHES, "enum", "not"}  # at the top of a schema
+_DIGITS = 10  # of the digest in a name: 40 bits; only names with the same start can collide
+_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME_LENGTH}}}")
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
@@ -48,6 +50,19 @@ def tool_spec(hit: Hit, items: Mapping[str, Item]) -> ToolSpec:
         text=clean((item and item.description) or hit.description),
         parameters=object_schema((item and item.input_schema) or {}),
     )
+
+
+def host_name(item_id: str) -> str:
+    """Return a tool name that every host accepts, always the same for an id.
+
+    Returns:
+        The id if it is 1 to 64 letters, digits, underscores and hyphens, else its valid part and a
+        digest.
+    """
+    if _NAME.fullmatch(item_id):
+        return item_id
+    start = re.sub(r"[^a-zA-Z0-9_-]+", "_", item_id)[: MAX_NAME_LENGTH - _DIGITS - 1]
+    return f"{start}_{item_key(item_id)[:_DIGITS]}"
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

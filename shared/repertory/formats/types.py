@@ -14,10 +14,7 @@ from repertory.typescript.module import module
 def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> str:
     """Write a table of the hits, a module of the tools among them, and an example call.
 
-    Args:
-        answer: The answer.
-        items: The complete tools by id; the module leaves out missing ones.
-        gateway: The URL of the server that calls tools.
+    The module calls the tools at the URL ``gateway``, and leaves out tools missing in ``items``.
     """
     lines = [f"{phrases.degraded(answer)}\n"] if answer.degraded else []
     if not answer.hits:
@@ -33,8 +30,7 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
             "",
             _fenced(made.text),
             "",
-            f"With the module in `tools.ts`, and a server at {escaped(gateway)} that lets tools be "
-            "called:",
+            f"With the module in `tools.ts`, and a server at {escaped(gateway)} that allows calls:",
             "",
             _fenced(example(tools[0], made)),
         ]

@@ -58,7 +58,7 @@ SEARCH = Function(
             },
             "limit": {
                 "type": "integer",
-                "description": "The most results.",
+                "description": "The maximum number of results.",
                 "minimum": 1,
                 "maximum": MAX_LIMIT,
                 "default": DEFAULT_LIMIT,

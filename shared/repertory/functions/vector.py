@@ -9,8 +9,6 @@ from repertory.backend import Backend
 from repertory.errors import ModelError, RepertoryError, UsageError
 from repertory.functions.function import Function
 
-OK = "OK"
-
 
 def _search(backend: Backend, arguments: Mapping[str, Any]) -> str:
     return msgspec.json.encode(backend.similar_skills(arguments["query"])).decode()
@@ -18,7 +16,7 @@ def _search(backend: Backend, arguments: Mapping[str, Any]) -> str:
 
 def _update(backend: Backend, arguments: Mapping[str, Any]) -> str:
     backend.update_vector(arguments["filepath"])
-    return OK
+    return "OK"
 
 
 def _one_string(name: str, description: str) -> dict[str, Any]:
@@ -47,8 +45,8 @@ VECTOR_UPDATE = Function(
     name="Vector.VectorUpdate",
     title="Index a skill file",
     description=(
-        "Read a file of the sandbox and index it, so that Vector.SearchSkills finds it; what was "
-        'indexed of the file before is replaced. Returns "OK".'
+        "Read a file of the sandbox and index it, so that Vector.SearchSkills finds it; an earlier "
+        'entry of the file is replaced. Returns "OK".'
     ),
     parameters=_one_string("filepath", "The path of the file, relative to the sandbox, with '/'."),
     writes=True,

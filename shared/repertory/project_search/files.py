@@ -2,14 +2,13 @@
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
-from repertory.index.keywords.document import Entry
 from repertory.project_search.folder import Folder
 from repertory.search import lookup
 from repertory.search.engine import SearchEngine
@@ -72,17 +71,24 @@ class ProjectFiles:
     def _read(self, engine: SearchEngine, others: Sequence[Item]) -> tuple[File, ...]:
         if engine.keywords is None or engine.collection is None:
             raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
-        wanted = {one.id: one for one in engine.keywords.entries if one.kind is not Kind.TOOL}
-        held = {self._place(one.path) for one in wanted.values()}
+        entries = [one for one in engine.keywords.entries if one.kind is not Kind.TOOL]
+        hashes = {one.id: one.hash for one in entries}
+        held = {self._place(one.path) for one in entries}
         beside = {item.id: item for item in others if self._place(item.path) not in held}
-        known = {file.id: file for file in self._files if _is(file, wanted.get(file.id))}
-        known |= {file.id: file for file in self._files if file.item and _is_of(file, beside)}
-        changed = [item_id for item_id in wanted if item_id not in known]
-        new = [item for item_id, item in beside.items() if item_id not in known | wanted]
+        known = {
+            file.id: file
+            for file in self._files
+            if file.hash == hashes.get(file.id)
+            or (file.item is not None and file.item is beside.get(file.id))
+        }
+        changed = [item_id for item_id in hashes if item_id not in known]
+        new = [item for item_id, item in beside.items() if item_id not in known | hashes]
         if len(known) == len(self._files) and not changed and not new:
             return self._files
-        for item in _items(engine, changed):
-            known[item.id] = self._file(item, wanted[item.id].hash)
+        for start in range(0, len(changed), BATCH_SIZE):
+            batch = changed[start : start + BATCH_SIZE]
+            for item in lookup.items(engine, batch).values():
+                known[item.id] = self._file(item, hashes[item.id])
         for item in new:
             known[item.id] = self._file(item, "", item)
         return tuple(sorted(known.values(), key=lambda file: (file.path, file.id)))
@@ -100,16 +106,3 @@ class ProjectFiles:
 
     def _place(self, path: str) -> str:
         return self._top.place(path) or path
-
-
-def _is(file: File, entry: Entry | None) -> bool:
-    return entry is not None and entry.hash == file.hash
-
-
-def _is_of(file: File, items: Mapping[str, Item]) -> bool:
-    return items.get(file.id) is file.item
-
-
-def _items(engine: SearchEngine, ids: list[str]) -> Iterator[Item]:
-    for start in range(0, len(ids), BATCH_SIZE):
-        yield from lookup.items(engine, ids[start : start + BATCH_SIZE]).values()

@@ -17,11 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class Folder:
-    """Reads the text files of a folder, with the rules of ``Documents`` and everything included.
-
-    Args:
-        directory: The folder.
-    """
+    """Reads the text files of a folder, with the rules of ``Documents`` and everything included."""
 
     def __init__(self, directory: Path) -> None:
         self._source = _TextFiles(name="files", path=directory, include=["*"])

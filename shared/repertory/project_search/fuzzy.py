@@ -24,7 +24,6 @@ class FuzzyMatch(msgspec.Struct, frozen=True):
     """A file that matches a query.
 
     Attributes:
-        file: The file.
         field: The field that matches best.
         score: How much of the query the file matches, 0…1.
         word: The word of that field that matches most of the query; empty if the field matches
@@ -47,11 +46,7 @@ def fuzzy_matches(
     query: all of it exactly at 0, half of it at 0.3, nothing at 1. A title that resembles the whole
     query scores its similarity. Ties: a matching title first, then the order of the files.
 
-    Args:
-        index: The words of the files.
-        query: The case-folded query.
-        fields: The fields to search, the title first.
-        threshold: The maximum distance of a match, 0…1.
+    The query is case-folded; of the fields, the title comes first.
     """
     typed = _typed(query)
     if not typed or not index.files:

@@ -11,23 +11,14 @@ NO_FILES = "No files found in the project."
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """One matching file.
+    """One matching file and the field that matched."""
 
-    Attributes:
-        id: The id of its item.
-        title: Its title.
-        path: Its path.
-        field: The field that matched.
-        relevance: The score in percent; None in exact mode.
-        snippet: The text around the match; empty if the field is empty.
-    """
-
-    id: str
+    id: str  # of its item
     title: str
     path: str
     field: SearchType
-    relevance: int | None = None
-    snippet: str = ""
+    relevance: int | None = None  # percent; None in exact mode
+    snippet: str = ""  # around the match; empty if the field is empty
 
 
 def report(query: ProjectQuery, results: Sequence[Result]) -> str:

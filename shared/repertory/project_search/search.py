@@ -6,7 +6,6 @@ from pathlib import Path
 
 from repertory.catalogue.item import Item
 from repertory.errors import UsageError
-from repertory.project_search.exact import exact_matches
 from repertory.project_search.files import File, ProjectFiles
 from repertory.project_search.folder import Folder
 from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
@@ -77,6 +76,26 @@ class ProjectSearch:
         for one in fuzzy_matches(words, text, fields, query.threshold):
             if one.file not in contains:
                 yield one
+
+
+def exact_matches(
+    files: Sequence[File], query: str, fields: Sequence[SearchType]
+) -> Iterator[tuple[File, SearchType]]:
+    """Yield the files that contain a case-folded query, each with the first field containing it.
+
+    Files with a matching title come first; otherwise their order stays. Of the fields, the title
+    comes first.
+    """
+    if SearchType.TITLE in fields:
+        titled = {file: SearchType.TITLE for file in files if query in file.title}
+        yield from titled.items()
+        files = [file for file in files if file not in titled]
+        fields = fields[1:]
+    for file in files:
+        for field in fields:
+            if query in getattr(file, field):
+                yield file, field
+                break
 
 
 def _result(found: FuzzyMatch, item: Item, query: ProjectQuery) -> Result:

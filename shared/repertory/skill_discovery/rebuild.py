@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -26,7 +25,6 @@ _SOURCES: dict[str, SkillSource] = {
     MarkdownSkills.type: "markdown",
     BuiltinSkills.type: "builtin",
 }
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +34,7 @@ def rebuild_skill_index(
     engine: EmbeddingEngine,
     skills_dir: Path | str,
     python_skills_dir: Path | str,
-    builtins: Mapping[str, str] = _NONE,
+    builtins: Mapping[str, str] | None = None,
 ) -> int:
     """Update an index to match the installed skills; only new and changed ones are embedded.
 
@@ -68,10 +66,13 @@ def rebuild_skill_index(
             f"numbers, and {engine.model.id} makes {engine.model.dimension:,}; remove them first, "
             "or use another folder."
         )
-    scans = {
-        source.name: scan_source(source)
-        for source in _sources(skills_dir, python_skills_dir, builtins)
-    }
+    sources: list[Source] = [
+        PythonSkills(name="python", path=python_skills_dir),
+        SkillFolders(name="skills", path=skills_dir),
+        _PlainSkills(name="markdown", path=skills_dir),
+        BuiltinSkills(name="builtin", skills=builtins or {}),
+    ]
+    scans = {source.name: scan_source(source) for source in sources}
     found = {entry.skill_id: entry for one in scans.values() for entry in _skills(one)}
     kept = {
         entry.skill_id: entry
@@ -87,7 +88,8 @@ def rebuild_skill_index(
         if entry.skill_id not in by_hand and digests.get(entry.skill_id) != entry.digest
     ]
     if changed:
-        vectors = engine.embed_texts([_text(entry) for entry in changed])
+        texts = [views(one.name, "", one.description, "")[0].text for one in changed]
+        vectors = engine.embed_texts(texts)
         if is_foreign:  # then all skills have changed
             index.remove(list(digests))
         index.write(changed, vectors)
@@ -107,17 +109,6 @@ class _PlainSkills(MarkdownSkills):
         return not any((folder / name).is_file() for name in (SKILL_FILE, *MANIFESTS))
 
 
-def _sources(
-    skills_dir: Path | str, python_skills_dir: Path | str, builtins: Mapping[str, str]
-) -> list[Source]:
-    return [
-        PythonSkills(name="python", path=python_skills_dir),
-        SkillFolders(name="skills", path=skills_dir),
-        _PlainSkills(name="markdown", path=skills_dir),
-        BuiltinSkills(name="builtin", skills=builtins),
-    ]
-
-
 def _skills(scanned: ScanResult) -> list[StoredSkill]:
     return [
         StoredSkill(
@@ -135,7 +126,3 @@ def _digested(model: Model, entry: StoredSkill) -> StoredSkill:
     """Set the digest of the skill's stored data and the model."""
     facts = "\0".join((str(RECIPE), entry.source, entry.name, entry.description))
     return msgspec.structs.replace(entry, digest=vector_key(model, facts).hex())
-
-
-def _text(entry: StoredSkill) -> str:
-    return views(entry.name, "", entry.description, "")[0].text

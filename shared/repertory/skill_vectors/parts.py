@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator
 
 MIN_LENGTH = 80  # characters; a shorter part is joined with the next one
-BYTES_PER_TOKEN = (
-    3  # bytes, at least, of a token of most texts: one ideograph, or most of a short word
-)
+BYTES_PER_TOKEN = 3  # at least, for most texts: one ideograph, or most of a short word
 
 # The first line of a part, by the suffix of the file's name.
 _BEGINNINGS = {

@@ -81,7 +81,7 @@ class Sandbox:
         except OSError as error:
             if not Path(self.root).is_dir():
                 raise UsageError(
-                    f"There is no folder {self.root} to be the sandbox; name another as --sandbox."
+                    f"There is no folder {self.root} for the sandbox; name another as --sandbox."
                 ) from error
             raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
         if data is None:

@@ -55,11 +55,7 @@ class SkillVectors:
 
         Both files written by ``update`` and the catalogue's skills in the sandbox are searched; for
         a file that is both, the written vector counts. A blank query finds nothing. No file is
-        read.
-
-        Args:
-            query: The text to find.
-            engine: The catalogue's search; None if nothing is indexed.
+        read. ``engine`` is the catalogue's search, None if nothing is indexed.
 
         Raises:
             UsageError: The query is too long.
@@ -186,14 +182,9 @@ def _near(collection: Collection, vector: Vectors, where: Filter | None = None) 
 
 
 def _write(collection: Collection, path: str, digest: str, vectors: Vectors, seen: int) -> None:
-    """Replace a file's vectors unless newer ones are stored.
+    """Replace a file's vectors, its own and then its parts', unless newer ones are stored.
 
-    Args:
-        collection: The target.
-        path: The file.
-        digest: The digest of its text.
-        vectors: The vector of the file, then those of its parts.
-        seen: When the file was read, in microseconds.
+    ``seen`` is the time at which the file was read, in microseconds.
     """
     known = next(collection.states([path]), None)
     # A clock that was set back must not prevent the write.

@@ -9,8 +9,7 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name
-from repertory.sources.reading.problems import error
-from repertory.sources.source import Problem, Scan, Source
+from repertory.sources.source import Problem, Scan, Source, error
 from repertory.text import clean, is_clean
 
 MAX_DESCRIPTION_LENGTH = 500
@@ -26,12 +25,9 @@ class BuiltinSkills(Source):
         self.name = checked_name(name)
         self._skills = dict(skills)
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another holds the same skills under the same name."""
-        return isinstance(other, BuiltinSkills) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    @override
+    def configuration(self) -> object:
+        return self._skills
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -72,7 +68,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
         raise ConfigurationError("Built-in skills need `skills`, a mapping of names to texts.")
     for name, content in skills.items():
         if not (isinstance(name, str) and name and is_clean(name) and isinstance(content, str)):
-            raise ConfigurationError(f"The built-in skill {name!r} is not a name with a text.")
+            raise ConfigurationError(f"The built-in skill {name!r} needs a name and a text.")
     return [BuiltinSkills(name=entry.get("name") or "builtin", skills=skills)]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.policy import Rule
-from repertory.errors import ConfigurationError
+from repertory.errors import CallError, ConfigurationError, SourceError
 from repertory.sources.registry import build
-from repertory.sources.source import Problem, Severity, Source
-from repertory.sources.unreadable import Unreadable
+from repertory.sources.source import Problem, Scan, Severity, Source
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -48,6 +48,38 @@ class Catalogue(msgspec.Struct, frozen=True):
             for source in self.sources
             if source.needs_trust
         }
+
+
+class Unreadable(Source):
+    """Stands for a source of the last run, with its identity, while its file is unreadable.
+
+    A half-saved file does not change the configuration hash.
+    """
+
+    needs_trust = True
+
+    def __init__(self, name: str, identity: Mapping[str, Any], error: str) -> None:
+        self.type = str(identity.get("type", ""))
+        self.name = name
+        self.location = ""
+        self._identity = identity
+        self._error = error
+
+    @override
+    def configuration(self) -> object:
+        return self._identity, self._error
+
+    @override
+    def identity(self) -> Mapping[str, Any]:
+        return self._identity
+
+    @override
+    def scan(self) -> Scan:
+        raise SourceError(self._error)
+
+    @override
+    def to_call(self, tool: str) -> None:
+        raise CallError(self._error)
 
 
 def build_catalogue(

@@ -10,8 +10,7 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.reading.problems import error
-from repertory.sources.source import Problem, Scan, Source, WatchedFolder
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -35,13 +34,6 @@ class Corpus(Source):
         self.location = str(path)
         self.folder = WatchedFolder(path, lambda _: True)
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another reads the same file under the same name."""
-        return isinstance(other, Corpus) and (self.name, self.path) == (other.name, other.path)
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
     @override
     def identity(self) -> Mapping[str, Any]:
         return {"path": str(self.path)}
@@ -60,27 +52,24 @@ class Corpus(Source):
             try:
                 row = msgspec.json.decode(line, type=_Row)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
-                message = f"This line is no item: {str(exc).lower()}."
+                message = f"This line is not an item: {str(exc).lower()}."
                 problems.append(error(str(self.path), message, line=number))
                 continue
             if row.id in items:
                 message = f"The id {row.id!r} was used before; this line is left out."
                 problems.append(error(str(self.path), message, line=number, item=row.id))
                 continue
-            items[row.id] = self._item(row)
+            items[row.id] = Item(
+                id=row.id,
+                kind=row.kind,
+                name=row.name,
+                source=self.name,
+                description=row.description or "",
+                server=row.server or "",
+                body=row.body or "",
+                input_schema=row.schema,
+            )
         return Scan(items=list(items.values()), problems=problems)
-
-    def _item(self, row: _Row) -> Item:
-        return Item(
-            id=row.id,
-            kind=row.kind,
-            name=row.name,
-            source=self.name,
-            description=row.description or "",
-            server=row.server or "",
-            body=row.body or "",
-            input_schema=row.schema,
-        )
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

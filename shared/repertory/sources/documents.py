@@ -4,27 +4,25 @@ import os
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 from pathspec import GitIgnoreSpec
 from typing_extensions import override
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import extra, tags, text_field
+from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import NO_TEXT, Found
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usable
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
-from repertory.sources.reading.policy import authored
-from repertory.sources.reading.problems import warning
 from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
-from repertory.sources.source import Scan, Source
+from repertory.sources.source import Scan, Source, warning
 from repertory.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
@@ -37,11 +35,8 @@ class Documents(FolderSource):
     Hidden files and folders, files that a ``.gitignore`` below the root names, folders of skills
     and NeuroScript files are left out.
 
-    Args:
-        name: The source's name.
-        path: The folder.
-        include: Patterns in ``.gitignore`` syntax for text files other than prose. The last part of
-            a pattern matches files, as in ``src/**/*.py``.
+    ``include`` has patterns in ``.gitignore`` syntax for text files other than prose. The last part
+    of a pattern matches files, as in ``src/**/*.py``.
     """
 
     type = "documents"
@@ -53,16 +48,12 @@ class Documents(FolderSource):
         self._included = GitIgnoreSpec.from_lines(include)
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
-        """Build the source of an entry with a ``path`` and an optional ``name`` and ``include``.
-
-        Raises:
-            ConfigurationError: The entry is invalid.
-        """
+    def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
+        """Build the source of an entry with a ``path`` and an optional ``name`` and ``include``."""
         check_options(entry, "name", "path", "include")
         path = source_path(entry, base)
         name = entry.get("name") or path.resolve().name or cls.type
-        return cls(name=name, path=path, include=_patterns(entry.get("include", [])))
+        return [cls(name=name, path=path, include=_patterns(entry.get("include", [])))]
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -71,13 +62,11 @@ class Documents(FolderSource):
 
     @override
     def scan(self) -> Scan:
-        """Read every changed document, after reading the ``.gitignore`` files again."""
         self._ignored = GitIgnore(self.path)
         return super().scan()
 
     @override
     def wants(self, filename: str) -> bool:
-        """Whether this may be a document or an included file."""
         return not (
             filename.startswith(".")
             or filename.lower().endswith(NEUROSCRIPT)
@@ -98,7 +87,6 @@ class Documents(FolderSource):
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
-        """Select the files that are prose or included, and not ignored."""
         return [
             file
             for file in files
@@ -112,42 +100,29 @@ class Documents(FolderSource):
 
         A file other than prose has its name as title, and no synopsis.
         """
+        filename = PurePosixPath(file.place).name
         if not _is_prose(file.place):
-            return Reading(items=[self._plain(file, text)])
+            item, _ = self.item(
+                file, {}, kind=Kind.DOCUMENT, name=filename, description="", body=text
+            )
+            return Reading(items=[item])
         parsed = frontmatter.parse(text, file.path)
         item_id = self.file_id(file.place)
         fields, problems = parsed.fields or {}, list(parsed.problems)
         if parsed.fields is None:
             message = f"{problems[0].message} It was read as text."
             problems = [warning(file.path, message, problems[0].line, item_id)]
-        policy, wrong = authored(fields, file.path, item_id)
         described = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
-        item = Item(
-            id=item_id,
+        item, wrong = self.item(
+            file,
+            fields,
             kind=Kind.DOCUMENT,
-            name=text_field(fields, "title")
-            or first_heading(parsed.body)
-            or PurePosixPath(file.place).name,
-            source=self.name,
+            name=text_field(fields, "title") or first_heading(parsed.body) or filename,
             description=cut(next(filter(None, described), ""), MAX_PARAGRAPH_LENGTH)
             or first_paragraph(parsed.body),
-            body=parsed.body.strip(),
-            path=file.path,
-            tags=tags(fields),
-            extra=extra(fields),
-            policy=policy,
+            body=parsed.body,
         )
         return Reading(items=[item], problems=[*problems, *wrong])
-
-    def _plain(self, file: Found, text: str) -> Item:
-        return Item(
-            id=self.file_id(file.place),
-            kind=Kind.DOCUMENT,
-            name=PurePosixPath(file.place).name,
-            source=self.name,
-            body=text.strip(),
-            path=file.path,
-        )
 
     @override
     def _read_file(self, file: Found) -> Reading:
@@ -157,11 +132,6 @@ class Documents(FolderSource):
         # A pattern also matches images and empty files, which need no problem.
         problems = [one for one in reading.problems if one.message not in NO_TEXT]
         return msgspec.structs.replace(reading, problems=problems)
-
-
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the source of a configuration entry."""
-    return [Documents.from_entry(entry, base)]
 
 
 def _is_prose(place: str) -> bool:

@@ -30,8 +30,13 @@ def checked_name(name: object) -> str:
     Raises:
         ConfigurationError: The name is invalid.
     """
-    good = isinstance(name, str) and name.strip() == name and 0 < len(name) <= MAX_NAME_LENGTH
-    if not isinstance(name, str) or not good or "/" in name or not is_clean(name):
+    if not (
+        isinstance(name, str)
+        and name.strip() == name
+        and 0 < len(name) <= MAX_NAME_LENGTH
+        and "/" not in name
+        and is_clean(name)
+    ):
         raise ConfigurationError(
             f"The source name {name!r} cannot be used; give one of 1 to {MAX_NAME_LENGTH} "
             "characters without a slash."

@@ -3,17 +3,18 @@
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import msgspec
 from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.reading.fields import extra, tags
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_text, walk
-from repertory.sources.reading.problems import error, warning
+from repertory.sources.reading.policy import authored
 from repertory.sources.reading_cache import Reading, ReadingCache
-from repertory.sources.source import Problem, Scan, Source, WatchedFolder
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
 
 
 class FolderSource(Source):
@@ -34,15 +35,8 @@ class FolderSource(Source):
         self.folder = WatchedFolder(self.path, self.concerns)
         self._readings = ReadingCache()
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another has the same type, name, folder and options."""
-        return isinstance(other, FolderSource) and self.identity() == other.identity()
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any], base: Path) -> Self:
+    def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
         """Build the source of a configuration entry with a ``path`` and an optional ``name``.
 
         Raises:
@@ -50,7 +44,7 @@ class FolderSource(Source):
         """
         check_options(entry, "name", "path")
         path = source_path(entry, base)
-        return cls(name=entry.get("name") or path.resolve().name or cls.type, path=path)
+        return [cls(name=entry.get("name") or path.resolve().name or cls.type, path=path)]
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -80,6 +74,37 @@ class FolderSource(Source):
         """Parse one file. The result depends only on the text and the file's place."""
         raise NotImplementedError
 
+    def item(
+        self,
+        file: Found,
+        fields: dict[str, Any],
+        *,
+        name: str,
+        description: str,
+        body: str = "",
+        kind: Kind = Kind.SKILL,
+    ) -> tuple[Item, list[Problem]]:
+        """Build the item of a file from its front matter or manifest.
+
+        Returns:
+            The item with its tags, extra fields and policy, and the problems of the policy.
+        """
+        item_id = self.file_id(file.place)
+        policy, problems = authored(fields, file.path, item_id)
+        item = Item(
+            id=item_id,
+            kind=kind,
+            name=name,
+            source=self.name,
+            description=description,
+            body=body.strip(),
+            path=file.path,
+            tags=tags(fields),
+            extra=extra(fields),
+            policy=policy,
+        )
+        return item, problems
+
     def chosen(self, files: list[Found]) -> list[Found]:
         """Select the files to read from those with a wanted name."""
         return files
@@ -103,7 +128,7 @@ class FolderSource(Source):
                     unread_under.append(f"{self.file_id(file.place)}/")
             for item in reading.items:
                 if (first := items.setdefault(item.id, item)) is not item:
-                    problems.append(_same_id(item, first))
+                    problems.append(self.same_id(item, first))
         problems += _shadowed(items.values())
         return Scan(
             items=list(items.values()),
@@ -112,19 +137,17 @@ class FolderSource(Source):
             unread_under=tuple(unread_under),
         )
 
+    def same_id(self, item: Item, first: Item) -> Problem:
+        """Return the problem of an item that was left out because an earlier one has its id."""
+        message = f"This would have the id of {first.path} and was left out; rename one of the two."
+        return error(item.path, message, item=item.id)
+
     def _read_file(self, file: Found) -> Reading:
         text, problems = read_text(file.path, self.file_limit)
         if text is None:
             return Reading(problems=problems, broken=True)
         reading = self.read(file, text)
-        if not problems:
-            return reading
         return msgspec.structs.replace(reading, problems=problems + reading.problems)
-
-
-def _same_id(item: Item, first: Item) -> Problem:
-    message = f"This would have the id of {first.path} and was left out; rename one of the two."
-    return error(item.path, message, item=item.id)
 
 
 def _shadowed(items: Iterable[Item]) -> list[Problem]:

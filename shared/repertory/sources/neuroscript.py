@@ -1,10 +1,8 @@
 """NeuroScript procedures: ``.ns.txt`` files with a comment block for each procedure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import msgspec
 from typing_extensions import override
@@ -12,9 +10,8 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading_cache import Reading
-from repertory.sources.source import Source
+from repertory.sources.source import error, warning
 from repertory.text import one_line
 
 SUFFIX = ".ns.txt"
@@ -65,17 +62,14 @@ class NeuroScript(FolderSource):
 
     @override
     def wants(self, filename: str) -> bool:
-        """Whether this is a NeuroScript file."""
         return filename.endswith(SUFFIX)
 
     @override
     def file_id(self, place: str) -> str:
-        """The source's name and the file's place without its suffix."""
         return f"{self.name}/{place.removesuffix(SUFFIX)}"
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read every procedure that a file defines."""
         items, problems, broken = [], [], False
         for procedure in procedures(text):
             item_id = f"{self.file_id(file.place)}/{procedure.name}"
@@ -108,11 +102,6 @@ class NeuroScript(FolderSource):
             )
             problems.append(warning(file.path, message))
         return Reading(items=items, problems=problems, broken=broken)
-
-
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the source of a configuration entry."""
-    return [NeuroScript.from_entry(entry, base)]
 
 
 def procedures(text: str) -> Iterator[Procedure]:

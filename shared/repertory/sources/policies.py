@@ -16,11 +16,7 @@ _SIGNS = frozenset("*?[")
 
 
 def rules(tables: object, file: str) -> tuple[Rule, ...]:
-    """Parse the rules of a configuration file.
-
-    Args:
-        tables: The value of ``policy`` in the file.
-        file: The file, for error messages.
+    """Parse the ``policy`` of a configuration file.
 
     Raises:
         ConfigurationError: A table is invalid; the message names the file, the table and the key.
@@ -77,7 +73,7 @@ def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
         named[rule.item].append(at)
         if _SIGNS.intersection(rule.item):
             patterns.append((at, re.compile(translate(rule.item))))
-    # Most items match no pattern; one combined pattern tells that 20 times faster.
+    # Most items match no pattern; one combined pattern rules them out 20 times faster.
     any_pattern = re.compile("|".join(pattern.pattern for _, pattern in patterns) or "(?!)")
     used: set[int] = set()
     for item in list(items.values()) if given else ():

@@ -1,20 +1,15 @@
 """Python skills: folders with a manifest that describes the code beside it."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from posixpath import split
 
 from typing_extensions import override
 
-from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.fields import extra, tags, text_field
+from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.policy import authored
-from repertory.sources.reading.problems import error
 from repertory.sources.reading.structured import Defect, load
 from repertory.sources.reading_cache import Reading
-from repertory.sources.source import Source
+from repertory.sources.source import error
 
 # If a folder has several of these, the first is its manifest.
 MANIFESTS = {
@@ -39,28 +34,23 @@ class PythonSkills(FolderSource):
 
     @override
     def wants(self, filename: str) -> bool:
-        """Whether this is a manifest's name."""
         return filename in MANIFESTS
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
         """Select one manifest for each folder."""
-        rank = {name: number for number, name in enumerate(MANIFESTS)}
-        first: dict[str, Found] = {}
-        for file in sorted(files, key=lambda file: rank[_split(file.place)[1]]):
-            first.setdefault(_split(file.place)[0], file)
-        return sorted(first.values())
+        rank = list(MANIFESTS)
+        files = sorted(files, key=lambda file: rank.index(split(file.place)[1]), reverse=True)
+        return sorted({split(file.place)[0]: file for file in files}.values())
 
     @override
     def file_id(self, place: str) -> str:
-        """The source's name and the skill's folder."""
-        return f"{self.name}/{_split(place)[0] or self.path.name}"
+        return f"{self.name}/{split(place)[0] or self.path.name}"
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        """Read the one skill of a manifest."""
         item_id = self.file_id(file.place)
-        fields = load(text, MANIFESTS[_split(file.place)[1]])
+        fields = load(text, MANIFESTS[split(file.place)[1]])
         if isinstance(fields, Defect):
             message = f"The manifest is broken: {fields.message}."
             return Reading(problems=[error(file.path, message, fields.line, item_id)], broken=True)
@@ -71,27 +61,6 @@ class PythonSkills(FolderSource):
         if not description:
             message = "The manifest has no `description`, so the skill was left out; give it one."
             return Reading(problems=[error(file.path, message, item=item_id)], broken=True)
-        policy, wrong = authored(fields, file.path, item_id)
-        item = Item(
-            id=item_id,
-            kind=Kind.SKILL,
-            name=text_field(fields, "name") or item_id.rpartition("/")[2],
-            source=self.name,
-            description=description,
-            path=file.path,
-            tags=tags(fields),
-            extra=extra(fields),
-            policy=policy,
-        )
+        name = text_field(fields, "name") or item_id.rpartition("/")[2]
+        item, wrong = self.item(file, fields, name=name, description=description)
         return Reading(items=[item], problems=wrong)
-
-
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the source of a configuration entry."""
-    return [PythonSkills.from_entry(entry, base)]
-
-
-def _split(place: str) -> tuple[str, str]:
-    """Split a place into its folder, empty for the root, and the file's name."""
-    folder, _, filename = place.rpartition("/")
-    return folder, filename

@@ -47,9 +47,7 @@ class ReadingCache:
     def read(self, files: Iterable[Found], parse: Callable[[Found], Reading]) -> list[Reading]:
         """Return a reading for each file, and forget all other files.
 
-        Args:
-            files: The files.
-            parse: Reads one file. Its result depends on that file alone.
+        The result of ``parse`` must depend on the one file alone.
         """
         self._cached = {file.path: self._read_one(file, parse) for file in files}
         return [one.reading for one in self._cached.values()]

@@ -1,30 +1,30 @@
 """The types of sources. A new type is a module and one line here.
 
-The module has a ``build``, as described below. If files other than the catalogue's configuration
-define its sources, it also has a ``files_to_trust``.
+The line names a class or module with a ``build``, as described below. If files other than the
+catalogue's configuration define its sources, it also has a ``files_to_trust``.
 """
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from repertory.errors import ConfigurationError
 from repertory.sources.source import Source
 
 # Imported only when a configuration has such a source.
-_MODULES = {
-    "skills": "repertory.sources.skill_folders",
-    "python-skills": "repertory.sources.python_skills",
-    "markdown-skills": "repertory.sources.markdown_skills",
-    "neuroscript": "repertory.sources.neuroscript",
+_BUILDERS = {
+    "skills": "repertory.sources.skill_folders:SkillFolders",
+    "python-skills": "repertory.sources.python_skills:PythonSkills",
+    "markdown-skills": "repertory.sources.markdown_skills:MarkdownSkills",
+    "neuroscript": "repertory.sources.neuroscript:NeuroScript",
     "builtin-skills": "repertory.sources.builtin_skills",
-    "documents": "repertory.sources.documents",
-    "tools": "repertory.sources.tool_files",
+    "documents": "repertory.sources.documents:Documents",
+    "tools": "repertory.sources.tool_files:ToolFiles",
     "mcp": "repertory.sources.mcp",
     "corpus": "repertory.sources.corpus",
 }
-TYPES = tuple(_MODULES)
+TYPES = tuple(_BUILDERS)
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -37,12 +37,12 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Raises:
         ConfigurationError: The type is unknown or the entry is invalid.
     """
-    module = _MODULES.get(str(entry.get("type")))
-    if module is None:
+    builder = _BUILDERS.get(str(entry.get("type")))
+    if builder is None:
         raise ConfigurationError(
             f"{entry.get('type')!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
-    sources: list[Source] = import_module(module).build(entry, base)
+    sources: list[Source] = resolve_name(builder).build(entry, base)
     return sources
 
 
@@ -51,6 +51,6 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
 
     None if its type has no such files. The files may be missing or invalid.
     """
-    module = _MODULES.get(str(entry.get("type")))
-    named = getattr(import_module(module), "files_to_trust", None) if module else None
+    builder = _BUILDERS.get(str(entry.get("type")))
+    named = getattr(resolve_name(builder), "files_to_trust", None) if builder else None
     return named(entry, base) if named else None

@@ -1,21 +1,17 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from posixpath import split
 from typing import Any
 
 from typing_extensions import override
 
-from repertory.catalogue.item import Item, Kind
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import extra, is_true, tags, text_field
+from repertory.sources.reading.fields import is_true, text_field
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.policy import authored
-from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading_cache import Reading
-from repertory.sources.source import Problem, Source
+from repertory.sources.source import Problem, error, warning
 
 SKILL_FILE = "SKILL.md"
 MAX_NAME_LENGTH = 64  # this and the next are the format's own limits
@@ -65,13 +61,11 @@ class SkillFolders(FolderSource):
 
     @override
     def wants(self, filename: str) -> bool:
-        """Whether the name is exactly ``SKILL.md``."""
         return filename == SKILL_FILE
 
     @override
     def file_id(self, place: str) -> str:
-        """The source's name and the skill's folder."""
-        return f"{self.name}/{self._folder(place)}"
+        return f"{self.name}/{split(place)[0] or self.path.name}"
 
     @override
     def read(self, file: Found, text: str) -> Reading:
@@ -92,30 +86,12 @@ class SkillFolders(FolderSource):
             )
             problem = error(file.path, message, item=item_id)
             return Reading(problems=[*parsed.problems, problem], broken=True)
-        policy, wrong = authored(parsed.fields, file.path, item_id)
-        folder = self._folder(file.place).rpartition("/")[2]
-        item = Item(
-            id=item_id,
-            kind=Kind.SKILL,
-            name=name or folder,
-            source=self.name,
-            description=description,
-            body=parsed.body.strip(),
-            path=file.path,
-            tags=tags(parsed.fields),
-            extra=extra(parsed.fields),
-            policy=policy,
+        folder = item_id.rpartition("/")[2]
+        item, wrong = self.item(
+            file, parsed.fields, name=name or folder, description=description, body=parsed.body
         )
         deviations = _deviations(name, description, folder, file.path, item_id)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
-
-    def _folder(self, place: str) -> str:
-        return place.rpartition("/")[0] or self.path.name
-
-
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the source of a configuration entry."""
-    return [SkillFolders.from_entry(entry, base)]
 
 
 def _is_hidden(fields: dict[str, Any]) -> bool:
@@ -129,7 +105,7 @@ def _deviations(name: str, description: str, folder: str, path: str, item_id: st
     """Return a warning for each deviation from the format."""
     messages = []
     if not name:
-        messages.append(f"The skill has no name and goes by its folder's, {folder!r}.")
+        messages.append(f"The skill has no name, so its folder's is used, {folder!r}.")
     elif len(name) > MAX_NAME_LENGTH:
         messages.append(
             f"The name has {len(name)} characters; the format allows {MAX_NAME_LENGTH}."
@@ -137,7 +113,7 @@ def _deviations(name: str, description: str, folder: str, path: str, item_id: st
     elif not _NAME.fullmatch(name):
         messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
     elif name != folder:
-        messages.append(f"The name {name!r} is not that of its folder, {folder!r}.")
+        messages.append(f"The name {name!r} differs from its folder's, {folder!r}.")
     if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(
             f"The description has {len(description):,} characters; the format allows "

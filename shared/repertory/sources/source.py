@@ -42,6 +42,16 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{place}: {self.message}" if place else self.message
 
 
+def warning(path: str, message: str, line: int | None = None, item: str = "") -> Problem:
+    """Build a problem of an item that was loaded."""
+    return Problem(severity=Severity.WARNING, message=message, path=path, line=line, item=item)
+
+
+def error(path: str, message: str, line: int | None = None, item: str = "") -> Problem:
+    """Build a problem of an item that was left out."""
+    return Problem(severity=Severity.ERROR, message=message, path=path, line=line, item=item)
+
+
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one scan of a source.
 
@@ -69,7 +79,7 @@ class WatchedFolder(msgspec.Struct, frozen=True):
 
     Attributes:
         path: The absolute path. It may be missing, or be a link.
-        concerns: Tells by a file's name whether a change of the file can change the scan. Not used
+        concerns: Whether a change of a file with a given name can change the scan. Not used
             if ``path`` is a file.
     """
 
@@ -81,8 +91,8 @@ class Source(Protocol):
     """A configured place that items come from. Adapters inherit from this class.
 
     A source never executes anything of an item and bounds what it reads. It reports one broken item
-    as a problem and continues with the rest. Two sources are equal if they have the same
-    configuration; a reloaded configuration then keeps the earlier one with what it remembers.
+    as a problem and continues with the rest. Two sources are equal if they have the same type,
+    name and configuration; a reloaded configuration then keeps the earlier one and its caches.
 
     A source reports changes in one of three ways: it has a ``folder``, which the watch service
     watches; its ``watch`` calls back; or neither, and each reconciliation scans it.
@@ -104,6 +114,21 @@ class Source(Protocol):
     folder: WatchedFolder | None = None
     needs_trust: bool = False
     is_trusted: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and (
+            (self.name, self.configuration()) == (other.name, other.configuration())
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def configuration(self) -> object:
+        """Return a value that is equal for sources with the same configuration.
+
+        It may contain secrets and must not be shown.
+        """
+        return self.identity()
 
     def identity(self) -> Mapping[str, Any]:
         """Return plain JSON values that distinguish this source, without secrets.
@@ -149,10 +174,7 @@ class Source(Protocol):
         return None
 
     def to_call(self, tool: str) -> "ServerConfig | None":  # noqa: ARG002 - the default calls none
-        """Return the MCP server that runs a tool; None if this source has no callable tools.
-
-        Args:
-            tool: The tool's own name.
+        """Return the server that runs the tool of a name; None if no tools can be called.
 
         Raises:
             CallsOffError: The server is not trusted, or the configuration excludes the tool.

@@ -9,9 +9,8 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.sources.reading.json_schema import schema_defect
-from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import plain
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, error, warning
 from repertory.text import clean, is_clean, one_line
 
 MAX_TOOLS = 10_000  # of one server
@@ -98,7 +97,8 @@ def _tool_item(
         schemas[key], defect = _schema(raw[key]) if key in raw else (None, "")
         if defect:
             messages.append(f"has an invalid {key}, which was left out: {defect}.")
-    extra, defect = _extra({key: value for key, value in raw.items() if key not in _NAMED})
+    others = {key: value for key, value in raw.items() if key not in _NAMED}
+    extra, defect = _bounded(others, MAX_EXTRA_SIZE)
     if defect:
         messages.append(f"has further fields that were left out: {defect}.")
     extra.pop(_GIVEN_NAME, None)
@@ -126,10 +126,6 @@ def _schema(raw: object) -> tuple[dict[str, Any] | None, str]:
     schema, defect = _bounded(raw, MAX_SCHEMA_SIZE)
     defect = defect or schema_defect(schema) or ""
     return (None, defect) if defect else (schema, "")
-
-
-def _extra(raw: Mapping[Any, Any]) -> tuple[dict[str, Any], str]:
-    return _bounded(raw, MAX_EXTRA_SIZE) if raw else ({}, "")
 
 
 def _bounded(raw: Mapping[Any, Any], limit: int) -> tuple[dict[str, Any], str]:

@@ -28,7 +28,7 @@ MAX_MODULE_LENGTH = 20_000_000  # characters of a module
 _HEAD = """\
 /** Tools of MCP servers, called through a Repertory server. */
 
-/** Where calls go, and the key that they carry, for a server that asks for one. */
+/** The server's URL, and the API key for a server that requires one. */
 export const gateway = { url: %s, apiKey: "" };
 
 /** A call that was refused or failed. The message says why. */
@@ -71,14 +71,10 @@ class Module(msgspec.Struct, frozen=True):
 
 
 def module(tools: Sequence[Item], gateway: str) -> Module:
-    """Write the module of some tools.
+    """Write the module of some tools, which the server at the URL ``gateway`` calls.
 
     A server's name becomes camel case; a tool keeps its name. Type names combine both in Pascal
     case. Duplicate names are numbered from the second on.
-
-    Args:
-        tools: Items that are tools.
-        gateway: The URL of the server that calls them.
 
     Raises:
         UsageError: The module would be too large.
@@ -95,10 +91,9 @@ def module(tools: Sequence[Item], gateway: str) -> Module:
         for tool in of_server:
             name = identifier(pascal(server) + pascal(tool.name), "Tool")
             params, result = types.take(f"{name}Params"), types.take(f"{name}Result")
-            about = f"What `{tool.id}` "
             declared += [
-                declarations(params, tool.input_schema, f"{about}takes.", types),
-                declarations(result, tool.output_schema, f"{about}returns.", types),
+                declarations(params, tool.input_schema, f"Parameters of `{tool.id}`.", types),
+                declarations(result, tool.output_schema, f"Result of `{tool.id}`.", types),
             ]
             calls.append(_method(tool, params, result))
             at = key(tool.name)

@@ -12,11 +12,7 @@ TOO_WIDE = MAX_MEMBERS + 1
 
 
 class References:
-    """The references within a schema.
-
-    Args:
-        root: The schema.
-    """
+    """The references within the schema ``root``."""
 
     def __init__(self, root: object) -> None:
         self._root = root

@@ -91,12 +91,9 @@ class _Writer:
         return "\n".join(types)
 
     def _type(self, schema: object, owner: _Owner | None, depth: int) -> Type:
-        """Return the type of a schema.
+        """The type of a schema, nested ``depth`` levels in a declared type.
 
-        Args:
-            schema: The schema.
-            owner: See ``_Owner``; None below a property.
-            depth: The level of nesting within the declared type.
+        There is no owner below a property; see ``_Owner``.
         """
         if schema is False:
             return NEVER

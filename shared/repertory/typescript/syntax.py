@@ -64,16 +64,13 @@ def comment(text: str) -> str:
     If the text contains an ``@``, the comment's last line is empty, because compilers obey
     directives such as ``@ts-expect-error`` there.
     """
-    lines = [_printable(line).rstrip() for line in text.replace("\t", "    ").splitlines()]
-    body = "\n".join(lines).strip("\n").replace("*/", "*\\/")
+    lines = text.replace("\t", "    ").splitlines()
+    shown = ("".join(filter(str.isprintable, line)).rstrip() for line in lines)
+    body = "\n".join(shown).strip("\n").replace("*/", "*\\/")
     if "\n" in body or "@" in body:
         starred = (f" * {line}".rstrip() + "\n" for line in body.split("\n"))
         return f"/**\n{''.join(starred)} */\n"
     return f"/** {body.strip()} */\n" if body else ""
-
-
-def _printable(line: str) -> str:
-    return "".join(filter(str.isprintable, line))
 
 
 def _words(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -17,9 +17,9 @@ __all__ = ["McpServer", "build"]
 class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     config: str | list[str]
-    timeout: float | None = None
-    include: list[str] = []
-    exclude: list[str] = []
+    timeout: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
     trusted: bool = False
 
 
@@ -41,17 +41,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
     servers = read_servers(path.absolute() for path in files_to_trust(entry, base))
     if options.timeout is not None:
-        if not options.timeout > 0:
-            raise ConfigurationError("The timeout of a source of type 'mcp' is seconds, above 0.")
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
     return [
-        McpServer(
-            server,
-            trusted=options.trusted,
-            include=tuple(options.include),
-            exclude=tuple(options.exclude),
-        )
-        for server in servers
+        McpServer(s, trusted=options.trusted, include=options.include, exclude=options.exclude)
+        for s in servers
     ]
 
 

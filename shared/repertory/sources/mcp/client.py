@@ -3,9 +3,10 @@
 Imported only when a server is contacted: the SDK is slow to import.
 """
 
+import contextlib
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 
 import anyio
@@ -21,7 +22,7 @@ from repertory.sources.mcp.transports import open_streams
 from repertory.sources.mcp.variables import Launch, fill_in
 
 
-def list_tools(server: ServerConfig, environment: Mapping[str, str] = os.environ) -> Listing:
+def list_tools(server: ServerConfig) -> Listing:
     """Start or contact a server, list all pages of its tools, and disconnect.
 
     The listing stops after more than ``MAX_TOOLS``. Safe to call from several threads at once, but
@@ -36,22 +37,19 @@ def list_tools(server: ServerConfig, environment: Mapping[str, str] = os.environ
     async def talk(conversation: Conversation) -> None:
         listings.append(await conversation.list_tools())
 
-    anyio.run(converse, server, talk, environment)
+    anyio.run(converse, server, talk)
     return listings[0]
 
 
 Talk = Callable[[Conversation], Awaitable[None]]
 
 
-async def converse(
-    server: ServerConfig, talk: Talk, environment: Mapping[str, str] = os.environ
-) -> str:
+async def converse(server: ServerConfig, talk: Talk) -> str:
     """Start or contact a server and talk to it over the first protocol that it answers.
 
     Args:
         server: The server.
         talk: Lists the tools first, or calls ``stay``. The connection closes when it returns.
-        environment: The values of variables.
 
     Returns:
         Why the connection was lost after the listing or ``stay``; empty if it was closed properly.
@@ -59,7 +57,7 @@ async def converse(
     Raises:
         SourceError: The connection was lost before that; see ``list_tools``.
     """
-    launch = fill_in(server, environment)
+    launch = fill_in(server, os.environ)
     # They log whole URLs, which contain the keys of some servers.
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -72,12 +70,12 @@ async def converse(
             try:
                 async with (
                     _connect(transport, mode, launch, traffic) as client,
-                    Conversation(server, launch, client, traffic, limit) as conversation,
+                    contextlib.AsyncExitStack() as stack,
                 ):
                     traffic.greeted = True
-                    await talk(conversation)
+                    await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
-                    limit.deadline = anyio.current_time() + server.timeout  # to say goodbye
+                    limit.deadline = anyio.current_time() + server.timeout  # to disconnect
             # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)
@@ -148,7 +146,7 @@ def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> s
         return f"could not be started: {error.strerror}: {quote(launch.redact(missing))}"
     if error is None:
         return "closed the connection"
-    return f"could not be asked: {quote(launch.redact(str(error)))}"
+    return f"could not be queried: {quote(launch.redact(str(error)))}"
 
 
 def _quoted_output(launch: Launch, traffic: Traffic) -> str:
@@ -156,7 +154,7 @@ def _quoted_output(launch: Launch, traffic: Traffic) -> str:
     if traffic.last_stderr:
         return f"; it wrote: {quote_end(launch.redact(traffic.last_stderr))}"
     if traffic.stray:
-        return f"; it wrote what is not MCP: {quote(launch.redact(traffic.stray))}"
+        return f"; it wrote text that is not MCP: {quote(launch.redact(traffic.stray))}"
     return ""
 
 

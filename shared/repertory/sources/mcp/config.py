@@ -135,6 +135,8 @@ def _read_file(path: Path) -> dict[str, ServerConfig | None]:
 
 def _read_text(path: Path) -> str:
     try:
+        if path.exists() and not path.is_file():  # opening a pipe or a terminal may never return
+            raise ConfigurationError(f"{path} is not a plain file.")
         with path.open("rb") as file:
             data = file.read(MAX_FILE_SIZE + 1)
     except OSError as exc:

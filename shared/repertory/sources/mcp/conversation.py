@@ -2,8 +2,7 @@
 
 import contextlib
 import math
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import anyio
 import msgspec
@@ -43,7 +42,7 @@ class LineLostError(Exception):
 
 
 class Conversation:
-    """An open session with a server."""
+    """An open session with a server. A subscription to changes ends with ``stack``."""
 
     def __init__(
         self,
@@ -52,25 +51,15 @@ class Conversation:
         client: Client,
         traffic: Traffic,
         limit: anyio.CancelScope,
+        stack: contextlib.AsyncExitStack,
     ) -> None:
         self._server = server
         self._launch = launch
         self._client = client
         self._traffic = traffic
         self._limit = limit
-        self._subscription = contextlib.AsyncExitStack()
+        self._stack = stack
         self._subscribed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._subscription.aclose()
 
     @property
     def reports_changes(self) -> bool:
@@ -86,20 +75,17 @@ class Conversation:
             self._limit.deadline = anyio.current_time() + self._server.timeout
         await _read_pages(self._client, traffic)
         traffic.complete = True
-        return Listing(traffic.tools, traffic.complaints)
+        return traffic.listing
 
     async def wait_for_change(self, seconds: float) -> None:
-        """Wait until the server reports changed tools, or the connection ends.
+        """Wait until the server reports changed tools, the connection ends, or time is up.
 
         With the newer protocol the first call subscribes and returns at once: there may have been
         changes before.
-
-        Args:
-            seconds: The maximum wait.
         """
         if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
             changes = self._client.listen(tools_list_changed=True)  # they arrive as normal messages
-            await self._subscription.enter_async_context(changes)
+            await self._stack.enter_async_context(changes)
             self._subscribed = True
             self._limit.deadline = math.inf
             return
@@ -141,9 +127,7 @@ class Conversation:
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(map(str, found["loc"]))
-            raise self._error(
-                f"answered with what is no result of a call: {where}: {found['msg']}"
-            ) from None
+            raise self._error(f"answered with an invalid result: {where}: {found['msg']}") from None
         finally:
             self._traffic.reset_counters()
         if answer.get("resultType", "complete") != "complete":
@@ -201,6 +185,7 @@ class Conversation:
 
 async def _read_pages(client: Client, traffic: Traffic) -> None:
     """Request all pages; their tools arrive in ``traffic``."""
+    listing = traffic.listing
     cursor: str | None = None
     seen: set[str] = set()
     while True:
@@ -211,13 +196,13 @@ async def _read_pages(client: Client, traffic: Traffic) -> None:
                 return  # it has only prompts or resources
             raise
         cursor = page.next_cursor
-        if not cursor or len(traffic.tools) > MAX_TOOLS:
+        if not cursor or len(listing.tools) > MAX_TOOLS:
             return
         if cursor in seen:
-            traffic.complaints.append("gives a page of its tools again and again")
-            traffic.tools = list({msgspec.json.encode(t): t for t in traffic.tools}.values())
+            listing.complaints.append("sends the same page of tools repeatedly")
+            listing.tools[:] = {msgspec.json.encode(t): t for t in listing.tools}.values()
             return
         if len(seen) == MAX_PAGES:
-            traffic.complaints.append(f"has more than {MAX_PAGES:,} pages; the rest is left out")
+            listing.complaints.append(f"has more than {MAX_PAGES:,} pages; the rest is left out")
             return
         seen.add(cursor)

@@ -37,12 +37,7 @@ class ServerFollower:
         poll: Seconds between two listings if the server does not report changes.
     """
 
-    def __init__(
-        self,
-        server: ServerConfig,
-        on_change: Callable[[], None],
-        poll: float,
-    ) -> None:
+    def __init__(self, server: ServerConfig, on_change: Callable[[], None], poll: float) -> None:
         self._server = server
         self._on_change = on_change
         self._poll = poll
@@ -95,7 +90,7 @@ class ServerFollower:
                 except Exception as error:
                     kind = type(error).__name__  # only its kind, because it may quote secrets
                     _log.error("follow_failed", extra={"server": self._server.name, "error": kind})
-                    message = f"The MCP server {self._server.name} could not be asked: {kind}."
+                    message = f"The MCP server {self._server.name} could not be queried: {kind}."
                     self._publish(SourceError(message))
                 if self._has_listed and not self._is_open:
                     await anyio.sleep(_jittered(self._poll))

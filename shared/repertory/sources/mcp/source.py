@@ -13,14 +13,12 @@ from typing_extensions import override
 
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
-from repertory.sources.reading.problems import warning
-from repertory.sources.source import Scan, Source
+from repertory.sources.source import Scan, Source, warning
 from repertory.sources.tools import tool_items
 from repertory.text import one_line
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.follow import ServerFollower
-    from repertory.sources.mcp.traffic import Listing
 
 # Long, with letters and digits: the URLs of some servers contain their key in the path.
 _KEY_IN_PATH = re.compile(r"(?<=/)(?=[^/]*\d)(?=[^/]*[A-Za-z])[^/]{20,}")
@@ -52,16 +50,14 @@ class McpServer(Source):
         self.location = _location(server)
         self.is_trusted = trusted
         self._server = server
+        self._origin = server.origins[-1] if server.origins else ""
         self._include = include
         self._exclude = exclude
         self._follower: ServerFollower | None = None
 
-    def __eq__(self, other: object) -> bool:
-        """Whether another is the same server, including its secrets, with the same trust."""
-        return isinstance(other, McpServer) and self._setting == other._setting
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    @override
+    def configuration(self) -> object:
+        return self._server, self.is_trusted, self._include, self._exclude
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -100,24 +96,24 @@ class McpServer(Source):
 
     @override
     def scan(self) -> Scan:
-        """List the server's tools; a server that is not watched is started and ended.
-
-        Raises:
-            SourceError: Its entry is invalid, it is not trusted, or it does not answer.
-        """
+        """List the server's tools; a server that is not watched is started and ended."""
         server = self._server
-        origin = server.origins[-1] if server.origins else ""
         if server.fault:
             raise SourceError(server.fault)
         if launches_repertory(server):
-            return Scan(items=[], problems=[warning(origin, self._is_repertory)])
+            return Scan(items=[], problems=[warning(self._origin, self._is_repertory)])
         if not self.is_trusted:
             raise SourceError(self._is_not_trusted)
-        listing = self._list()
+        if self._follower is not None:
+            listing = self._follower.listing()
+        else:
+            from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
+
+            listing = list_tools(server)
         tools = [tool for tool in listing.tools if self._takes(tool)]
-        items, problems = tool_items(self.name, self.name, tools, origin)
+        items, problems = tool_items(self.name, self.name, tools, self._origin)
         problems += [
-            warning(origin, f"The MCP server {self.name} {complaint}.")
+            warning(self._origin, f"The MCP server {self.name} {complaint}.")
             for complaint in listing.complaints
         ]
         return Scan(items=items, problems=problems)
@@ -144,19 +140,8 @@ class McpServer(Source):
 
     @property
     def _is_not_trusted(self) -> str:
-        origin = self._server.origins[-1] if self._server.origins else ""
-        return f"{origin} was found but not run; run 'repertory config trust {origin}' to allow it."
-
-    def _list(self) -> "Listing":
-        if self._follower is not None:
-            return self._follower.listing()
-        from repertory.sources.mcp.client import list_tools  # noqa: PLC0415 - the SDK is slow
-
-        return list_tools(self._server)
-
-    @property
-    def _setting(self) -> tuple[object, ...]:
-        return self._server, self.is_trusted, self._include, self._exclude
+        file = self._origin
+        return f"{file} was found but not run; run 'repertory config trust {file}' to allow it."
 
     def _takes(self, tool: object) -> bool:
         """Whether a tool passes the filters of the configuration and of the source.

@@ -31,8 +31,7 @@ class Traffic:
     """The record of one session.
 
     Attributes:
-        tools: The tools of all pages so far, as the server sent them.
-        complaints: The defects of the listing, each to follow the name of the server.
+        listing: The tools of all pages so far.
         greeted: Whether the handshake succeeded.
         complete: Whether the listing is complete; true for a session of calls.
         changed: Set when the server reports changed tools, and when a connection ends.
@@ -40,6 +39,7 @@ class Traffic:
         status: The last HTTP status; 0 if there was none.
         forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
         exit_code: The exit code of its process, if the process ended by itself.
+        stray: The first line on stdout that is not MCP.
         flooded: Whether it exceeded the limits; the session is over then.
     """
 
@@ -50,13 +50,12 @@ class Traffic:
         self.forgotten = False
         self.exit_code: int | None = None
         self._stderr = b""
-        self._stray = b""
+        self.stray = ""
         self.start_listing()
 
     def start_listing(self) -> None:
         """Start to record a new listing, with fresh limits."""
-        self.tools: list[Any] = []
-        self.complaints: list[str] = []
+        self.listing = Listing([], [])
         self.complete = False
         self.changed = anyio.Event()
         self.flooded = False
@@ -85,17 +84,12 @@ class Traffic:
 
     def add_stray(self, line: bytes) -> None:
         """Keep the first line on stdout that is not MCP."""
-        self._stray = self._stray or line[:STDERR_KEPT]
+        self.stray = self.stray or _last_line(line[:STDERR_KEPT])
 
     @property
     def last_stderr(self) -> str:
         """The last non-empty line on stderr."""
         return _last_line(self._stderr)
-
-    @property
-    def stray(self) -> str:
-        """The first line on stdout that is not MCP."""
-        return _last_line(self._stray)
 
 
 def _last_line(data: bytes) -> str:

@@ -8,11 +8,11 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any
 
 import anyio
 import httpx2
+from anyio.abc import ObjectReceiveStream
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
@@ -49,21 +49,15 @@ async def open_streams(
         yield _Intake(received, traffic), to_send
 
 
-class _Stream(Protocol):
-    """The used part of a stream."""
-
-    async def receive(self) -> SessionMessage | Exception: ...
-
-    async def aclose(self) -> None: ...
-
-
-class _Intake:
+class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
     """A server's messages. It moves the tools of a listing, as sent, to ``traffic``.
 
     The SDK rejects a whole page for one invalid tool; here, each tool can be checked by itself.
     """
 
-    def __init__(self, inner: _Stream, traffic: Traffic) -> None:
+    def __init__(
+        self, inner: ObjectReceiveStream[SessionMessage | Exception], traffic: Traffic
+    ) -> None:
         self._inner = inner
         self._traffic = traffic
 
@@ -76,32 +70,12 @@ class _Intake:
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCResponse):
             result = item.message.result
             if not self._traffic.complete and isinstance(result.get("tools"), list):
-                self._traffic.tools += result["tools"]
+                self._traffic.listing.tools.extend(result["tools"])
                 result["tools"] = []
         return item
 
     async def aclose(self) -> None:
         await self._inner.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage | Exception:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 def _http_client(
@@ -118,7 +92,7 @@ def _http_client(
             traffic.status = response.status_code
             traffic.forgotten |= traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise SourceError("compressed its answer, whose size has no bounds then")
+            raise SourceError("compressed its answer, so its size has no limit")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # A server sends its own messages on the stream of a GET, for as long as that is open.
         is_event_stream = response.request.method == "GET" and response.is_success

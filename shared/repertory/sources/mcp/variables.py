@@ -15,7 +15,7 @@ MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins m
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
+_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(['\"]?)(.*?)\2\s*")
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,9 +133,4 @@ def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
             f"The envFile {path} of the MCP server {server.name} cannot be read as text."
         ) from exc
     lines = (_ENV_LINE.fullmatch(line) for line in text.splitlines())
-    return {line[1]: _unquote(line[2]) for line in lines if line}
-
-
-def _unquote(value: str) -> str:
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-    return value[1:-1] if quoted else value
+    return {line[1]: line[3] for line in lines if line}

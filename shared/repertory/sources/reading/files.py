@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import SourceError
-from repertory.sources.reading.problems import error, warning
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, error, warning
 from repertory.text import clean, is_clean
 
 MAX_DEPTH = 10  # folders below the root
@@ -41,8 +40,25 @@ class Found(msgspec.Struct, frozen=True, order=True):
     path: str
 
 
-class Walk(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a walk.
+def walk(
+    root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool] = lambda _place: True
+) -> "Walk":
+    """Find the files with a wanted name below a folder, in those folders that ``enter`` accepts.
+
+    A link is followed only to a target inside the root. A folder is entered once, under its own
+    name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
+    it reports the problem.
+
+    Raises:
+        SourceError: The root is missing, not a folder, or cannot be listed.
+    """
+    result = Walk(root, wanted, enter)
+    result.run()
+    return result
+
+
+class Walk:
+    """The result of ``walk``.
 
     Attributes:
         files: The wanted files, sorted by place.
@@ -51,38 +67,6 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
             for all.
     """
 
-    files: list[Found]
-    problems: list[Problem]
-    unlisted: list[str]
-
-
-def walk(
-    root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool] = lambda _place: True
-) -> Walk:
-    """Find the files below a folder that have a wanted name.
-
-    A link is followed only to a target inside the root. A folder is entered once, under its own
-    name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
-    it reports the problem.
-
-    Args:
-        root: The folder to walk.
-        wanted: Whether a file's name is wanted.
-        enter: Whether to enter a folder at a place.
-
-    Raises:
-        SourceError: The root is missing, not a folder, or cannot be listed.
-    """
-    walker = _Walker(root, wanted, enter)
-    walker.run()
-    return Walk(
-        files=sorted(walker.files),
-        problems=sorted(walker.problems, key=lambda problem: problem.path),
-        unlisted=sorted(walker.unlisted),
-    )
-
-
-class _Walker:
     def __init__(
         self, root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool]
     ) -> None:
@@ -98,6 +82,7 @@ class _Walker:
         self.unlisted: list[str] = []
 
     def run(self) -> None:
+        """Walk the folders once."""
         # Links wait until every folder was entered under its own name.
         while (self._folders or self._links) and len(self._entered) <= MAX_FOLDERS:
             if self._folders:
@@ -117,6 +102,9 @@ class _Walker:
                 f"{len(self._too_deep) - 1:,} others; make it a source of its own."
             )
             self._warn(min(self._too_deep), message)
+        self.files.sort()
+        self.problems.sort(key=lambda problem: problem.path)
+        self.unlisted.sort()
 
     def _list(self, place: str, real: str) -> None:
         try:
@@ -125,8 +113,8 @@ class _Walker:
         except OSError as exc:
             if not place:
                 raise SourceError(
-                    f"The folder {self._top} cannot be read ({exc.strerror}); what was indexed "
-                    "from it is kept. Restore it, or take its source out of the configuration."
+                    f"The folder {self._top} cannot be read ({exc.strerror}); its indexed "
+                    "items are kept. Restore it, or take its source out of the configuration."
                 ) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
             self.problems.append(error(self._path(place), message))
@@ -193,13 +181,10 @@ def _inside(path: str, folder: str) -> bool:
 
 
 def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
-    """Read a file as UTF-8, with or without a byte order mark; line ends become newlines.
+    """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    Invalid UTF-8 is replaced and control characters are left out, each with a warning.
-
-    Args:
-        path: The file.
-        limit: The maximum size in bytes.
+    A byte order mark is left out. Invalid UTF-8 is replaced and control characters are left out,
+    each with a warning.
 
     Returns:
         The text and the problems. The text is None if the file is unreadable, not a plain file,

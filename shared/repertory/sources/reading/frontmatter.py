@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 
-from repertory.sources.reading.problems import error, warning
 from repertory.sources.reading.structured import Defect, load
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, error, warning
 
 LIMIT = 1 << 16  # characters between the fences
 
@@ -31,12 +30,7 @@ class FrontMatter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(text: str, path: str) -> FrontMatter:
-    """Split a text into its front matter and its body; broken front matter never raises.
-
-    Args:
-        text: The text, its lines ended by newlines.
-        path: Its file, for problems.
-    """
+    """Split the text of a file into its front matter and its body; never raises."""
     opening = _OPENING.match(text)
     if not opening:
         return FrontMatter(fields={}, body=text)

@@ -41,15 +41,10 @@ class GitIgnore:
 
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            self._specs[folder] = self._read(os.path.join(self._root, folder, IGNORE_FILE))  # noqa: PTH118 - speed
+            text, _ = read_text(os.path.join(self._root, folder, IGNORE_FILE), _LIMIT)  # noqa: PTH118 - speed
+            lines = filter(is_usable, (text or "").split("\n")[:_MAX_PATTERNS])
+            self._specs[folder] = GitIgnoreSpec.from_lines(lines) if text else None
         return self._specs[folder]
-
-    def _read(self, path: str) -> GitIgnoreSpec | None:
-        text, _ = read_text(path, _LIMIT)
-        if text is None:
-            return None
-        lines = text.split("\n")[:_MAX_PATTERNS]
-        return GitIgnoreSpec.from_lines(filter(is_usable, lines))
 
 
 def is_usable(pattern: str) -> bool:

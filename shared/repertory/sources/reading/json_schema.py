@@ -1,31 +1,79 @@
 """Validation of JSON Schemas, with a fast path for plain ones, which nearly all are."""
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from repertory.text import cut
 
-_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
-# Drafts whose meta-schemas agree on every keyword of ``_PLAIN``.
-_DRAFTS = frozenset(
-    {
-        "https://json-schema.org/draft/2020-12/schema",
-        "https://json-schema.org/draft/2019-09/schema",
-        "http://json-schema.org/draft-07/schema",
-    }
+# Drafts whose meta-schemas agree on every common keyword.
+_Draft = Literal[
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2020-12/schema#",
+    "https://json-schema.org/draft/2019-09/schema",
+    "https://json-schema.org/draft/2019-09/schema#",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-07/schema#",
+]
+_Type = Literal["array", "boolean", "integer", "null", "number", "object", "string"]
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+_Schema = "bool | _Plain"
+_Schemas = "Annotated[list[bool | _Plain], msgspec.Meta(min_length=1)]"
+_NamedSchemas = "dict[str, bool | _Plain]"
+
+_COMMON: dict[str, Any] = {
+    **dict.fromkeys(("$ref", "$comment", "title", "description", "format", "pattern"), str),
+    **dict.fromkeys(("deprecated", "readOnly", "writeOnly", "uniqueItems"), bool),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _Count),
+    **dict.fromkeys(("minProperties", "maxProperties"), _Count),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), int | float),
+    **dict.fromkeys(("enum", "examples"), list[Any]),
+    **dict.fromkeys(("items", "additionalProperties", "propertyNames"), _Schema),
+    **dict.fromkeys(("not", "if", "then", "else"), _Schema),
+    **dict.fromkeys(("prefixItems", "anyOf", "oneOf", "allOf"), _Schemas),
+    **dict.fromkeys(("$defs", "definitions", "properties"), _NamedSchemas),
+    "$schema": _Draft,
+    "type": _Type | Annotated[list[_Type], msgspec.Meta(min_length=1)],
+    "required": list[str],
+}
+# The other keywords of the drafts above; a keyword in neither table may have any value.
+_RARE = (
+    *("$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"),
+    *("$vocabulary", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"),
+    *("contains", "minContains", "maxContains", "additionalItems", "unevaluatedItems"),
+    *("dependencies", "dependentRequired", "dependentSchemas", "patternProperties"),
+    "unevaluatedProperties",
+)
+_KEYWORDS = _COMMON | dict.fromkeys(_RARE, msgspec.UnsetType)  # no value converts to this type
+
+
+def _reject_repeated_names(plain: Any) -> None:  # noqa: ANN401 - of a class made below
+    for names in (plain.type_, plain.required_):
+        if isinstance(names, list) and len(set(names)) < len(names):
+            raise ValueError("a name is repeated")
+
+
+# Made from the table, because a keyword such as ``$ref`` or ``if`` cannot name an attribute.
+_FIELDS = {f"{keyword.lstrip('$')}_": keyword for keyword in _KEYWORDS}
+_Plain = msgspec.defstruct(
+    "_Plain",
+    [(field, _KEYWORDS[keyword], msgspec.UNSET) for field, keyword in _FIELDS.items()],
+    rename=_FIELDS,
+    namespace={"__post_init__": _reject_repeated_names},
+    module=__name__,
 )
 
 
 def schema_defect(schema: dict[str, Any]) -> str | None:
     """Return the defect of an invalid JSON Schema with its JSON path; None for a valid one.
 
-    The schema names its draft; the default is 2020-12. References are not followed, and patterns
-    are not compiled: their syntax is not Python's.
-
-    Args:
-        schema: Plain JSON of bounded depth.
+    The schema is plain JSON of bounded depth. It names its draft; the default is 2020-12.
+    References are not followed, and patterns are not compiled: their syntax is not Python's.
     """
-    if _is_plain(schema):
+    # The check by the meta-schema takes two milliseconds for each tool.
+    with contextlib.suppress(msgspec.ValidationError):
+        msgspec.convert(schema, _Plain)
         return None
     if not isinstance(schema.get("$schema", ""), str):
         return "$.$schema is not text"
@@ -39,122 +87,3 @@ def schema_defect(schema: dict[str, Any]) -> str | None:
     except RecursionError:
         return "$ is nested too deeply"
     return None
-
-
-def _is_plain(schema: object) -> bool:
-    """Whether every keyword is a common one with a valid value; if not, the slow check decides.
-
-    The slow check by the meta-schema takes two milliseconds for each tool.
-    """
-    if isinstance(schema, bool):
-        return True
-    if not isinstance(schema, dict):
-        return False
-    return all(
-        key not in _RARE if (check := _PLAIN.get(key)) is None else check(value)
-        for key, value in schema.items()
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
-
-
-def _is_type(value: object) -> bool:
-    if isinstance(value, list):
-        return bool(value) and _are_names(value) and _TYPES.issuperset(value)
-    return isinstance(value, str) and value in _TYPES
-
-
-def _are_names(value: object) -> bool:
-    """Whether this is a list of distinct strings."""
-    return (
-        isinstance(value, list)
-        and all(isinstance(name, str) for name in value)
-        and len(set(value)) == len(value)
-    )
-
-
-def _are_schemas(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_plain, value))
-
-
-def _are_named_schemas(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_is_plain, value.values()))
-
-
-def _is_known_draft(value: object) -> bool:
-    return isinstance(value, str) and value.removesuffix("#") in _DRAFTS
-
-
-def _is_anything(_value: object) -> bool:
-    return True
-
-
-_PLAIN: dict[str, Callable[[object], bool]] = {
-    "$schema": _is_known_draft,
-    "$ref": _is_text,
-    "$comment": _is_text,
-    "$defs": _are_named_schemas,
-    "definitions": _are_named_schemas,
-    "title": _is_text,
-    "description": _is_text,
-    "default": _is_anything,
-    "examples": _is_list,
-    "deprecated": _is_flag,
-    "readOnly": _is_flag,
-    "writeOnly": _is_flag,
-    "type": _is_type,
-    "enum": _is_list,
-    "const": _is_anything,
-    "format": _is_text,
-    "pattern": _is_text,
-    "minLength": _is_count,
-    "maxLength": _is_count,
-    "minimum": _is_number,
-    "maximum": _is_number,
-    "exclusiveMinimum": _is_number,
-    "exclusiveMaximum": _is_number,
-    "items": _is_plain,
-    "prefixItems": _are_schemas,
-    "minItems": _is_count,
-    "maxItems": _is_count,
-    "uniqueItems": _is_flag,
-    "properties": _are_named_schemas,
-    "additionalProperties": _is_plain,
-    "propertyNames": _is_plain,
-    "minProperties": _is_count,
-    "maxProperties": _is_count,
-    "required": _are_names,
-    "anyOf": _are_schemas,
-    "oneOf": _are_schemas,
-    "allOf": _are_schemas,
-    "not": _is_plain,
-    "if": _is_plain,
-    "then": _is_plain,
-    "else": _is_plain,
-}
-# The other keywords of the drafts above; a key in neither table may have any value.
-_RARE = frozenset(
-    {"$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef"}
-    | {"$vocabulary", "contentEncoding", "contentMediaType", "contentSchema", "multipleOf"}
-    | {"contains", "minContains", "maxContains", "additionalItems", "unevaluatedItems"}
-    | {"dependencies", "dependentRequired", "dependentSchemas", "patternProperties"}
-    | {"unevaluatedProperties"}
-)

@@ -21,7 +21,7 @@ def first_heading(text: str) -> str:
 
 
 def first_paragraph(text: str) -> str:
-    """Return the first paragraph of prose, cut and on one line; empty if there is none."""
+    """Return the first paragraph of prose, cut and on one line; empty if none."""
     prose = (block for heading, block in _blocks(text) if not heading)
     return cut(next(prose, ""), MAX_PARAGRAPH_LENGTH)
 

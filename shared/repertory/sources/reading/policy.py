@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.policy import FIELDS, Policy, defect
-from repertory.sources.reading.problems import warning
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, warning
 from repertory.text import one_line
 
 MAX_AUTHOR_BOOST = 0.25
@@ -32,11 +31,6 @@ def authored(
 
     Names may have hyphens. Metadata is text in the Agent Skills format, so lists may be
     comma-separated and numbers may be text.
-
-    Args:
-        fields: The front matter.
-        path: Its file, for problems.
-        item_id: The item's id, for problems.
     """
     policy, problems = Policy(), []
     for field, value in _given(fields):
@@ -47,8 +41,8 @@ def authored(
         if field == "boost" and value > MAX_AUTHOR_BOOST:
             message = (
                 f"The `boost` is {value:g} and counts {MAX_AUTHOR_BOOST}; only a [[policy]] of a "
+                "configuration may give more."
             )
-            message += "configuration may give more."
             problems.append(warning(path, message, item=item_id))
             value = MAX_AUTHOR_BOOST  # noqa: PLW2901 - the value that counts
         policy = msgspec.structs.replace(policy, **{field: as_field(value)})

@@ -33,18 +33,34 @@ class Defect(msgspec.Struct, frozen=True):
     line: int | None = None
 
 
-def load(text: str, syntax: str) -> dict[str, Json] | list[Json] | Defect:
-    """Read a mapping or a list.
+def load(  # noqa: PLR0911 - one for each defect
+    text: str, syntax: str
+) -> dict[str, Json] | list[Json] | Defect:
+    """Read a mapping or a list from ``yaml``, ``json`` or ``toml``, or return its defect.
 
-    Args:
-        text: The text.
-        syntax: ``yaml``, ``json`` or ``toml``.
-
-    Returns:
-        The mapping or list (an empty mapping for an empty text), or the defect.
+    An empty text is an empty mapping.
     """
-    readers = {"yaml": _load_yaml, "json": _load_json, "toml": _load_toml}
-    value = readers[syntax](text)
+    value: Json | Defect
+    try:
+        if syntax == "yaml":
+            value = _Yaml(text).document()
+        elif syntax == "toml":
+            value = plain(tomllib.loads(text))
+        elif not isinstance(value := decode_json(text), Defect):
+            value = plain(value)
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
+    except yaml.reader.ReaderError as exc:
+        line = text.count("\n", 0, exc.position) + 1
+        return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
+    except tomllib.TOMLDecodeError as exc:
+        found = _LINE.search(str(exc))
+        return Defect(f"the TOML cannot be read: {exc}", int(found[1]) if found else None)
+    except RecursionError:
+        return Defect("it is nested too deeply")
+    except ValueError as exc:
+        return Defect(str(exc))
     if isinstance(value, Defect | dict | list):
         return value
     return {} if value is None else Defect("it is one value, not a mapping or a list", 1)
@@ -84,37 +100,6 @@ def decode_json(text: str) -> Json | Defect:
     except RecursionError:
         return Defect("it is nested too deeply")
     return value
-
-
-def _load_json(text: str) -> Json | Defect:
-    value = decode_json(text)
-    try:
-        return value if isinstance(value, Defect) else plain(value)
-    except ValueError as exc:
-        return Defect(str(exc))
-
-
-def _load_toml(text: str) -> Json | Defect:
-    try:
-        return plain(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as exc:
-        found = _LINE.search(str(exc))
-        return Defect(f"the TOML cannot be read: {exc}", int(found[1]) if found else None)
-    except RecursionError:
-        return Defect("it is nested too deeply")
-    except ValueError as exc:
-        return Defect(str(exc))
-
-
-def _load_yaml(text: str) -> Json | Defect:
-    try:
-        return _Yaml(text).document()
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
-    except yaml.reader.ReaderError as exc:
-        line = text.count("\n", 0, exc.position) + 1
-        return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
 
 
 class _Yaml:

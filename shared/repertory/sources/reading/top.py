@@ -7,9 +7,6 @@ from pathlib import Path
 class Top:
     """A folder whose files may be given with its links resolved or not.
 
-    Args:
-        folder: The folder.
-
     Attributes:
         real: Its absolute path, links resolved.
     """
