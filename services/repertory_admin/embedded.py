@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 def run(
     settings: Settings,
     directory: Path,
-    told: Sequence[int],
+    stopping: Sequence[int],
     ready: Callable[[str, Service], None],
 ) -> None:
     """Watch, index and answer until the process is asked to end.
@@ -33,7 +33,7 @@ def run(
     Args:
         settings: The active settings.
         directory: The directory whose catalogue is served.
-        told: Where the signals to end arrive; see ``told_to_end``.
+        stopping: Ends it as soon as it is not empty; see ``termination_signals``.
         ready: Called with the URL and the service once requests are accepted.
 
     Raises:
@@ -63,7 +63,7 @@ def run(
                 closing(Service(parts, live, queue)) as service,
             ):
                 ready(url, service)
-                serve(create_app(service, settings), listener, told)
+                serve(create_app(service, settings), listener, stopping)
             # Nothing is written any more, so the snapshot will equal the collection.
             live.stop()
             live.refresh()

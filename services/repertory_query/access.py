@@ -27,16 +27,16 @@ class Access:
     """Decides who a caller is.
 
     Without keys every caller may read, and callers on this machine may do everything. A web page
-    in a local browser is on this machine, too, so its requests are refused: those under a host name
-    that it could own, and those from another origin. It may only link here.
+    in a local browser calls from this machine, too. So requests from another origin, or with a host
+    name that a web page could own, are refused; a page may only link here.
 
-    With keys, a browser sends its key in a cookie, also with the requests of another page of this
-    machine or domain. So those are refused as well, and a cookie allows changes only from an origin
-    that browsers name as this server's own.
+    With keys, a browser sends its key in a cookie, also with the requests of other pages of this
+    machine or domain. Those are refused as well, and a cookie allows changes only if the browser
+    names this server as the origin.
 
     Args:
         keys: The keys.
-        host: The name that is served on.
+        host: The name of this server.
     """
 
     def __init__(self, keys: Keys, host: str) -> None:
@@ -116,7 +116,7 @@ def require(caller: Caller, scope: Scope) -> None:
     """Check that a caller has a scope.
 
     Raises:
-        HTTPException: 403; it has not.
+        HTTPException: 403 if not.
     """
     if scope not in caller.scopes:
         if caller.who.startswith("key:"):
@@ -145,9 +145,9 @@ def _token(request: HTTPConnection) -> str:
 
 
 def _check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
-    """Check that no page of another site sent a request; browsers name the origin of all forms.
+    """Refuse a request that a page of another site sent.
 
-    They name none for images and the like, but say that another site's page loads them.
+    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like.
     """
     headers = request.headers
     origin = headers.get("origin")

@@ -35,6 +35,8 @@ class Nothing(msgspec.Struct):
 class Operation(Route, Generic[T]):
     """One operation: ``GET`` takes parameters of its address, ``POST`` a JSON body.
 
+    Unknown parameters and fields are refused; an operation that takes nothing ignores all.
+
     Args:
         method: ``GET`` or ``POST``.
         path: The path, with parameters as Starlette writes them.
@@ -79,10 +81,10 @@ class Operation(Route, Generic[T]):
     async def _answer(self, request: Request) -> Response:
         if self._scope is not Scope.READ:
             require(request.state.caller, self._scope)
-        if self.method == "GET":
-            return await self._handler(request, parameters(request, self.takes))
         if self.takes is Nothing:
             return await self._handler(request, self.takes())
+        if self.method == "GET":
+            return await self._handler(request, parameters(request, self.takes))
         return await self._handler(request, await _body(request, self.takes))
 
 
@@ -130,24 +132,27 @@ def answer(value: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(value), status, media_type=JSON)
 
 
-def parameters(request: Request, kind: type[T], *, skip_empty: bool = False) -> T:
-    """The parameters of an address; unknown ones are ignored, the last of several counts.
+def parameters(request: Request, kind: type[T], *, is_form: bool = False) -> T:
+    """The parameters of an address; the last of several counts.
 
     Args:
         request: The request.
         kind: A struct; its fields of several values collect repeated parameters.
-        skip_empty: Whether an empty value is a missing one, as forms send it.
+        is_form: Whether it is a web form: empty values are missing ones, and unknown parameters,
+            which links may add, are ignored.
 
     Raises:
-        UsageError: One is missing or invalid.
+        UsageError: One is missing, invalid or unknown.
     """
-    lists: frozenset[str] = _lists(kind)  # type: ignore[arg-type]  # a type is hashable
+    fields = _components(kind)[kind.__name__]["properties"]  # type: ignore[arg-type]  # hashable
     given = request.query_params
     found: dict[str, Any] = {}
     for name in given:
-        values = [value for value in given.getlist(name) if value or not skip_empty]
-        if values:
-            found[name] = values if name in lists else values[-1]
+        values = [value for value in given.getlist(name) if value or not is_form]
+        if name not in fields and not is_form:
+            raise UsageError(_refused(f"{name[:80]}: unknown"))
+        if values and name in fields:
+            found[name] = values if fields[name].get("type") == "array" else values[-1]
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -224,13 +229,6 @@ def _components(kind: type) -> dict[str, Schema]:
     return components
 
 
-@cache
-def _lists(kind: type) -> frozenset[str]:
-    """The fields of a struct that hold several values."""
-    fields = _components(kind)[kind.__name__]["properties"]
-    return frozenset(name for name, schema in fields.items() if schema.get("type") == "array")
-
-
 def document(routes: Iterable[BaseRoute]) -> Schema:
     """The OpenAPI document of the operations among some routes."""
     operations = [route for route in routes if isinstance(route, Operation)]
@@ -246,6 +244,8 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
         "info": {
             "title": "Repertory",
             "summary": "A team's searchable repertory of everything its AI agents can use.",
+            "description": "Unknown parameters of an address and unknown fields of a body are "
+            "refused.",
             "version": version("repertory"),
         },
         "paths": paths,

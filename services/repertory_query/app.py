@@ -10,7 +10,6 @@ from repertory.keys import keys_of
 from repertory.settings import Settings
 from repertory_query import (
     calling,
-    explaining,
     functions,
     items,
     jobs,
@@ -31,7 +30,7 @@ from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 
-# Most threads of searches wait to be embedded, so there are some more than cores.
+# Most searches wait for their embedding, so there are more threads than cores.
 THREADS_PER_CORE = 4
 MAX_WAITING_SEARCHES = 128
 MAX_WAITING_OTHERS = 32
@@ -55,7 +54,6 @@ def create_app(service: Service, settings: Settings) -> Starlette:
     access = Access(keys_of(settings), values.host)
     routes: list[BaseRoute] = [
         *searching.routes(answers, values),
-        *explaining.routes(service, searches, values),
         *functions.routes(service, searches),
         *runtime.routes(service, others),
         *calling.routes(service, calls),

@@ -9,10 +9,9 @@ TIMEOUT_S = 30.0  # for a request to arrive whole, and for a part of an answer t
 
 
 class Connection(H11Protocol):
-    """Uvicorn's protocol with timeouts for requests that never arrive or arrive byte by byte.
+    """Uvicorn's protocol with timeouts for slow requests and for answers that are not taken.
 
-    So it is with answers that are not taken, which are kept in memory for so long. h11 bounds the
-    head of a request, as the faster parser does not.
+    Such answers stay in memory. h11 bounds the head of a request; the faster parser does not.
     """
 
     _waiting: asyncio.TimerHandle | None = None

@@ -14,8 +14,7 @@ from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
 from repertory_query.problems import failure, refusal
 
-# Browsers see the API, too: nothing of it is to be taken for a page, to be kept where the next
-# person finds it, or to be loaded into pages of others.
+# For browsers: they guess no media type, cache nothing, and load nothing into pages of other sites.
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
@@ -65,7 +64,7 @@ class Record:
             await self._app(scope, receive, send)
             return
         method = scope["method"]
-        if method == "HEAD":  # the server itself leaves the body of the answer out
+        if method == "HEAD":  # the server omits the body of the answer
             scope = {**scope, "method": "GET"}
         began = time.perf_counter()
         status = 0
@@ -81,13 +80,13 @@ class Record:
 
         try:
             await self._app(scope, receive, noting)
-        # The outermost boundary: whatever it is, the client gets an answer, and nothing of it.
+        # The outermost boundary: the client gets an answer that reveals nothing.
         except Exception as error:
             response = failure(error)
             if not status:
                 await response(scope, receive, noting)
         seconds = time.perf_counter() - began
-        route = getattr(scope.get("route"), "path", "none")  # never the path itself: it is theirs
+        route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
         self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         _log.log(

@@ -11,16 +11,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope
 
-# A query of 4,000 characters, each of them of nine bytes in an address, and its filters.
-MAX_ADDRESS_LENGTH = 64_000  # bytes
+MAX_ADDRESS_LENGTH = 64_000  # bytes: a query of 4,000 characters of nine bytes, and filters
 MAX_BODY_SIZE = 1_000_000  # bytes
 
 
 class Rates:
-    """Requests a minute of each caller, counted in a window that slides.
-
-    The window needs two numbers a caller, where one that moves would keep every request.
-    """
+    """Requests a minute of each caller, in a sliding window of two counters."""
 
     def __init__(self, per_minute: int) -> None:
         self._limit = RateLimitItemPerMinute(per_minute)
@@ -30,7 +26,7 @@ class Rates:
         """Count a request.
 
         Raises:
-            HTTPException: 429; it is one too many.
+            HTTPException: 429 if there were too many.
         """
         if self._limiter.hit(self._limit, caller):
             return
@@ -66,8 +62,8 @@ def bounded(scope: Scope, receive: Receive) -> Receive:
     """The body of a request, up to the maximum size.
 
     Raises:
-        HTTPException: 413; it says that it is larger. One that turns out to be is refused as soon
-            as it is. 400; it has two lengths, and a proxy might believe the other.
+        HTTPException: 413 if it is larger, by its header or as it arrives; 400 if it has two
+            lengths, of which a proxy might believe the other.
     """
     left = MAX_BODY_SIZE
     headers = HTTPConnection(scope).headers
@@ -94,5 +90,5 @@ def _too_large() -> HTTPException:
     return HTTPException(
         413,
         f"The body has more than {MAX_BODY_SIZE:,} bytes; send fewer queries at once.",
-        {"Connection": "close"},  # what is still to come is not read
+        {"Connection": "close"},  # the rest is not read
     )

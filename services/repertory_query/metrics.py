@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -126,15 +127,18 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"repertory_{name}", text, value=value)
 
 
-def _counters(name: str, text: str, label: str, counts: Mapping[str, float]) -> Metric:
-    family = CounterMetricFamily(f"repertory_{name}", text, labels=(label,))
-    for key, count in counts.items():
-        family.add_metric((key,), count)
-    return family
-
-
-def _gauges(name: str, text: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"repertory_{name}", text, labels=(label,))
+def _family(
+    kind: type[GaugeMetricFamily] | type[CounterMetricFamily],
+    name: str,
+    text: str,
+    label: str,
+    values: Mapping[str, float],
+) -> Metric:
+    family = kind(f"repertory_{name}", text, labels=(label,))
     for key, value in values.items():
         family.add_metric((key,), value)
     return family
+
+
+_gauges = partial(_family, GaugeMetricFamily)
+_counters = partial(_family, CounterMetricFamily)

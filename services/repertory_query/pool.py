@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class Pool:
-    """A few threads and a bounded queue before them. For one event loop.
+    """Some threads with a bounded queue. For one event loop.
 
     Args:
-        name: Of the threads.
-        threads: How many.
-        max_waiting: How many calls may wait for a thread; the next is refused.
+        name: The prefix of the threads' names.
+        threads: The number of threads.
+        max_waiting: The maximum number of waiting calls; the next one is refused.
     """
 
     def __init__(self, name: str, threads: int, max_waiting: int) -> None:
@@ -28,7 +28,7 @@ class Pool:
         """Call something on one of the threads.
 
         Raises:
-            HTTPException: 503; too many calls wait already.
+            HTTPException: 503 if too many calls wait.
         """
         if self._room == 0:
             raise HTTPException(

@@ -26,8 +26,7 @@ from repertory.errors import (
 )
 from repertory.wire import Refusal
 from repertory_query.api import PROBLEM
-from repertory_query.pages import refused
-from repertory_query.pages.page import wants_page
+from repertory_query.pages.page import problem_page, wants_page
 from repertory_query.visible import text_for
 
 RETRY_AFTER_S = 2  # an unavailable part is tried once a second
@@ -48,15 +47,12 @@ class Problem(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         request = HTTPConnection(scope)
-        caller = getattr(request.state, "caller", None)
-        found = msgspec.structs.replace(self._found, detail=text_for(caller, self._found.detail))
         if wants_page(request):
-            page = refused.page_of(request, found, self._more)
-            await page(scope, receive, send)
+            response = problem_page(request, self._found, self._more)
         else:
-            body = msgspec.json.encode(found)
-            response = Response(body, found.status, self._more, PROBLEM)
-            await response(scope, receive, send)
+            body = msgspec.json.encode(self._found)
+            response = Response(body, self._found.status, self._more, PROBLEM)
+        await response(scope, receive, send)
 
 
 def problem(
@@ -85,15 +81,6 @@ def failure(error: Exception) -> Response:
     return problem(500, f"Something went wrong here; the server's log says what, at {incident}.")
 
 
-def expected(error: Exception) -> Response:
-    """The response to one of our errors; the ``error`` member carries its class name."""
-    for kind, status in _STATUS.items():
-        if isinstance(error, kind):
-            headers = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else None
-            return problem(status, str(error), headers, error=type(error).__name__)
-    return failure(error)
-
-
 def install(app: Starlette) -> None:
     """Make an application report its problems this way."""
 
@@ -104,8 +91,13 @@ def install(app: Starlette) -> None:
             error.headers = {"Allow": ", ".join(_methods(app, request.scope))}
         return refusal(error)
 
-    async def failed(_: Request, error: Exception) -> Response:
-        return expected(error)
+    async def failed(request: Request, error: Exception) -> Response:
+        status = next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
+        if not status:
+            return failure(error)
+        detail = text_for(getattr(request.state, "caller", None), str(error))
+        headers = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else None
+        return problem(status, detail, headers, error=type(error).__name__)
 
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(RepertoryError, failed)
@@ -121,7 +113,7 @@ def _methods(app: Starlette, scope: Scope) -> list[str]:
     return ["GET", "HEAD", *known[1:]] if "GET" in known else known
 
 
-_STATUS = {  # by the class of the error, the special ones first
+_STATUS: dict[type, int] = {  # by the class of the error
     UnknownItemError: 404,
     CallsOffError: 403,
     UsageError: 422,

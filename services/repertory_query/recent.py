@@ -1,4 +1,4 @@
-"""The last searches: a few lines in memory, for those who run the server."""
+"""The last searches, in memory, for the people who run the server."""
 
 import threading
 import time

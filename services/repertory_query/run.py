@@ -35,33 +35,33 @@ def run(settings: Settings) -> None:
     parts = Parts(settings, Path.cwd())
     queue = parts.queue()
     with (
-        told_to_end() as told,
+        termination_signals() as stopping,
         listening(settings) as listener,
         ThreadPoolExecutor(READERS, "keywords") as reader,
         parts.live_search(reader) as live,
         closing(Service(parts, live, queue)) as service,
     ):
-        serve(create_app(service, settings), listener, told)
+        serve(create_app(service, settings), listener, stopping)
 
 
 @contextmanager
-def told_to_end() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM, and raise KeyboardInterrupt for the former at the end.
+def termination_signals() -> Iterator[list[int]]:
+    """The received SIGINTs and SIGTERMs; KeyboardInterrupt at the end if there was a SIGINT.
 
-    Nothing is raised in between: threads import modules as they begin, and an exception out of a
-    signal's handler can be swallowed there, or leave the interpreter's lock of imports held for
-    ever. The second time a signal ends the process at once.
+    Nothing is raised in between: threads import modules as they begin, and an exception from a
+    signal's handler can be swallowed there, or leave the interpreter's import lock held for
+    ever. A second signal ends the process at once.
     """
-    noted: list[int] = []
+    received: list[int] = []
 
     def note(number: int, _: object) -> None:
-        noted.append(number)
+        received.append(number)
         signal.signal(number, signal.SIG_DFL)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
-    yield noted
-    if signal.SIGINT in noted:
+    yield received
+    if signal.SIGINT in received:
         raise KeyboardInterrupt
 
 
@@ -80,8 +80,9 @@ def listening(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener
     except OSError as error:
+        reason = (error.strerror or str(error)).partition(" (while ")[0]  # without the address
         raise UsageError(
-            f"Cannot serve on {host} port {port}: {_reason(error)}; choose others with "
+            f"Cannot serve on {host} port {port}: {reason}; choose others with "
             "--host and --port, or end what uses it."
         ) from error
 
@@ -101,20 +102,20 @@ def configuration(app: Starlette) -> uvicorn.Config:
     )
 
 
-def serve(app: Starlette, listener: socket.socket, told: Sequence[int] = ()) -> None:
-    """Serve an application until SIGTERM or SIGINT; requests under way are finished.
+def serve(app: Starlette, listener: socket.socket, stopping: Sequence[int] = ()) -> None:
+    """Serve an application until SIGTERM or SIGINT; running requests are finished.
 
     Then the signal is raised again, so that the caller can shut down in order.
 
     Args:
         app: The application.
-        listener: Where it is served.
-        told: What else ends it: signals that came before it handled them itself (see
-            ``told_to_end``), or whatever a thread adds.
+        listener: The socket it is served on.
+        stopping: Ends it as soon as it is not empty, for signals that came before the server
+            handled them itself; see ``termination_signals``.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
-    server = _Server(configuration(app), told)
+    server = _Server(configuration(app), stopping)
     try:
         server.run(sockets=[listener])
     finally:
@@ -124,14 +125,9 @@ def serve(app: Starlette, listener: socket.socket, told: Sequence[int] = ()) -> 
 class _Server(uvicorn.Server):
     """A server that also ends on signals that came before it handled them."""
 
-    def __init__(self, config: uvicorn.Config, told: Sequence[int]) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: Sequence[int]) -> None:
         super().__init__(config)
-        self._told = told
+        self._stopping = stopping
 
     async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or bool(self._told)
-
-
-def _reason(error: OSError) -> str:
-    """Why, without the address, which Python adds."""
-    return (error.strerror or str(error)).partition(" (while ")[0]
+        return await super().on_tick(counter) or bool(self._stopping)

@@ -1,8 +1,8 @@
-"""``/search``: one query, or many at once."""
+"""``/search``, for one query or many, and ``/explain``: why a search shows an item, or why not."""
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -11,16 +11,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from repertory.backend import Backend
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
+from repertory.search.explanation import Explanation
 from repertory.search.query import Query, filter_of, query_of
 from repertory.settings import Alpha, NameWeight, SectionWeight, Threshold, Values
-from repertory.wire import Answers, Kinds, MaxLimit, Searches, Text
+from repertory.wire import Answers, Kinds, MaxLimit, Search, Searches, Text
 from repertory.wire import Values as Several
 from repertory_query.access import Caller
-from repertory_query.api import JSON, Operations
+from repertory_query.api import JSON, Operations, Schema, answer
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
@@ -32,18 +32,25 @@ CONCURRENCY = 8  # queries of one request, so that others have a share, too
 MAX_DECLARED = 1_000
 
 
-class Filters(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Filters(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    rename={"kinds": "kind", "sources": "source", "servers": "server", "tags": "tag"},
+):
     """The filters of an address; each may be repeated."""
 
-    kind: Kinds = ()
-    source: Several = ()
-    server: Several = ()
-    tag: Several = ()
+    kinds: Kinds = ()
+    sources: Several = ()
+    servers: Several = ()
+    tags: Several = ()
 
     @property
     def where(self) -> Filter:
         """The filter."""
-        return filter_of(kinds=self.kind, sources=self.source, servers=self.server, tags=self.tag)
+        return filter_of(
+            kinds=self.kinds, sources=self.sources, servers=self.servers, tags=self.tags
+        )
 
 
 class Parameters(Filters, frozen=True, kw_only=True, rename="camel"):
@@ -55,26 +62,6 @@ class Parameters(Filters, frozen=True, kw_only=True, rename="camel"):
     alpha: Alpha | None = None
     name_weight: NameWeight | None = None
     section_weight: SectionWeight | None = None
-
-    def query(self, defaults: Values) -> Query:
-        """The query.
-
-        Raises:
-            UsageError: The text is blank or too long.
-        """
-        return query_of(
-            defaults,
-            self.q,
-            limit=self.limit,
-            threshold=self.threshold,
-            alpha=self.alpha,
-            name_weight=self.name_weight,
-            section_weight=self.section_weight,
-            kinds=self.kind,
-            sources=self.source,
-            servers=self.server,
-            tags=self.tag,
-        )
 
 
 class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
@@ -105,8 +92,24 @@ class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
     ] = None
 
 
+class ItemParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
+    """A search, and one item."""
+
+    item: Annotated[str, Meta(description="The item's id, or its name if that is unique.")]
+
+
+def query_from(given: Search | Parameters, defaults: Values) -> Query:
+    """The query of a request.
+
+    Raises:
+        UsageError: The text is blank or too long.
+    """
+    fields = {name: getattr(given, name) for name in Search.__struct_fields__}
+    return query_of(defaults, fields.pop("q"), **fields)
+
+
 class AnsweredSearches:
-    """Answers queries: from the cache, else on a thread."""
+    """Answers queries from the cache or on a thread."""
 
     def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
         self._service = service
@@ -118,9 +121,9 @@ class AnsweredSearches:
         """The answer to a query, as a caller sees it.
 
         Raises:
-            HTTPException: 503; too many searches wait.
-            UsageError: The query cannot be answered.
-            StoreError: Nothing can answer.
+            HTTPException: 503 if too many searches wait.
+            UsageError: The query is invalid.
+            StoreError: Nothing can be searched now.
         """
         engine = self._service.engine
         backend = visible_to(caller, self._service)
@@ -130,7 +133,12 @@ class AnsweredSearches:
             self._metrics.cached()
             self._service.recent.note(known.answer, time.perf_counter() - began)
             return known
-        found = await self._pool.run(lambda: _search(backend, query))
+
+        def search() -> Encoded:
+            answer = backend.search(query)
+            return Encoded(answer, msgspec.json.encode(answer))
+
+        found = await self._pool.run(search)
         self._metrics.search(found.answer.mode)
         if not found.answer.degraded:  # the other arm may be back in a moment
             self._cache.put(engine, key, found)
@@ -146,7 +154,7 @@ class AnsweredSearches:
 
         found, answer = await self._pool.run(search)
         self._metrics.search(answer.mode)
-        headers = {MODE: answer.mode.value}  # most hosts have no place for it
+        headers = {MODE: answer.mode.value}  # most formats cannot hold it
         if isinstance(found, str):
             return Response(found, headers=headers, media_type="text/markdown")
         return Response(msgspec.json.encode(found), headers=headers, media_type=JSON)
@@ -159,24 +167,25 @@ class AnsweredSearches:
             found += await asyncio.gather(*(self.answer(query, caller) for query in some))
         return found
 
+    async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:
+        """Why a search shows an item or not; UnknownItemError if there is no such item."""
+        backend = visible_to(caller, self._service)
+        return await self._pool.run(lambda: backend.explain(query, item))
+
 
 def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
     """The routes.
 
     Args:
-        searches: Answers.
+        searches: Answers the queries.
         defaults: The settings for missing parameters.
     """
     operations = Operations("search")
-    others = {
-        "text/markdown": {"type": "string"},
-        JSON: {"type": "object", "description": "With another `format`, as its vendor defines it."},
-    }
 
-    @operations.get("/search", FormatParameters, returns=Answer, content=others, summary="Search")
+    @operations.get("/search", FormatParameters, returns=Answer, content=_FORMATS, summary="Search")
     async def search(request: Request, given: FormatParameters) -> Response:
         """Find the items that fit a query best, each with its confidence and a reason."""
-        query, caller = given.query(defaults), request.state.caller
+        query, caller = query_from(given, defaults), request.state.caller
         if given.format is Format.JSON:
             found = await searches.answer(query, caller)
             return Response(found.content, media_type=JSON)
@@ -190,21 +199,50 @@ def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
     @operations.post("/search", Searches, returns=Answers, summary="Search for many at once")
     async def search_many(request: Request, given: Searches) -> Response:
         """Answer up to a hundred queries, in their order. One that is invalid refuses them all."""
-        queries = [
-            query_of(
-                defaults,
-                one.q,
-                **{name: getattr(one, name) for name in one.__struct_fields__ if name != "q"},
-            )
-            for one in given.queries
-        ]
+        queries = [query_from(one, defaults) for one in given.queries]
         found = await searches.answers(queries, request.state.caller)
         content = b",".join(one.content for one in found)
         return Response(b'{"answers":[' + content + b"]}", media_type=JSON)
 
+    @operations.get("/explain", ItemParameters, returns=Explanation, summary="Explain a result")
+    async def explain(request: Request, given: ItemParameters) -> Response:
+        """Explain why a search shows an item, or why it does not, and what would show it."""
+        query = query_from(given, defaults)
+        return answer(await searches.explanation(query, given.item, request.state.caller))
+
     return operations.routes
 
 
-def _search(backend: Backend, query: Query) -> Encoded:
-    answer = backend.search(query)
-    return Encoded(answer, msgspec.json.encode(answer))
+def _object(form: Format, **properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "description": f"With `format={form}`, as its vendor defines it.",
+        "properties": properties,
+        "required": list(properties),
+    }
+
+
+_LIST: Schema = {"type": "array", "items": {"type": "object"}}
+_FORMATS: Mapping[str, Schema] = {  # the answers in other formats, by media type
+    "text/markdown": {
+        "type": "string",
+        "description": "With `format=markdown`, and with `format=types`: a table and a module.",
+    },
+    JSON: {
+        "anyOf": [
+            _object(
+                Format.MCP,
+                content=_LIST,
+                structuredContent={"type": "object"},
+                isError={"const": False},
+            ),
+            _object(Format.ANTHROPIC, content=_LIST, definitions=_LIST),
+            _object(
+                Format.OPENAI,
+                type={"const": "tool_search_output"},
+                call_id={"type": ["string", "null"]},
+                tools=_LIST,
+            ),
+        ]
+    },
+}

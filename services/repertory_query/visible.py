@@ -1,17 +1,16 @@
-"""What callers see who may not administer the server: none of its absolute paths."""
+"""The view of callers without the scope ``admin``: no absolute path of the server."""
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import TypeVar
 
 import msgspec
 from typing_extensions import override
 
-from repertory.backend import Backend
-from repertory.calling.result import CallResult
+from repertory.backend import Backend, Forwarding
 from repertory.catalogue.item import Item
+from repertory.errors import RepertoryError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.keys import Scope
@@ -20,11 +19,15 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.server_state import Jobs, Stats
-from repertory.skill_vectors.match import SkillMatch
 from repertory_query.access import Caller
 
 _PLACES = frozenset({"path", "location"})
-_PART = r"/[^/\s'\"“”<>,;:()]+"
+# A name in a path: with spaces and apostrophes inside it, without other quotes, ":", ";", "<", ">".
+_NAME = r"(?!\s)(?:[^/\n:;'\"“”<>]|(?<=\w)'(?=\w))+(?<![\s=])"
+_FOLDERS = re.compile(  # those of an absolute path, up to its last name
+    rf"(?<![\w/.~\])-])(?:file:(?://)?)?/(?:{_NAME}/)*(?=[^\s/:;,'\"“”<>()])"
+)
+_LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in the report of a project search
 
 T = TypeVar("T")
 Placed = TypeVar("Placed", Hit, Item, Entry)
@@ -45,8 +48,8 @@ def text_for(caller: Caller | None, text: str) -> str:
     return text if caller and _sees_all(caller) else without_paths(text)
 
 
-class Restricted(Backend):
-    """A backend without the absolute paths of its machine.
+class Restricted(Forwarding):
+    """A backend without the absolute paths of its machine, also in its errors.
 
     Args:
         backend: The backend.
@@ -55,86 +58,55 @@ class Restricted(Backend):
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    @property
     @override
-    def gateway(self) -> str:
-        return self._backend.gateway
-
-    @override
-    def ensure_indexed(self) -> None:
-        self._backend.ensure_indexed()
+    def forward(self, request: Callable[[Backend], T]) -> T:
+        try:
+            return request(self._backend)
+        except RepertoryError as error:
+            raise type(error)(without_paths(str(error))) from error
 
     @override
     def refresh(self) -> Stats:
-        return _cleaned(self._backend.refresh())
+        return _cleaned(super().refresh())
 
     @override
     def stats(self) -> Stats:
-        return _cleaned(self._backend.stats())
-
-    @override
-    def close(self) -> None:
-        self._backend.close()
+        return _cleaned(super().stats())
 
     @override
     def search(self, query: Query) -> Answer:
-        answer = self._backend.search(query)
+        answer = super().search(query)
         hits = [_placed(hit) for hit in answer.hits]
         return msgspec.structs.replace(answer, hits=hits, degraded=without_paths(answer.degraded))
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
-        found = self._backend.explain(query, item)
+        found = super().explain(query, item)
         return msgspec.structs.replace(
             found, hit=_placed(found.hit), degraded=without_paths(found.degraded)
         )
 
     @override
     def entries(self, where: Filter | None = None) -> Sequence[Entry]:
-        return [_placed(entry) for entry in self._backend.entries(where)]
+        return [_placed(entry) for entry in super().entries(where)]
 
     @override
     def item(self, item_id: str) -> Item:
-        return _placed(self._backend.item(item_id))
+        return _placed(super().item(item_id))
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        return {item_id: _placed(item) for item_id, item in self._backend.items(ids).items()}
-
-    @override
-    def similar_skills(self, query: str) -> list[SkillMatch]:
-        return self._backend.similar_skills(query)
-
-    @override
-    def update_vector(self, filepath: str) -> None:
-        self._backend.update_vector(filepath)
+        return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
 
     @override
     def search_project(self, query: ProjectQuery) -> ProjectAnswer:
-        return self._backend.search_project(query)
-
-    @property
-    @override
-    def calls_allowed(self) -> bool:
-        return self._backend.calls_allowed
-
-    @override
-    def call(self, tool_id: str, arguments: Mapping[str, Any]) -> CallResult:
-        return self._backend.call(tool_id, arguments)
+        answer = super().search_project(query)
+        return msgspec.structs.replace(answer, content=_LISTED.sub(r"\1", answer.content))
 
 
 def without_paths(text: str) -> str:
-    """A text for people whose absolute paths are cut to their last parts."""
-    return _absolute(str(Path.home()), str(Path.cwd())).sub(r"\1", text)
-
-
-@cache
-def _absolute(*roots: str) -> re.Pattern[str]:
-    """A path of two parts or more, below a root (which may hold spaces) or below any folder."""
-    known = "|".join(re.escape(root) for root in roots if root != "/")
-    return re.compile(
-        rf"(?<![\w/.~\]-])(?:file:(?://)?)?(?:{known}|{_PART})(?:{_PART})*/({_PART[1:]})/?"
-    )
+    """A text whose absolute paths are cut to their last parts; URLs and relative paths stay."""
+    return _FOLDERS.sub("", text)
 
 
 def _sees_all(caller: Caller) -> bool:
@@ -146,15 +118,11 @@ def _placed(found: Placed) -> Placed:
     path = PurePath(found.path)
     if not path.is_absolute():
         return found
-    named = PurePath(found.id.partition("/")[2]).parts
-    parts, count = path.parts, len(named)
-    if named and parts[-count:] == named:
-        short = parts[-count:]
-    elif named and parts[-count - 1 : -1] == named:
-        short = parts[-count - 1 :]
-    else:
-        short = parts[-1:]
-    return msgspec.structs.replace(found, path="/".join(short))
+    named, shown = found.id.partition("/")[2], path.name
+    for part in (named, f"{named}/{path.name}") if named else ():
+        if str(path).endswith(f"/{part}"):
+            shown = part
+    return msgspec.structs.replace(found, path=shown)
 
 
 def _cleaned(state: T) -> T:

@@ -5,8 +5,11 @@ Adapters: ``one_shot.Repertory``, the query service's ``Service``, ``client.Clie
 from several threads. Every failure is a ``RepertoryError`` that says what to do.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from typing_extensions import override
 
 from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_vectors.match import SkillMatch
+
+T = TypeVar("T")
 
 
 class Backend(Protocol):
@@ -108,3 +113,73 @@ class Backend(Protocol):
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
         """Call a tool of an MCP server; see ``Calls.call``."""
         ...
+
+
+class Forwarding(Backend):
+    """Forwards every request to another backend."""
+
+    @abstractmethod
+    def forward(self, request: Callable[[Backend], T]) -> T:
+        """Make a request of the other backend."""
+
+    @property
+    @override
+    def gateway(self) -> str:
+        return self.forward(lambda backend: backend.gateway)
+
+    @override
+    def ensure_indexed(self) -> None:
+        self.forward(lambda backend: backend.ensure_indexed())
+
+    @override
+    def refresh(self) -> Stats:
+        return self.forward(lambda backend: backend.refresh())
+
+    @override
+    def stats(self) -> Stats:
+        return self.forward(lambda backend: backend.stats())
+
+    @override
+    def close(self) -> None:
+        """Do nothing: the other backend is closed by its owner."""
+
+    @override
+    def search(self, query: Query) -> Answer:
+        return self.forward(lambda backend: backend.search(query))
+
+    @override
+    def explain(self, query: Query, item: str) -> Explanation:
+        return self.forward(lambda backend: backend.explain(query, item))
+
+    @override
+    def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
+        return self.forward(lambda backend: backend.entries(where))
+
+    @override
+    def item(self, item_id: str) -> Item:
+        return self.forward(lambda backend: backend.item(item_id))
+
+    @override
+    def items(self, ids: Sequence[str]) -> dict[str, Item]:
+        return self.forward(lambda backend: backend.items(ids))
+
+    @override
+    def similar_skills(self, query: str) -> "list[SkillMatch]":
+        return self.forward(lambda backend: backend.similar_skills(query))
+
+    @override
+    def update_vector(self, filepath: str) -> None:
+        self.forward(lambda backend: backend.update_vector(filepath))
+
+    @override
+    def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
+        return self.forward(lambda backend: backend.search_project(query))
+
+    @property
+    @override
+    def calls_allowed(self) -> bool:
+        return self.forward(lambda backend: backend.calls_allowed)
+
+    @override
+    def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
+        return self.forward(lambda backend: backend.call(tool_id, arguments))

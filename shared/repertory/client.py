@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import msgspec
+from typing_extensions import override
 
 from repertory import errors
+from repertory.backend import Backend
 from repertory.catalogue.item import Item
-from repertory.errors import (
-    ConfigurationError,
-    RepertoryError,
-    StoreError,
-    UsageError,
-)
+from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
@@ -44,22 +41,22 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Client:
+class Client(Backend):
     """Asks a server. Threads may share it; nothing is kept open between two calls.
 
-    Every method raises ``StoreError`` when the server cannot be reached or cannot answer now, and
-    ``UsageError`` when it wants a key, or another one.
+    Every method raises ``StoreError`` if the server cannot be reached or cannot answer now, and
+    ``UsageError`` if the key is missing or invalid.
 
     Attributes:
-        url: Where the server is.
+        url: The URL of the server.
     """
 
     def __init__(self, url: str, api_key: str | None = None) -> None:
         """Use a server; nothing is sent to it yet.
 
         Args:
-            url: ``http://host:port`` or ``https://host``, with a path where it is behind one.
-            api_key: The key to it, where it asks for one.
+            url: ``http://host:port`` or ``https://host``, with a path behind a proxy.
+            api_key: The key, if the server requires one.
 
         Raises:
             ConfigurationError: The URL or the key is invalid.
@@ -74,16 +71,16 @@ class Client:
                 )
             self._headers["Authorization"] = f"Bearer {api_key}"
 
+    @override
     def search(self, query: Query) -> Answer:
-        """Search; see ``SearchEngine.search``."""
         return self._ask("GET", "/search", _parameters(query), Answer)
 
+    @override
     def explain(self, query: Query, item: str) -> Explanation:
-        """Explain why a search shows an item, or why not; see ``SearchEngine.explain``."""
         return self._ask("GET", "/explain", {**_parameters(query), "item": item}, Explanation)
 
+    @override
     def entries(self, where: Filter | None = None) -> "list[Entry]":
-        """The indexed items that a filter lets through, by id, without their hashes."""
         from repertory.catalogue.names import compact_name  # noqa: PLC0415 - a search needs none
         from repertory.index.keywords.document import Entry  # noqa: PLC0415 - as above
 
@@ -99,51 +96,47 @@ class Client:
             for one in found
         ]
 
+    @override
     def item(self, item_id: str) -> Item:
-        """One indexed item, whole.
-
-        Raises:
-            UnknownItemError: There is none of that id.
-        """
         return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Item)
 
+    @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some indexed items, whole, by id; what is not there is left out."""
         found = [
             self._ask("POST", "/items", {}, Items, body=Ids(ids=list(ids[start : start + MAX_IDS])))
             for start in range(0, len(ids), MAX_IDS)
         ]
         return {item.id: item for page in found for item in page.items}
 
+    @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
-        """Skill files by their plain cosine with a query; see ``SkillVectors.search``."""
         from repertory.skill_vectors.match import SkillMatch  # noqa: PLC0415 - as above
 
         text = self._function("Vector.SearchSkills", {"query": query}, str)
         return msgspec.json.decode(text, type=list[SkillMatch])
 
+    @override
     def update_vector(self, filepath: str) -> None:
-        """Store the vector of a file of the server's sandbox; see ``SkillVectors.update``."""
         self._function("Vector.VectorUpdate", {"filepath": filepath}, str)
 
+    @override
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
-        """Search the files of the project; see ``ProjectSearch.search``."""
         from repertory.project_search.query import ProjectAnswer  # noqa: PLC0415 - as above
 
         return self._function("search", msgspec.to_builtins(query), ProjectAnswer)
 
     @property
+    @override
     def calls_allowed(self) -> bool:
-        """Whether tools may be called through the server."""
         return self.stats().calls_allowed
 
+    @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
-        """Call a tool of an MCP server; see ``Calls.call``."""
         from repertory.calling.arguments import as_json  # noqa: PLC0415 - as above
         from repertory.calling.result import CallResult  # noqa: PLC0415 - as above
 
         target = f"/tools/{quote(tool_id, errors='replace')}"
-        status, data = self._exchange("POST", target, as_json(arguments), CALL_TIMEOUT_S)
+        status, data = self._send("POST", target, as_json(arguments), CALL_TIMEOUT_S)
         failed = _problem(data) if status == http.HTTPStatus.BAD_GATEWAY else None
         if failed and failed.side == "tool":
             return CallResult(
@@ -154,8 +147,8 @@ class Client:
     def _function(self, name: str, arguments: object, kind: type[T]) -> T:
         return self._ask("POST", f"/functions/{name}", {}, kind, body=arguments)
 
+    @override
     def stats(self) -> Stats:
-        """What is indexed, how fresh it is, what is being done and what is wrong."""
         return self._ask("GET", "/stats", {}, Stats)
 
     def rebuild(self) -> Rebuild:
@@ -163,35 +156,33 @@ class Client:
         return self._ask("POST", "/rebuild", {}, Rebuild)
 
     def jobs(self) -> Jobs:
-        """Which jobs wait, are being done, and failed."""
+        """The pending, the running and the failed jobs."""
         return self._ask("GET", "/queue", {}, Jobs)
 
     def retry(self, ids: Sequence[str] | None = None) -> int:
-        """Put jobs that failed back on the queue, all of them if no ids are given.
-
-        Returns:
-            How many.
-        """
+        """Retry failed jobs, all of them if no ids are given; returns how many."""
         body = Retry(ids=None if ids is None else list(ids))
         return self._ask("POST", "/queue/retry", {}, Retried, body=body).retried
 
     @property
+    @override
     def gateway(self) -> str:
-        """The URL of the server."""
         return self.url
 
+    @override
     def ensure_indexed(self) -> None:
         """Do nothing: the server indexes by itself."""
 
+    @override
     def refresh(self) -> Stats:
-        """The statistics: the server indexes by itself."""
         return self.stats()
 
+    @override
     def close(self) -> None:
         """Do nothing: no connection is kept open."""
 
     def is_alive(self, timeout_s: float) -> bool:
-        """Whether a server answers within so many seconds."""
+        """Whether a server answers in time."""
         try:
             return self._send("GET", "/healthz", None, timeout_s)[0] == http.HTTPStatus.OK
         except StoreError:
@@ -208,21 +199,7 @@ class Client:
         """Send a request and read the answer."""
         query = urlencode(parameters, doseq=True, errors="replace")
         target = f"{path}?{query}" if query else path
-        return self._read(*self._exchange(method, target, body, ANSWER_TIMEOUT_S), kind)
-
-    def _exchange(
-        self, method: str, target: str, body: object, timeout_s: float
-    ) -> tuple[int, bytes]:
-        """Send a request, and note that; return the status and what came with it."""
-        began = time.monotonic()
-        status, data = self._send(method, target, body, timeout_s)
-        milliseconds = round((time.monotonic() - began) * 1_000, 1)
-        path = target.partition("?")[0]
-        _log.debug(
-            "server_asked",
-            extra={"server": self.url, "path": path, "status": status, "ms": milliseconds},
-        )
-        return status, data
+        return self._read(*self._send(method, target, body, ANSWER_TIMEOUT_S), kind)
 
     def _read(self, status: int, data: bytes, kind: type[T]) -> T:
         if not 200 <= status < 300:
@@ -230,10 +207,14 @@ class Client:
         try:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise self._unreadable(error) from error
+            raise StoreError(
+                f"The answer of {self.url} cannot be read: {error}; run the same release here and "
+                "there."
+            ) from error
 
     def _send(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, bytes]:
-        """Send a request; return the status and what came with it."""
+        """Send a request and log it; returns the status and the content."""
+        began = time.monotonic()
         place = self._place
         secure = place.scheme == "https"
         kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
@@ -264,10 +245,16 @@ class Client:
             connection.close()
         if len(data) > MAX_ANSWER_SIZE:
             raise StoreError(f"The server at {self.url} answers with more than can be read.")
+        milliseconds = round((time.monotonic() - began) * 1_000, 1)
+        path = target.partition("?")[0]
+        _log.debug(
+            "server_asked",
+            extra={"server": self.url, "path": path, "status": response.status, "ms": milliseconds},
+        )
         return response.status, data
 
     def _refusal(self, status: int, data: bytes) -> RepertoryError:
-        """The error that a problem stands for."""
+        """The error for a problem."""
         problem = _problem(data)
         detail = problem.detail if problem else ""
         raised = _class(problem.error) if problem else None
@@ -288,21 +275,15 @@ class Client:
             return kind(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)
 
-    def _unreadable(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"The answer of {self.url} cannot be read: {error}; run the same release here and "
-            "there."
-        )
-
 
 def _class(name: str) -> type[RepertoryError] | None:
-    """The class of our errors of that name, if there is one."""
+    """The class of our errors with a name, if any."""
     found = getattr(errors, name, None)
     return found if isinstance(found, type) and issubclass(found, RepertoryError) else None
 
 
 def _problem(data: bytes) -> Refusal | None:
-    """The problem that a server reports; None if it is not in our form."""
+    """The problem that a server reports; None if it is in another form."""
     try:
         return msgspec.json.decode(data, type=Refusal)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

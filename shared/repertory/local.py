@@ -29,6 +29,7 @@ from repertory.indexing.collections import (
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
+from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
@@ -88,7 +89,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
-        return self.engine.explain(query, item)
+        return explain(self.engine, query, item)
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
@@ -100,7 +101,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        return lookup.items(self.engine, ids)
+        return self.engine.items(ids)
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

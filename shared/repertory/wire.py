@@ -1,4 +1,4 @@
-"""The JSON of the HTTP API that is no answer of the library itself: requests, lists, problems."""
+"""The JSON of the HTTP API beside the library's answers: requests, lists and problems."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,8 +18,8 @@ MAX_IDS = 100  # items of one request
 MAX_RETRIES = 1_000  # jobs of one request
 
 MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]
-# Only described: the search itself refuses a blank or a longer query, in words. Some characters
-# that are space to Python are none to the expressions of JSON Schema.
+# Only described here: the search itself refuses a blank or too long query. The pattern names the
+# characters that are white space to Python but not to JSON Schema.
 Text = Annotated[
     str,
     Meta(
@@ -118,7 +118,7 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alive(msgspec.Struct, frozen=True, kw_only=True):
-    """That the process answers."""
+    """Whether the process answers."""
 
     alive: bool
 

@@ -24,13 +24,14 @@ from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.search.query import Query
 from repertory_admin.following import Following
+from repertory_query.visible import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served
 from tests.support.query_service import RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, write
 
 SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
-ADAPTERS = ["one shot", "service", "client", "following"]
+ADAPTERS = ["one shot", "service", "restricted", "client", "following"]
 TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
 
 
@@ -51,13 +52,13 @@ def make_project(folder: Path) -> Path:
 def following(url: str, project: Path, **flags: object) -> Iterator[Following]:
     """A backend that follows the server at a URL."""
     settings = settings_of(project, server_url=url, **flags)
-    backend, told = Following(settings, project), list[int]()
-    thread = threading.Thread(target=backend.run, args=(told,))
+    backend, stopping = Following(settings, project), list[int]()
+    thread = threading.Thread(target=backend.run, args=(stopping,))
     thread.start()
     try:
         yield backend
     finally:
-        told.append(15)
+        stopping.append(15)
         thread.join()
 
 
@@ -75,8 +76,8 @@ def opened(adapter: str, root: Path, *, calls: bool) -> Iterator[Backend]:
             return
         with RunningService(project, **flags) as running:
             running.look()
-            if adapter == "service":
-                yield running.service
+            if adapter in ("service", "restricted"):
+                yield running.service if adapter == "service" else Restricted(running.service)
                 return
             with served(running, **flags) as url:
                 if adapter == "client":

@@ -51,7 +51,6 @@ with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
     print("open", flush=True)
     sys.stdin.readline()
     collection.upsert([point("after")])
-    collection.flush()
 """
 
 

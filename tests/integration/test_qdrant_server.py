@@ -11,6 +11,7 @@ import pytest
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
+from repertory.index import qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer
@@ -63,12 +64,14 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
 ]
 
 
-def test_a_silent_server_fails_a_query_soon() -> None:
+def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query has a timeout of its own, far below that of a write."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        store = QdrantStore(url, timeout=1_000, query_timeout=1)
-        server = QdrantServer(url, None, timeout=1_000, query_timeout=1)
+        monkeypatch.setattr(qdrant_connection, "TIMEOUT_S", 1_000)
+        monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
+        store = QdrantStore(url)
+        server = QdrantServer(url, None)
         collection = QdrantCollection(server, "c")  # opening it would be a query, too
         asked = [threads.submit(query, store, collection) for query in QUERIES]
         for query in asked:

@@ -34,7 +34,7 @@ def skill(name: str, description: str = "", body: str = "", **policy: object) ->
         source="team",
         description=description or f"Of {name}",
         body=body,
-        policy=msgspec.convert(policy, Policy) if policy else None,
+        policy=Policy(**policy) if policy else None,  # type: ignore[arg-type]  # by name
     )
 
 

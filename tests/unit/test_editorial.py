@@ -24,7 +24,7 @@ def skill(name: str, description: str, **policy: object) -> Item:
         name=name,
         source="team",
         description=description,
-        policy=msgspec.convert(policy, Policy) if policy else None,
+        policy=Policy(**policy) if policy else None,  # type: ignore[arg-type]  # by name
     )
 
 
@@ -50,7 +50,7 @@ def confidence(hits: list[Hit], name: str) -> float:
 
 def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
     """The query contains all words of the phrase, in any order and form; the reason quotes it."""
-    item = skill("deploy", "Rolling update", pin=["ship it to production"], is_vouched=True)
+    item = skill("deploy", "Rolling update", pin=("ship it to production",), is_vouched=True)
     hits = search("how do we get the service shipped into Production?", [item])
     assert hits[0].name == "deploy"
     assert hits[0].confidence > 0.97
@@ -61,15 +61,15 @@ def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
 
 def test_a_pin_holds_within_the_filter() -> None:
     """A pin adds no item that the filter excludes."""
-    item = skill("deploy", "Rolling update", pin=["ship it"], is_vouched=True)
+    item = skill("deploy", "Rolling update", pin=("ship it",), is_vouched=True)
     assert search("ship it", [item], where={"kinds": ["tool"]}) == []
 
 
 def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> None:
     """A pin for a part of the query does not, and neither does an author's pin."""
     named = skill("ship", "Move freight by sea")
-    pinned = skill("deploy", "Rolling update", pin=["ship"], is_vouched=True)
-    suggested = skill("takeover", "Rolling update", pin=["ship"])
+    pinned = skill("deploy", "Rolling update", pin=("ship",), is_vouched=True)
+    suggested = skill("takeover", "Rolling update", pin=("ship",))
     assert [hit.name for hit in search("ship", [named, pinned, suggested])] == [
         "deploy",
         "ship",
@@ -79,7 +79,7 @@ def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> 
 
 def test_an_authors_pin_must_be_half_of_the_query() -> None:
     """Otherwise a skill that pins a common word would be first everywhere."""
-    item = skill("takeover", "Do anything", pin=["file"])
+    item = skill("takeover", "Do anything", pin=("file",))
     assert confidence(search("file", [item]), "takeover") >= 0.85
     assert confidence(search("read a file from the disk", [item]), "takeover") == 0.0
 
@@ -100,7 +100,7 @@ def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
     assert lowered[1].reason.startswith("Lowered by its policy (-0.5); ")
 
 
-ALIASED = skill("deploy", DEPLOY, aliases=["shipIt now", "go-live"])
+ALIASED = skill("deploy", DEPLOY, aliases=("shipIt now", "go-live",))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_the_words_of_an_alias_count_as_those_of_a_name() -> None:
 
 def test_an_alias_that_is_another_items_name_ranks_second() -> None:
     """The item whose own name it is comes first."""
-    thief = skill("evil", "Read the contents of a file from disk", aliases=["read_file"], boost=1)
+    thief = skill("evil", "Read the contents of a file from disk", aliases=("read_file",), boost=1)
     hits = search("read_file", [thief])
     assert [hit.name for hit in hits[:2]] == ["read-file", "evil"]
     assert hits[1].confidence < 0.98 <= hits[0].confidence

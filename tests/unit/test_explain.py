@@ -10,6 +10,7 @@ from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UnknownItemError, UsageError
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
+from repertory.search.explain import explain as explained
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from tests.support.builders import no_model
@@ -48,7 +49,7 @@ ITEMS = [
 def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: object) -> Explanation:
     """Explain one item of some."""
     query = msgspec.convert({"text": text, **options}, Query)
-    return keyword_engine(items).explain(query, item)
+    return explained(keyword_engine(items), query, item)
 
 
 def test_nothing_is_better_than_an_item_that_only_a_filter_keeps_out() -> None:
@@ -80,7 +81,7 @@ def test_it_agrees_with_the_search_on_every_item(query: Query) -> None:
     """An item counts as shown, with the same hit and rank, if and only if the search shows it."""
     engine = keyword_engine(ITEMS)
     hits = engine.search(query).hits
-    found = [engine.explain(query, item.id) for item in ITEMS]
+    found = [explained(engine, query, item.id) for item in ITEMS]
     shown = sorted((one for one in found if one.shown), key=lambda one: one.rank or 0)
     assert [one.hit for one in shown] == hits
     assert [one.rank for one in shown] == list(range(1, len(hits) + 1))
@@ -208,7 +209,7 @@ def test_without_a_keyword_index_it_says_so() -> None:
         keywords=None, collection=None, embedding=no_model, reader=reader(), degraded=["Gone."]
     )
     with pytest.raises(StoreError, match=r"Gone\."):
-        engine.explain(Query(text="file"), "files__read_file")
+        explained(engine, Query(text="file"), "files__read_file")
 
 
 @pytest.mark.parametrize("text", ["the of and", "?!", "文", "x" * 3_000, "a b " * 900])

@@ -13,6 +13,7 @@ from repertory.search.capabilities import inferences, offered, read, table
 from repertory.search.hits import hit
 from repertory.search.inference import FIRST, GOOD_ENOUGH, infer
 from repertory.search.query import Query
+from tests.support.keyword_search import keyword_engine
 
 
 def tool(server: str, name: str, description: str, kind: Kind = Kind.TOOL) -> Item:
@@ -269,3 +270,10 @@ def test_a_wrong_table_is_refused_as_it_is_read(right: str, wrong: str) -> None:
     assert read(TABLE).intent[0].by == ("shell",)
     with pytest.raises(msgspec.ValidationError):
         read(TABLE.replace(right, wrong))
+
+
+def test_an_excluded_tool_is_not_inferred() -> None:
+    """A search that leaves a tool out offers another one for the job."""
+    engine, query = keyword_engine([SHELL, TOLD]), Query(text="commit my changes")
+    assert engine.search(query).hits[0].id == SHELL.id
+    assert SHELL.id not in [hit.id for hit in engine.search(query, exclude=[SHELL.id]).hits]

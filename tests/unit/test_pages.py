@@ -34,7 +34,7 @@ JSON = st.recursive(
 
 def test_a_form_is_written_as_short_as_it_can_be() -> None:
     """What was left out is left out; other values take the place of its own."""
-    form = Form(q=" two words ", kind=(Kind.TOOL,), tag=("a&b", "c"), threshold=0.0)
+    form = Form(q=" two words ", kinds=(Kind.TOOL,), tags=("a&b", "c"), threshold=0.0)
     assert form.address() == "/?q=two+words&kind=tool&tag=a%26b&tag=c&threshold=0.0"
     assert msgspec.structs.replace(form, threshold=None).unfiltered() == "/?q=two+words"
     assert Form().address() == "/"

@@ -54,11 +54,11 @@ def mcp(
     from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
-    from repertory_query.run import told_to_end  # noqa: PLC0415 - slow to import
+    from repertory_query.run import termination_signals  # noqa: PLC0415 - slow to import
 
     tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
     following = Following(settings, directory)
-    with told_to_end() as told:
+    with termination_signals() as stopping:
 
         def answer() -> None:
             try:
@@ -67,8 +67,8 @@ def mcp(
             except Exception:
                 _log.warning("session_broken", exc_info=True)
             finally:
-                told.append(signal.SIGTERM)  # end the process as a signal would
+                stopping.append(signal.SIGTERM)  # end the process as a signal would
 
         # Reading standard input cannot be interrupted, so this thread is not joined.
         threading.Thread(target=answer, name="stdio", daemon=True).start()
-        following.run(told)
+        following.run(stopping)

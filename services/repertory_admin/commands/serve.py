@@ -34,10 +34,10 @@ def serve(flags: Flags) -> None:
     settings = load(flags, directory)
     begin_service()
     from repertory_admin import embedded  # noqa: PLC0415 - slow to import, and optional
-    from repertory_query.run import told_to_end  # noqa: PLC0415 - slow to import
+    from repertory_query.run import termination_signals  # noqa: PLC0415 - slow to import
 
-    with told_to_end() as told:
-        embedded.run(settings, directory, told, _ready)
+    with termination_signals() as stopping:
+        embedded.run(settings, directory, stopping, _ready)
 
 
 def _ready(url: str, _: "Service") -> None:

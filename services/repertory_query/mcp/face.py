@@ -43,9 +43,9 @@ from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool, Work, in_words
-from repertory_query.visible import text_for, visible_to
+from repertory_query.visible import visible_to
 
-FRESH_S = 60.0  # a list is repeated for so long without reading the catalogue
+FRESH_S = 60.0  # a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
 PAGE_SIZE = 100  # resources of one answer
 MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
@@ -120,7 +120,7 @@ class Face:
         """Notify clients when the listed tools change, until cancelled."""
         while True:
             self._listed = None
-            with contextlib.suppress(MCPError):  # the next client that lists the tools gets it
+            with contextlib.suppress(MCPError):  # the next list reports it
                 listing = await self._listing()
                 if self._told not in (None, listing):
                     self._told = None
@@ -157,7 +157,7 @@ class Face:
         return said, calls_allowed
 
     def _contents(self) -> tuple[str, bool]:
-        """As above; unreadable parts are left out, since a search will say what is wrong."""
+        """As above; unreadable parts are left out, since a search reports the reason."""
         said, calls_allowed = "", False
         with contextlib.suppress(RepertoryError):
             calls_allowed = self._backend.calls_allowed
@@ -182,8 +182,8 @@ class Face:
                 tool.work, lambda: tool.answer(backend, params.arguments or {})
             )
         except RepertoryError as error:
-            return in_words(_text(context, error), is_error=True)
-        # The boundary: whatever it is, the client gets an answer, and nothing of it.
+            return in_words(str(error), is_error=True)
+        # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
             return in_words(_unexpected(error), is_error=True)
 
@@ -191,24 +191,9 @@ class Face:
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         after = _after(params.cursor if params else None)
-        resources, cursor = await self._read(lambda: self._skills(after), context)
+        backend = self._seen(context)
+        resources, cursor = await self._read(lambda: _skills(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
-
-    def _skills(self, after: str) -> tuple[list[Resource], str | None]:
-        """The skills whose ids come after one, as resources, and the next cursor."""
-        ids = [entry.id for entry in self._backend.entries(Filter(kinds=(Kind.SKILL,)))]
-        left = [item_id for item_id in ids if item_id > after]
-        page = left[:PAGE_SIZE]
-        resources = [
-            Resource(
-                uri=uri_of(item),
-                name=one_line(item.name),
-                description=cut(one_line(item.description), MAX_DESCRIPTION_LENGTH),
-                mime_type=MEDIA_TYPES[item.kind],
-            )
-            for item in self._backend.items(page).values()
-        ]
-        return resources, _cursor(page[-1]) if len(left) > PAGE_SIZE else None
 
     async def _read_resource(
         self, context: Context, params: ReadResourceRequestParams
@@ -218,7 +203,7 @@ class Face:
         if item_id is None:
             raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")
         backend = self._seen(context)
-        item = await self._read(lambda: backend.item(item_id), context)
+        item = await self._read(lambda: backend.item(item_id))
         if uri_of(item) != uri:
             raise MCPError(INVALID_PARAMS, f"{item_id[:200]!r} is {uri_of(item)}.")
         media_type = MEDIA_TYPES.get(item.kind, "application/json")
@@ -231,29 +216,39 @@ class Face:
         request = context.request
         return visible_to(request.state.caller, self._backend) if request else self._backend
 
-    async def _read(self, call: Callable[[], T], context: Context | None = None) -> T:
+    async def _read(self, call: Callable[[], T]) -> T:
         """Read from the backend; a failure is an error of the request."""
         try:
             return await self._threads(Work.READ, call)
         except UnknownItemError as error:
-            raise MCPError(INVALID_PARAMS, _text(context, error)) from error
+            raise MCPError(INVALID_PARAMS, str(error)) from error
         except RepertoryError as error:
-            raise MCPError(INTERNAL_ERROR, _text(context, error)) from error
+            raise MCPError(INTERNAL_ERROR, str(error)) from error
         # The boundary, as above.
         except Exception as error:
             raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
 
 
+def _skills(backend: Backend, after: str) -> tuple[list[Resource], str | None]:
+    """The skills whose ids come after one, as resources, and the next cursor."""
+    ids = [entry.id for entry in backend.entries(Filter(kinds=(Kind.SKILL,)))]
+    left = [item_id for item_id in ids if item_id > after]
+    page = left[:PAGE_SIZE]
+    resources = [
+        Resource(
+            uri=uri_of(item),
+            name=one_line(item.name),
+            description=cut(one_line(item.description), MAX_DESCRIPTION_LENGTH),
+            mime_type=MEDIA_TYPES[item.kind],
+        )
+        for item in backend.items(page).values()
+    ]
+    return resources, _cursor(page[-1]) if len(left) > PAGE_SIZE else None
+
+
 def _scopes(context: Context) -> frozenset[Scope]:
     """The scopes of a caller; the user who started this process has all."""
     return context.request.state.caller.scopes if context.request else frozenset(Scope)
-
-
-def _text(context: Context | None, error: RepertoryError) -> str:
-    """The message of an error, as a caller may see it."""
-    if context is None:
-        return text_for(None, str(error))
-    return text_for(context.request.state.caller, str(error)) if context.request else str(error)
 
 
 def _unexpected(error: Exception) -> str:

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Mcp:
-    """The MCP servers of an application, which runs as long as they do.
+    """The MCP servers of an application, which run as long as it does.
 
     Args:
         backend: The backend.

@@ -20,7 +20,7 @@ class Choice(msgspec.Struct, frozen=True):
     values: Sequence[tuple[str, int]]
 
     def with_chosen(self, chosen: Sequence[str]) -> list[tuple[str, int]]:
-        """The values, first those that are chosen: also one that is not there any more."""
+        """The values, the chosen ones first, even if no item has them any more."""
         counts = dict(self.values)
         rest = [pair for pair in self.values if pair[0] not in chosen]
         return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
@@ -33,7 +33,7 @@ class Choices:
         self._known: WeakKeyDictionary[SearchEngine, list[Choice]] = WeakKeyDictionary()
 
     def known(self, engine: SearchEngine) -> list[Choice] | None:
-        """The cached counts; None if there are none yet."""
+        """The cached counts; None if nothing is cached yet."""
         return self._known.get(engine)
 
     def of(self, engine: SearchEngine) -> list[Choice]:

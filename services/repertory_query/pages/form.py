@@ -6,63 +6,38 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.requests import Request
 
-from repertory.search.query import Query, query_of
-from repertory.settings import Alpha, Threshold, Values
-from repertory.wire import MaxLimit
+from repertory.search.query import Query
+from repertory.settings import Values
 from repertory_query.api import parameters
-from repertory_query.searching import Filters
+from repertory_query.searching import Parameters, query_from
 
 LIMIT = 10  # people see more at a glance than a program asks for
-FILTERS = ("kind", "source", "server", "tag")
 
 
-class Form(Filters, frozen=True, kw_only=True):
-    """A filled form; the fields it leaves out are None or empty."""
+class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
+    """A filled form; missing fields are None or empty."""
 
     q: str = ""
-    limit: MaxLimit | None = None
-    threshold: Threshold | None = None
-    alpha: Alpha | None = None
     part: bool = False
 
     def query(self, defaults: Values) -> Query:
-        """The search that it asks for.
-
-        Raises:
-            UsageError: The text is blank or too long.
-        """
-        return query_of(
-            defaults,
-            self.q,
-            limit=self.limit or LIMIT,
-            threshold=self.threshold,
-            alpha=self.alpha,
-            kinds=self.kind,
-            sources=self.source,
-            servers=self.server,
-            tags=self.tag,
-        )
+        """The search that it requests; raises as ``query_from``."""
+        return query_from(msgspec.structs.replace(self, limit=self.limit or LIMIT), defaults)
 
     def chosen(self, field: str) -> Sequence[str]:
         """The chosen values of ``kind``, ``source``, ``server`` or ``tag``."""
-        values: Sequence[str] = getattr(self, field)
+        values: Sequence[str] = getattr(self, f"{field}s")
         return values
 
     def unfiltered(self) -> str:
         """The address of the same form without filters."""
-        return self.address(kind=(), source=(), server=(), tag=())
+        return self.address(kinds=(), sources=(), servers=(), tags=())
 
     def address(self, base: str = "/", **others: object) -> str:
         """The address of the same form with other values."""
-        form = msgspec.structs.replace(self, **others)
-        fields = {
-            "q": form.q.strip(),
-            **{name: form.chosen(name) for name in FILTERS},
-            "limit": form.limit,
-            "threshold": form.threshold,
-            "alpha": form.alpha,
-        }
-        given = {name: value for name, value in fields.items() if value not in (None, "", ())}
+        form = msgspec.structs.replace(self, q=self.q.strip(), part=False, **others)
+        fields = {"q": form.q, **msgspec.to_builtins(form)}
+        given = {name: value for name, value in fields.items() if value != ""}
         text = urlencode(given, doseq=True, errors="replace")
         return f"{base}?{text}" if text else base
 
@@ -73,4 +48,4 @@ def form_of(request: Request) -> Form:
     Raises:
         UsageError: A field is invalid.
     """
-    return parameters(request, Form, skip_empty=True)
+    return parameters(request, Form, is_form=True)

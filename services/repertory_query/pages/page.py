@@ -1,4 +1,4 @@
-"""Pages out of templates: escaped, without what could mislead a reader, and confined."""
+"""Pages made from templates: escaped, without misleading characters, and confined."""
 
 import hashlib
 import time
@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from repertory.text import ago
+from repertory.wire import Refusal
 from repertory_query.access import Caller
 
 STATIC_FILES = {
@@ -26,14 +27,20 @@ HEADERS = {
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
-    # Not "no-referrer": with it browsers leave the origin out of forms, which is what they are
-    # known by.
+    # Not "no-referrer": with it browsers send forms without their origin, which Access checks.
     "Referrer-Policy": "same-origin",
+}
+_TITLES = {
+    401: "Sign in",
+    404: "Nothing here",
+    422: "That cannot be asked",
+    429: "Too many requests",
+    503: "Not ready yet",
 }
 _HERE = Path(__file__).parent
 
-# What cannot be seen but changes what is: control characters that are no white space, and those
-# that turn the direction of a text.
+# Invisible characters that change what is seen: control characters other than white space, and
+# those that turn the direction of a text.
 _UNSEEN = {
     code: "\N{REPLACEMENT CHARACTER}"
     for code in (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -53,9 +60,9 @@ def page(
     Args:
         request: The request.
         template: The file of the template.
-        status: Of the response.
-        headers: More of them than all pages have.
-        values: What the template is given.
+        status: The status of the response.
+        headers: Headers beside those of all pages.
+        values: The values of the template.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
     text = _environment().get_template(template).render(caller=caller, **values)
@@ -63,13 +70,38 @@ def page(
     return Response(content, status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
 
 
+def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str, str]) -> Response:
+    """The page of a problem; for a missing key, the page that asks for it.
+
+    Args:
+        request: The request that failed.
+        problem: The problem.
+        headers: The headers of the problem.
+    """
+    status = problem.status
+    is_get = request.scope["method"] == "GET"
+    if status == 401:
+        query = request.scope["query_string"].decode("latin-1")
+        target = quote(request.scope["path"]) + (f"?{query}" if query else "")
+        was_sent = "invalid_token" in headers.get("WWW-Authenticate", "")
+        detail = problem.detail if was_sent else ""
+        return page(
+            request, "login.html", 401, headers, detail=detail, target=target if is_get else "/"
+        )
+    again = headers.get("Retry-After", "") if status == 503 and is_get else ""
+    title = _TITLES.get(status, problem.title)
+    return page(
+        request, "problem.html", status, headers, title=title, detail=problem.detail, again=again
+    )
+
+
 def wants_page(request: HTTPConnection) -> bool:
-    """Whether a person is asking: browsers name HTML where they go to an address, programs not."""
+    """Whether a browser goes to an address, as its Accept header tells; programs name no HTML."""
     return "text/html" in request.headers.get("accept", "")
 
 
 def static_file(name: str) -> Response:
-    """One of the few files that pages are made with; each content has an address of its own."""
+    """A static file; each version of it has an address of its own."""
     content, _ = _static()[name]
     lasting = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(content, headers=HEADERS | lasting, media_type=STATIC_FILES[name])
@@ -102,8 +134,8 @@ def _environment() -> Environment:
 
 
 def view_address(item_id: str, section: str = "") -> str:
-    """The address of an item's page, at one of its sections where that is named."""
-    # A browser takes out what looks like steps between folders, unless slashes are hidden from it.
+    """The address of an item's page, at one of its sections if named."""
+    # A browser resolves "." and ".." between slashes, unless the slashes are escaped.
     steps = any(part in ("", ".", "..") for part in item_id.split("/"))
     address = "/view/" + quote(item_id, safe="" if steps else "/", errors="replace")
     if section:
@@ -112,7 +144,7 @@ def view_address(item_id: str, section: str = "") -> str:
 
 
 def _ago(moment: float) -> str:
-    """How long ago a moment was, in minutes at least, so that the page does not flicker."""
+    """How long ago a moment was, in whole minutes, so that the page does not flicker."""
     return ago(time.time() - moment, least=60)
 
 
@@ -129,7 +161,7 @@ def _json(value: object) -> str:
 
 
 def _seen(value: object) -> object:
-    """What is written of a value: what a reader could not see is replaced by what can be seen."""
+    """A value with its invisible characters replaced by visible ones."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return value.translate(_UNSEEN)
     return value

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute, Route
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
-from repertory.search.identify import close_to
+from repertory.search.lookup import close_to
 from repertory.settings import Values
 from repertory_query.access import STATIC, Access, require
 from repertory_query.pages import sign_in

@@ -1,1 +1,1 @@
-"""Items, their hashes, names and policies, and the texts of them that are embedded."""
+"""Items: their hashes, names, policies and embedded texts."""

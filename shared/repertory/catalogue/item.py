@@ -28,7 +28,7 @@ class Item(
         id: A pure function of source and name: ``server__tool`` for tools, ``source/folder`` for
             skills, ``source/path`` for documents.
         kind: skill, tool or document.
-        name: What a person calls it; the title of a document.
+        name: Its name as people say it; the title of a document.
         source: The name of its source.
         description: What it does, in a few sentences; the synopsis of a document.
         body: The whole text of a skill or a document; empty for tools.
@@ -37,7 +37,7 @@ class Item(
         tags: Words to filter by, sorted.
         input_schema: The JSON Schema of a tool's arguments.
         output_schema: The JSON Schema of a tool's result.
-        extra: Everything else that its author wrote (unknown front matter keys, tool annotations).
+        extra: Its other fields (unknown front matter keys, tool annotations).
         policy: The decisions of its author and the configuration about it, if any.
     """
 
@@ -93,8 +93,8 @@ class Item(
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()
 
 
-# A point's id is the key of its item and the number of its section, so that what a search finds
-# is known by its id alone: reading payloads takes longer than searching.
+# A point's id is the key of its item and the number of its section, so that the id alone
+# identifies a match: reading payloads takes longer than searching.
 KEY_LENGTH = 24  # hex digits
 
 

@@ -63,7 +63,7 @@ def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
 
 
 def defect(field: str, value: object) -> str:
-    """How to end a sentence about an invalid value: what it must be; empty if it is valid."""
+    """The requirement that an invalid value misses, to end a message with; empty if it is valid."""
     if field in ("pin", "aliases"):
         good = (
             isinstance(value, list)

@@ -7,7 +7,7 @@ import msgspec
 
 from repertory.catalogue.names import split_name
 
-# Raised when views or the keys of stored records change: collections made before are rebuilt.
+# Raise it when views or the keys of stored records change: older collections are then rebuilt.
 RECIPE = 3
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks

@@ -1,1 +1,1 @@
-"""What processes tell each other. All of it may be lost at any moment: it can be rebuilt."""
+"""Ports through which processes coordinate. All their data may be lost and can be rebuilt."""

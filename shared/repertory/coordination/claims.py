@@ -1,4 +1,4 @@
-"""Claims: one process says that it does a thing, so that no other does the same.
+"""Claims: a process announces a task, so that no other process does it too.
 
 A claim saves work and guards nothing: results stay correct when one is lost.
 """
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class Claims(Protocol):
-    """Names of things that processes are doing. Methods raise ``StoreError`` when unavailable.
+    """The names of claimed tasks. Methods raise ``StoreError`` when unavailable.
 
-    Each process is an owner; its threads must release only what they took.
+    Each process is an owner; its threads must release only their own claims.
     """
 
     def take(self, names: Sequence[str], seconds: float) -> set[str]:

@@ -24,7 +24,7 @@ MAX_ANNOUNCEMENTS = 10_000  # kept of a stream; compaction trims it long before
 
 
 class Delta(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened since a position.
+    """The changes since a position.
 
     Attributes:
         position: Where to read on from.
@@ -40,8 +40,8 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
 class Deltas(Protocol):
     """The stream of each collection. Every method raises ``StoreError`` when it is unavailable.
 
-    A position is opaque. Reading from the empty position yields a gap. So does any position that
-    this stream did not give: the stream was lost and started again since, or may have been.
+    A position is opaque. Reading from the empty position yields a gap. So does any position of
+    another stream: this one may have been lost and started again.
 
     A stream keeps a limited number of announcements, about ``MAX_ANNOUNCEMENTS``.
     """
@@ -115,7 +115,7 @@ class MemoryDeltas(Deltas):
         with self._changed:
             while True:
                 stream = self._streams[collection]
-                end = _position(stream.life, stream.last)
+                end = f"{stream.life}-{stream.last}"
                 life, number = _parts(position)
                 missed = stream.last - number
                 if life != stream.life or not 0 <= missed <= len(stream.kept):
@@ -130,7 +130,7 @@ class MemoryDeltas(Deltas):
     def position(self, collection: str) -> str:
         with self._changed:
             stream = self._streams[collection]
-            return _position(stream.life, stream.last)
+            return f"{stream.life}-{stream.last}"
 
     @override
     def trim(self, collection: str, position: str) -> None:
@@ -154,7 +154,7 @@ class MemoryDeltas(Deltas):
 
 
 RETENTION_S = 7 * 86_400  # of a stream, after its last announcement
-_BLOCK_S = 1.0  # a read waits in Redis for so long: a lost stream does not wake it
+_BLOCK_S = 1.0  # the longest wait of a read in Redis: a lost stream does not wake it
 
 # A stream's ids are EPOCH-NUMBER: the microsecond of its start, and the announcement's number. So
 # trimming shows as a jump of the number, and a stream that was lost and started again as another
@@ -186,7 +186,7 @@ redis.call('EXPIRE', key, retention)
 """
 
 # ARGV: the retention, a life and the number to read on from. Gives the stream's life, its last
-# number and, if it is that life, the announcements after the number.
+# number and, if the lives are equal, the announcements after the number.
 _READ = f"""{_STREAM}
 local news = {{}}
 if life == ARGV[2] then news = redis.call('XRANGE', key, '(' .. id(ARGV[3]), '+') end
@@ -254,7 +254,7 @@ class RedisDeltas(Deltas):
         life, number = _parts(position)
         with self._server.translated():
             now, last, news = self._read([_key(collection)], [RETENTION_S, life, number])
-        end = _position(now.decode(), int(last))
+        end = f"{now.decode()}-{int(last)}"
         if life != now.decode() or int(last) - number != len(news):
             return Delta(position=end, gap=True)
         try:
@@ -268,10 +268,6 @@ def _key(collection: str) -> str:
     return f"repertory:deltas:{collection}"
 
 
-def _position(life: str, number: int) -> str:
-    return f"{life}-{number}"
-
-
 def _parts(position: str) -> tuple[str, int]:
     """The life and the number in a position; an invalid position has no life."""
     found = re.fullmatch(r"([\w/]+)-(\d{1,15})", position, re.ASCII)
@@ -280,7 +276,4 @@ def _parts(position: str) -> tuple[str, int]:
 
 def _union(announcements: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """The hashes after all announcements: the latest of each item."""
-    hashes: dict[str, str] = {}
-    for announcement in announcements:
-        hashes.update(announcement)
-    return hashes
+    return {item: hash_ for one in announcements for item, hash_ in one.items()}

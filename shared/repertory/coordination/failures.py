@@ -128,7 +128,7 @@ end
 
 
 class RedisFailures(Failures):
-    """Failures in Redis: a hash of them and a list of their order."""
+    """Failures in Redis: a hash by id and a list of ids in order."""
 
     def __init__(self, server: "RedisServer", limit: int = MAX_FAILURES) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""The connection to a Redis server, and what its failures mean.
+"""The connection to a Redis server, and the translation of its errors.
 
 Import this module only when a Redis is configured.
 """
@@ -40,8 +40,8 @@ class RedisServer:
         """
         parts = _split(url)
         self._shown = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-        # A connection that died since its last use is made once more. An unavailable server is not
-        # waited for: callers go on without it.
+        # A connection that died since its last use is opened once more. Callers go on without an
+        # unavailable server, so nothing waits for it.
         retry = Retry(NoBackoff(), retries=1, supported_errors=(exceptions.ConnectionError,))
         try:
             pool = redis.ConnectionPool.from_url(
@@ -50,7 +50,7 @@ class RedisServer:
             pool.make_connection()  # nothing is sent: it refuses unknown parameters
         except (ValueError, TypeError, exceptions.RedisError) as exc:
             raise ConfigurationError(
-                f"A parameter in the URL of the Redis at {self._shown} cannot be."
+                f"The URL of the Redis at {self._shown} has an invalid parameter."
             ) from exc
         self.client = redis.Redis.from_pool(pool)  # which closes the pool at the end of its life
 
@@ -60,7 +60,7 @@ class RedisServer:
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
-        """Turn what the client raises into ``StoreError``."""
+        """Translate the client's exceptions to ``StoreError``."""
         try:
             yield
         except (exceptions.AuthenticationError, exceptions.NoPermissionError) as exc:
@@ -72,7 +72,7 @@ class RedisServer:
                 f"cannot be reached ({_sentence(exc)}): start it, or check the URL"
             ) from exc
         except exceptions.RedisError as exc:
-            if "maxmemory" in str(exc):  # a script's has no type of its own
+            if "maxmemory" in str(exc):  # a script's error has no type of its own
                 raise self._error("is full: give it more memory") from exc
             raise self._error(f"failed: {_sentence(exc)}") from exc
 

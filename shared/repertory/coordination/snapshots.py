@@ -11,7 +11,7 @@ from repertory.files import write_atomically
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-RETENTION_S = 30 * 86_400  # a collection that nobody saved for so long is not searched any more
+RETENTION_S = 30 * 86_400  # after the last save: an older snapshot is of an unused collection
 PIECE_SIZE = 4 << 20  # bytes sent at once: the connection's time limit applies to each piece
 
 

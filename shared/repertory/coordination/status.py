@@ -1,5 +1,6 @@
 """The status board: what each process reports, for ``stats``, the metrics and the status page."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 RETENTION_S = 600  # of a report
 WRITE_INTERVAL_S = 10.0  # between two writes of an unchanged report to the file
-WATCH = "watch"  # what the watch service reports as
+WATCH = "watch"  # the watch service's name
 
 
 class StatusBoard(Protocol):
@@ -158,18 +159,13 @@ class RedisStatus(StatusBoard):
     def reports(self) -> dict[str, dict[str, Any]]:
         oldest = self._clock() - RETENTION_S
         found: dict[str, dict[str, Any]] = {}
-        expired = []
-        for who, data in self._hash(_STATUS).items():
-            try:
+        stored = self._hash(_STATUS)
+        for who, data in stored.items():
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 report = msgspec.json.decode(data, type=_Report)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                expired.append(who)
-                continue
-            if report.at >= oldest:
-                found[who] = {**report.status, "at": report.at}
-            else:
-                expired.append(who)
-        if expired:
+                if report.at >= oldest:
+                    found[who] = {**report.status, "at": report.at}
+        if expired := stored.keys() - found.keys():
             with self._server.translated():
                 self._server.client.hdel(_STATUS, *expired)
         return found

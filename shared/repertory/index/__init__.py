@@ -1,1 +1,1 @@
-"""What is indexed: vectors in Qdrant, and the keyword index built from the same items."""
+"""The index: vectors in Qdrant, and a keyword index of the same items."""

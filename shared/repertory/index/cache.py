@@ -1,7 +1,6 @@
 """The vector cache: every computed vector, by the model and the text that it was computed from.
 
-Nothing is embedded twice: whatever happens to items, collections and configurations, a text that a
-model has embedded has its vector here.
+No text is embedded twice: its vector stays here when items, collections and configurations change.
 """
 
 import contextlib
@@ -123,12 +122,8 @@ class SqliteVectorCache(VectorCache):
     @override
     def count(self) -> int:
         """The number of vectors, those of other models included."""
-
-        def ask(connection: sqlite3.Connection) -> int:
-            number: int = connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
-            return number
-
-        return self._run(ask)
+        count = "SELECT count(*) FROM vectors"
+        return self._run(lambda connection: int(connection.execute(count).fetchone()[0]))
 
     @override
     def close(self) -> None:
@@ -184,14 +179,9 @@ class SqliteVectorCache(VectorCache):
         with FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S):
             if self._path.exists() and self._path.stat().st_ino != self._file:
                 return
-            aside = next(
-                name
-                for number in count(1)
-                if not (
-                    name := self._path.with_name(f"{self._path.name}.corrupt-{number}")
-                ).exists()
-            )
-            # The log goes first: a new file beside an old log would take it for its own.
+            names = (self._path.with_name(f"{self._path.name}.corrupt-{n}") for n in count(1))
+            aside = next(name for name in names if not name.exists())
+            # The log goes first: SQLite would apply an old log to a new file beside it.
             for suffix in ("-wal", "-shm", ""):
                 with contextlib.suppress(FileNotFoundError):
                     Path(f"{self._path}{suffix}").rename(f"{aside}{suffix}")
@@ -200,7 +190,7 @@ class SqliteVectorCache(VectorCache):
 
 @contextlib.contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Turn what SQLite and the file system raise into our own errors."""
+    """Translate the exceptions of SQLite and the file system."""
     try:
         yield
     except sqlite3.Error as exc:

@@ -43,8 +43,8 @@ class EdgeStore(VectorStore):
         self._collections = directory / "collections"
         self._aliases = directory / "aliases"
         self._timeout = timeout
-        self._shards: dict[str, OpenShard] = {}  # the open ones, by their collections' names
-        self._guard = threading.Lock()  # of them
+        self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
+        self._guard = threading.Lock()  # of the shards
 
     @override
     def collections(self) -> list[str]:

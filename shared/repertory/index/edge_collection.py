@@ -57,15 +57,7 @@ class EdgeCollection(StoredCollection):
         must: list[engine.ConditionType] = [
             _any(field, values) for field, values in layout.conditions(where)
         ]
-        request = engine.QueryRequest(
-            limit=limit,
-            query=engine.Query.Nearest(layout.numbers(vector)),
-            filter=engine.Filter(must=must) if must else None,
-            params=engine.SearchParams(hnsw_ef=layout.SEARCH_EF),
-            with_payload=False,
-        )
-        with translated(self._path):
-            found = self._shard.engine.query(request)
+        found = self._nearest(vector, limit, must, engine.SearchParams(hnsw_ef=layout.SEARCH_EF))
         return [layout.match(str(point.id), point.score) for point in found]
 
     @override
@@ -73,15 +65,8 @@ class EdgeCollection(StoredCollection):
         ids: dict[engine.PointId, str] = {
             UUID(point): item for point, item in layout.own_and_leads(items).items()
         }
-        request = engine.QueryRequest(
-            limit=len(ids),
-            query=engine.Query.Nearest(layout.numbers(vector)),
-            filter=engine.Filter(must=[engine.HasIdCondition({*ids})]),
-            params=engine.SearchParams(exact=True),
-            with_payload=False,
-        )
-        with translated(self._path):
-            found = self._shard.engine.query(request)
+        named = engine.HasIdCondition({*ids})
+        found = self._nearest(vector, len(ids), [named], engine.SearchParams(exact=True))
         # Best first, so that the better of an item's two is kept.
         return {ids[point.id]: point.score for point in reversed(found)}
 
@@ -102,10 +87,6 @@ class EdgeCollection(StoredCollection):
             self._shard.engine.optimize()
 
     @override
-    def flush(self) -> None:
-        self._shard.flush()
-
-    @override
     def close(self) -> None:
         self._open = None
         self._on_close(self)
@@ -116,6 +97,23 @@ class EdgeCollection(StoredCollection):
         if shard is None:
             raise StoreError(f"The collection {self.name} has been closed: open it again.")
         return shard
+
+    def _nearest(
+        self,
+        vector: NDArray[np.float32],
+        limit: int,
+        must: "list[engine.ConditionType]",  # a name of the stubs only
+        params: engine.SearchParams,
+    ) -> list[engine.ScoredPoint]:
+        request = engine.QueryRequest(
+            limit=limit,
+            query=engine.Query.Nearest(layout.numbers(vector)),
+            filter=engine.Filter(must=must) if must else None,
+            params=params,
+            with_payload=False,
+        )
+        with translated(self._path):
+            return self._shard.engine.query(request)
 
     def _update(self, operation: engine.UpdateOperation) -> None:
         with translated(self._path):

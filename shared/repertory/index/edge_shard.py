@@ -1,4 +1,4 @@
-"""A shard of Qdrant's own engine: made, opened and closed, and what its failures mean.
+"""Creates, opens and closes shards of Qdrant's own engine, and translates its errors.
 
 Traps of the engine that callers must not meet: it holds Python's lock while it works, so writes are
 small; on a full disk it dies of a bus error, so free space is checked before it opens or writes; it
@@ -107,7 +107,7 @@ def require_room(directory: Path, room: int = ROOM) -> None:
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Turn what the engine raises into our own errors.
+    """Translate the engine's exceptions.
 
     The engine raises plain ``Exception`` with a text. Its panics are of a class that derives from
     ``BaseException`` and cannot be imported: hence the wide net and the exceptions from it.

@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,14 +28,13 @@ CHUNK_SIZE = 8_000_000  # characters of records
 PAGE = 1_000  # points of one read while scanning
 
 # Right after a query was embedded, searching every vector takes 1.6 ms at 10,000 points of 384
-# numbers and a graph 1.2 ms, with 0.99 of the same results. Building one takes 2.5 s there; below
-# 8 MB of vectors (5,000 points) it is not worth that.
+# numbers and a graph 1.2 ms, with 0.99 of the same results. Building one takes 2.5 s there; a
+# graph does not pay below 8 MB of vectors (5,000 points).
 GRAPH_FROM = 8_000  # kilobytes of vectors
 GRAPH_M = 16
 GRAPH_EF_CONSTRUCT = 128
 SEARCH_EF = 128
 
-_T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -54,8 +54,8 @@ def checked_name(name: str) -> str:
 def payload(point: Point) -> dict[str, Any]:
     """The payload of a point, stored beside its vector.
 
-    The record is JSON text: it comes back exactly as it was, whatever numbers and characters its
-    author put in; the engine rounds large numbers and refuses broken characters.
+    The record is JSON text and so comes back unchanged: the engine rounds large numbers and refuses
+    broken characters.
     """
     section = {} if point.section is None else {"section": point.section}
     return section | {
@@ -73,7 +73,10 @@ def payload(point: Point) -> dict[str, Any]:
 
 def state(stored: dict[str, Any] | None) -> State:
     """The state of an item, from the payload of its own point."""
-    return _converted(stored, State)
+    try:
+        return msgspec.convert(stored, State)
+    except msgspec.ValidationError as exc:
+        raise StoreCorruptError(f"A stored point cannot be read: {exc}.") from exc
 
 
 def match(point: str, score: float) -> Match:
@@ -92,8 +95,7 @@ def record(stored: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
 
 def conditions(where: Filter | None) -> list[tuple[str, list[str]]]:
     """The fields that a filter restricts, each with the values that it allows."""
-    if not where:
-        return []
+    where = where or Filter()
     fields = {
         "kind": where.kinds,
         "source": where.sources,
@@ -108,10 +110,7 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
 
     One conditional write can compare with one revision only.
     """
-
-    def revision(point: Point) -> int:
-        return point.revision
-
+    revision = attrgetter("revision")
     for number, group in groupby(sorted(points, key=revision), key=revision):
         chunk: list[tuple[Point, dict[str, Any]]] = []
         size = 0
@@ -126,7 +125,7 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
 
 
 def pages(keys: Iterable[str]) -> Iterator[list[str]]:
-    """The ids of the own points of the items of these keys, each once, a page of them at a time."""
+    """The ids of the own points of these items, by their keys: each once, in pages."""
     ids = [point_id(key) for key in dict.fromkeys(keys)]
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
@@ -148,10 +147,3 @@ def numbers(vector: NDArray[np.float32]) -> list[float]:
         raise StoreError("A vector holds a number that is not finite: embed its text again.")
     plain: list[float] = vector.tolist()
     return plain
-
-
-def _converted(stored: object, kind: type[_T]) -> _T:
-    try:
-        return msgspec.convert(stored, kind)
-    except msgspec.ValidationError as exc:
-        raise StoreCorruptError(f"A stored point cannot be read: {exc}.") from exc

@@ -25,7 +25,7 @@ class StoreLock:
             StoreError: The directory cannot be written.
         """
         self._note = path.with_name(f"{path.name}.holder")
-        # Not local to a thread: what one thread opens another may close.
+        # Not local to a thread: another thread may release it.
         self._lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,11 @@ from typing_extensions import override
 
 from repertory.index import layout
 from repertory.index.qdrant_collection import QdrantCollection
-from repertory.index.qdrant_connection import QUERY_TIMEOUT_S, TIMEOUT_S, QdrantServer
+from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.vectors import VectorStore
 
 _KEYWORD = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD)
+_INTEGER = models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True)
 # The payload indexes, made before the first point is written. Those that are as large as the points
 # are on disk.
 _INDEXES: dict[str, models.PayloadSchemaParams] = {
@@ -20,33 +21,23 @@ _INDEXES: dict[str, models.PayloadSchemaParams] = {
     "server": _KEYWORD,
     "tags": _KEYWORD,
     "item": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, on_disk=True),
-    "section": models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True),
-    "revision": models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, on_disk=True),
+    "section": _INTEGER,
+    "revision": _INTEGER,
 }
 
 
 class QdrantStore(VectorStore):
     """The collections of one server. Threads may share it."""
 
-    def __init__(
-        self,
-        url: str,
-        api_key: str | None = None,
-        timeout: int = TIMEOUT_S,
-        query_timeout: int = QUERY_TIMEOUT_S,
-    ) -> None:
-        """Use a server; nothing is sent to it yet.
+    def __init__(self, url: str, api_key: str | None = None) -> None:
+        """Use a server, like ``http://host:6333``; nothing is sent to it yet.
 
-        Args:
-            url: ``http://host:6333``; a user and a password in it are not shown in messages.
-            api_key: The server's key, if it needs one.
-            timeout: Seconds for a write.
-            query_timeout: Seconds for a query.
+        A user and a password in the URL are not shown in messages.
 
         Raises:
             StoreError: The URL is invalid.
         """
-        self._server = QdrantServer(url, api_key, timeout, query_timeout)
+        self._server = QdrantServer(url, api_key)
 
     @override
     def collections(self) -> list[str]:

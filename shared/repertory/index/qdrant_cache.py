@@ -28,11 +28,6 @@ class QdrantVectorCache(VectorCache):
     def __init__(self, url: str, api_key: str | None, model: Model) -> None:
         """Use a server; nothing is sent to it yet. The collection is made on first use.
 
-        Args:
-            url: ``http://host:6333``.
-            api_key: The server's key, if it needs one.
-            model: The model of the vectors.
-
         Raises:
             StoreError: The URL is invalid.
         """
@@ -101,7 +96,7 @@ class QdrantVectorCache(VectorCache):
             )
             self._made = True
         try:
-            missing = f"The vector cache {self._name} was deleted: try again, and it is made anew."
+            missing = f"The vector cache {self._name} was deleted: try again, which creates it."
             with self._server.translated(missing=missing):
                 yield self._server.client
         except StoreError:

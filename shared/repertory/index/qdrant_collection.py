@@ -64,16 +64,7 @@ class QdrantCollection(StoredCollection):
         must: list[models.Condition] = [
             _any(field, values) for field, values in layout.conditions(where)
         ]
-        with self._use() as client:
-            found = client.query_points(
-                self._name,
-                layout.numbers(vector),
-                limit=limit,
-                query_filter=models.Filter(must=must) if must else None,
-                search_params=_SEARCH,
-                with_payload=False,
-                timeout=self._server.query_timeout,
-            ).points
+        found = self._nearest(vector, limit, must, _SEARCH)
         return [layout.match(str(point.id), point.score) for point in found]
 
     @override
@@ -81,16 +72,7 @@ class QdrantCollection(StoredCollection):
         ids = layout.own_and_leads(items)
         if not ids:
             return {}
-        with self._use() as client:
-            found = client.query_points(
-                self._name,
-                layout.numbers(vector),
-                limit=len(ids),
-                query_filter=models.Filter(must=[models.HasIdCondition(has_id=list(ids))]),
-                search_params=_EXACT,
-                with_payload=False,
-                timeout=self._server.query_timeout,
-            ).points
+        found = self._nearest(vector, len(ids), [models.HasIdCondition(has_id=list(ids))], _EXACT)
         # Best first, so that the better of an item's two is kept.
         return {ids[str(point.id)]: point.score for point in reversed(found)}
 
@@ -111,12 +93,26 @@ class QdrantCollection(StoredCollection):
             time.sleep(_POLL_INTERVAL_S)
 
     @override
-    def flush(self) -> None:
-        """Do nothing: the server answers a write when it is in its log."""
-
-    @override
     def close(self) -> None:
         self._closed = True
+
+    def _nearest(
+        self,
+        vector: NDArray[np.float32],
+        limit: int,
+        must: list[models.Condition],
+        params: models.SearchParams,
+    ) -> list[models.ScoredPoint]:
+        with self._use() as client:
+            return client.query_points(
+                self._name,
+                layout.numbers(vector),
+                limit=limit,
+                query_filter=models.Filter(must=must) if must else None,
+                search_params=params,
+                with_payload=False,
+                timeout=self._server.query_timeout,
+            ).points
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[QdrantClient]:
@@ -150,7 +146,7 @@ class QdrantCollection(StoredCollection):
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        offset: Any = None  # whatever the client gives back for the next page
+        offset: Any = None  # opaque: the client returns the next page's
         while True:
             with self._use() as client:
                 page, offset = client.scroll(

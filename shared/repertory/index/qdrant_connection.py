@@ -1,4 +1,4 @@
-"""The connection to a Qdrant server, and what its failures mean."""
+"""The connection to a Qdrant server, and the translation of its errors."""
 
 import contextlib
 import re
@@ -32,17 +32,12 @@ class QdrantServer:
     """One server. Threads may share it.
 
     Attributes:
+        client: The connection; use it within ``translated``.
         query_timeout: Seconds that the server may take for a query.
     """
 
-    def __init__(
-        self,
-        url: str,
-        api_key: str | None,
-        timeout: int = TIMEOUT_S,
-        query_timeout: int = QUERY_TIMEOUT_S,
-    ) -> None:
-        self.query_timeout = query_timeout
+    def __init__(self, url: str, api_key: str | None) -> None:
+        self.query_timeout = QUERY_TIMEOUT_S
         try:
             parts = urlsplit(url)
             usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -56,7 +51,7 @@ class QdrantServer:
         self.client = QdrantClient(
             url=url,
             api_key=api_key,
-            timeout=timeout,
+            timeout=TIMEOUT_S,
             check_compatibility=False,
             limits=_LIMITS,
             event_hooks={"request": [self._limit]},
@@ -105,7 +100,7 @@ class QdrantServer:
 
     @contextlib.contextmanager
     def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
-        """Turn what the client raises into our own errors.
+        """Translate the client's exceptions.
 
         Args:
             missing: The message for a collection that does not exist.

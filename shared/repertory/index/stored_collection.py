@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 from typing_extensions import override
 
@@ -35,12 +35,6 @@ class StoredCollection(Collection):
     @override
     def scan(self) -> Iterator[dict[str, Any]]:
         return (layout.record(stored)[1] for stored in self._scroll(layout.RECORD))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @abstractmethod
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:

@@ -4,7 +4,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 (a Qdrant server). One contract suite runs on both.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # requests to a server need no numpy, which takes a twentieth
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """One vector and what it stands for: an item, or one section of an item.
+    """One vector, of an item or of one section of an item.
 
     Attributes:
         id: ``point_id`` of the item's key and the section's number.
@@ -133,8 +133,7 @@ class Collection(Protocol):
     def scores(self, vector: "NDArray[np.float32]", items: Sequence[str]) -> dict[str, float]:
         """The cosine of a vector with each of these items; missing ones are left out.
 
-        It is that of the item's own point or of its ``LEAD``, whichever is higher; sections do
-        not count.
+        It is the higher one of the item's own point and its ``LEAD``; sections do not count.
         """
         ...
 
@@ -146,17 +145,38 @@ class Collection(Protocol):
         """Build the structures that speed up a large collection; may take minutes."""
         ...
 
-    def flush(self) -> None:
-        """Make everything written so far safe against power loss."""
-        ...
-
     def close(self) -> None:
         """Flush and close. Closing twice is allowed."""
         ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def nearest(
+    collection: Collection,
+    vector: "NDArray[np.float32]",
+    limit: int,
+    is_enough: Callable[[Sequence[Match]], bool],
+    where: Filter | None = None,
+) -> list[Match]:
+    """Search with a growing limit until the matches are enough or complete.
+
+    Args:
+        collection: The points.
+        vector: Unit length.
+        limit: The first limit, at least 1.
+        is_enough: Whether a full list of matches, best first, goes far enough.
+        where: Filters the points.
+    """
+    while len(matches := collection.search(vector, limit, where)) >= limit:
+        if is_enough(matches):
+            break
+        limit *= 4
+    return matches
 
 
 class VectorStore(Protocol):

@@ -10,7 +10,6 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.project_search.folder import Folder
-from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.sources.reading.top import Top
 
@@ -87,7 +86,7 @@ class ProjectFiles:
             return self._files
         for start in range(0, len(changed), BATCH_SIZE):
             batch = changed[start : start + BATCH_SIZE]
-            for item in lookup.items(engine, batch).values():
+            for item in engine.items(batch).values():
                 known[item.id] = self._file(item, hashes[item.id])
         for item in new:
             known[item.id] = self._file(item, "", item)

@@ -19,7 +19,6 @@ from repertory.project_search.query import (
 from repertory.project_search.report import NO_FILES, Result, report
 from repertory.project_search.snippets import place_of, place_of_word, snippet
 from repertory.project_search.word_index import WordIndexer
-from repertory.search import lookup
 from repertory.search.engine import SearchEngine
 from repertory.search.query import MAX_QUERY_LENGTH
 
@@ -53,7 +52,7 @@ class ProjectSearch:
         if not files:
             return ProjectAnswer(content=NO_FILES, total_results=0)
         found = list(islice(self._found(files, query), query.max_results))
-        items = lookup.items(engine, [one.file.id for one in found if not one.file.item])
+        items = engine.items([one.file.id for one in found if not one.file.item])
         results = [
             _result(one, item, query)
             for one in found

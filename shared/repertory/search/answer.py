@@ -32,7 +32,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a confidence is made of."""
+    """The signals behind a confidence."""
 
     semantic: Annotated[
         float | None, Meta(description="The calibrated cosine, 0 to 1; null without that arm.")

@@ -23,7 +23,7 @@ from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 
 POOL = 15  # candidates of each arm; 20 or 50 are no better on any labelled set
-MAX_POOL = 100_000  # whatever the limit
+MAX_POOL = 100_000  # at any limit
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
@@ -127,24 +127,16 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
     mode: Mode,
     exclude: Sequence[str] = (),
 ) -> Candidates:
-    """Combine the results of both arms.
+    """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
 
-    Args:
-        query: The query.
-        index: The keyword index.
-        words: The results of the keyword arm.
-        also: Other rows to score.
-        nearest: The results of the semantic arm.
-        cosines_of: Returns the cosines of other items, by id; empty without the semantic arm.
-        calibration: The model's.
-        mode: Which arms answered.
-        exclude: The ids of items to leave out.
+    The rows ``also`` are scored too. ``cosines_of`` returns the cosines of other items by id; it is
+    empty without the semantic arm.
     """
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
     found = {*words.rows, *also, *cosines}
     found.update(nlargest(max(MAX_NAMED, pool(query, len(exclude))), close, key=close.__getitem__))
-    found |= _promoted(query, index, found)
+    found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
     found -= {index.row_of[item] for item in exclude if item in index.row_of}
     ordered = sorted(found)
     rows = np.array(ordered, np.int64)
@@ -167,12 +159,8 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
         shared=words.of_names.scores(rows),
         sections=sections,
         calibration=calibration,
+        exclude=exclude,
     )
-
-
-def _promoted(query: Query, index: KeywordIndex, found: Collection[int]) -> set[int]:
-    """The rows that policies add to those that were found, if the filter allows them."""
-    return _allowed(index.policies.promoted(query.text, found), index, query.where)
 
 
 def _fold(

@@ -28,7 +28,7 @@ Phrases = tuple[frozenset[str], ...]
 
 
 class Capability(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What some tools can do beyond their purpose.
+    """An ability of tools beyond their purpose.
 
     Attributes:
         words: Words and phrases of tools that have it.
@@ -73,7 +73,7 @@ class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Inference(msgspec.Struct, frozen=True):
-    """A capability that can do what a query asks, and its place among these."""
+    """A capability that can do a query's job, and its place among these."""
 
     capability: str
     intent: str

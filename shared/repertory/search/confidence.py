@@ -9,15 +9,12 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from repertory.embedding.models import Curve
 from repertory.index.keywords.names import EXACT, FEW_BEGUN, ONE_EDIT
 from repertory.index.keywords.tokens import word_count
 from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates
-
-Values = NDArray[np.float32]
+from repertory.search.candidates import Candidates, Values
 
 # The keyword arm is the same for every model, and so is its curve; it was fitted like the others.
 KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
@@ -39,7 +36,7 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
         max_log_odds: Beyond these log odds it does not lift the other hits.
         min_evidence: Evidence is the calibrated cosine, a share of the keyword score, and the
             similarity of the name. Right first hits of the labelled sets have more than this. A
-            long query that belongs to another catalogue has less, whatever the margin.
+            long query that belongs to another catalogue has less at any margin.
         keyword_evidence: That share.
         missing_evidence: The log odds lost per unit of missing evidence.
 
@@ -58,8 +55,9 @@ class Params(msgspec.Struct, frozen=True, kw_only=True):
         exact: Typed exactly.
         one_edit: One edit away.
         long_prefix: Nearly typed whole, if many names begin so; if few do, ``max_unnamed``.
-        short_prefix: Hardly begun; also if the query is a word of names, and so perhaps that word.
-        prefix_place: The place, if few names begin with such a word, that these come after.
+        short_prefix: Hardly typed; also if the query is itself a word of names.
+        prefix_place: If the query is such a word and few names begin with it, they come after
+            this place.
         tie: The most that other evidence adds to these.
     """
 
@@ -129,12 +127,7 @@ def scores(found: Candidates) -> Values:
 
 
 def signals(found: Candidates, score: Values) -> Signals:
-    """The signals of an answer with at least one candidate.
-
-    Args:
-        found: The candidates.
-        score: The score of each.
-    """
+    """The signals of at least one candidate, by the score of each."""
     best = int(score.argmax())
     by_name: dict[str, float] = {}
     # In ascending order, so that the best of each name is written last.

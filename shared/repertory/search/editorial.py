@@ -6,9 +6,7 @@ configuration pins for exactly that query comes before it.
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-
-import msgspec
+from collections.abc import Collection, Mapping, Sequence
 
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.names import EXACT, FEW_BEGUN
@@ -34,28 +32,17 @@ MIN_UNFIT_SHARE = 0.4  # of the query's idf that must occur in an item's warning
 MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
-class Edited(msgspec.Struct, frozen=True):
-    """Confidences after the policies, and the notes of each change by place."""
+def edited(found: Candidates, confidence: Values) -> tuple[Values, Mapping[int, Sequence[str]]]:
+    """Apply the policies of the candidates, among them pinned items and successors.
 
-    confidence: Values
-    notes: Mapping[int, list[str]] = {}
-
-
-def edited(found: Candidates, confidence: Values) -> Edited:
-    """Apply the policies of the candidates.
-
-    Args:
-        found: The candidates, pinned items and successors among them.
-        confidence: The confidence of each.
+    Returns:
+        The new confidence of each, and the notes of each change by place.
     """
     policies = found.index.policies
-    with_one = {
-        place: policies.of[row]
-        for place, row in enumerate(found.rows.tolist() if policies.of else ())
-        if row in policies.of
-    }
+    rows = enumerate(found.rows.tolist())
+    with_one = {place: policies.of[row] for place, row in rows if row in policies.of}
     if not with_one:
-        return Edited(confidence)
+        return confidence, {}
     result = confidence.copy()
     notes: defaultdict[int, list[str]] = defaultdict(list)
     pins = policies.pinned(found.query.text)
@@ -63,7 +50,7 @@ def edited(found: Candidates, confidence: Values) -> Edited:
         pin = pins.get(int(found.rows[place]))
         result[place], notes[place] = _judged(found, place, float(result[place]), policy, pin)
     _replace(found, [place for place, one in with_one.items() if one.deprecated_by], result, notes)
-    return Edited(result, notes)
+    return result, notes
 
 
 def _judged(
@@ -119,12 +106,7 @@ def _replace(
     """Rank deprecated items behind their successors, which take over the confidence.
 
     A deprecated item whose name was typed exactly stays first if no other item's name was.
-
-    Args:
-        found: The candidates.
-        deprecated: The places of deprecated items.
-        confidence: Changed in place.
-        notes: Changed in place.
+    ``deprecated`` are places; ``confidence`` and ``notes`` are changed.
     """
     exact = found.close >= EXACT
     stays = not exact[[place for place in range(len(exact)) if place not in deprecated]].any()

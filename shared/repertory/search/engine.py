@@ -1,5 +1,6 @@
 """One search: both arms run in parallel, their candidates are scored together, hits explained."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 
@@ -18,14 +19,9 @@ from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import Candidates, gather, pool, read
 from repertory.search.confidence import confidences, scores
 from repertory.search.editorial import edited
-from repertory.search.explain import explanation
-from repertory.search.explanation import Explanation
 from repertory.search.hits import explained, shadowing
-from repertory.search.identify import row_of
 from repertory.search.inference import GOOD_ENOUGH, infer
 from repertory.search.query import Query, check
-
-NO_LIMIT = 1_000_000  # more than any search finds
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +30,7 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         candidates: The candidates; their query is the cleaned one.
         confidence: Of each candidate.
-        notes: What policies changed, by place.
+        notes: The effects of policies, by place.
         order: The places of the candidates, best first.
         problems: Why an arm is missing, if one is.
     """
@@ -44,10 +40,6 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     notes: Mapping[int, Sequence[str]]
     order: Sequence[int]
     problems: tuple[str, ...]
-
-    def reaching(self, threshold: float) -> NDArray[np.bool_]:
-        """Which candidates reach a threshold."""
-        return reaching(self.candidates, self.confidence, threshold)
 
 
 def reaching(
@@ -94,11 +86,6 @@ class SearchEngine:
         self._stale = tuple(stale)
         self._reader = reader
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether the store could not be opened, which may be worth a retry."""
-        return self.collection is None and bool(self.degraded)
-
     def search(self, query: Query, *, exclude: Sequence[str] = ()) -> Answer:
         """Find the items that fit a query best.
 
@@ -112,58 +99,17 @@ class SearchEngine:
         """
         ranked = self.rank(query, exclude=exclude)
         found = ranked.candidates
+        below = ~reaching(found, ranked.confidence, query.threshold)
         return Answer(
             query=found.query.text,
-            hits=self._hits(ranked, found.query),
+            hits=self.hits(ranked, found.query),
             threshold=query.threshold,
             mode=found.mode,
             degraded=" ".join(ranked.problems),
             index_version=self.version,
             items=len(found.index),
             stale_sources=self._stale,
-            best_below=float(ranked.confidence[~ranked.reaching(query.threshold)].max(initial=0.0)),
-        )
-
-    def explain(self, query: Query, item: str) -> Explanation:
-        """Explain why a search shows an item, or why it does not.
-
-        Args:
-            query: The search.
-            item: The item's id, or its name where no other item has it.
-
-        Raises:
-            UnknownItemError: The item is unknown.
-            UsageError: As for ``search``.
-            StoreError: The items cannot be read now.
-        """
-        if self.keywords is None:
-            raise StoreError("The items cannot be read now: " + " ".join(self.degraded))
-        ranked = self.rank(query)
-        query = ranked.candidates.query
-        row = row_of(self.keywords, item)
-        entry = self.keywords.entries[row]
-        is_allowed = bool(self.keywords.allowed(np.array([row]), query.where)[0])
-        shown = self._hits(ranked, query)
-        ranking = self._hits(ranked, msgspec.structs.replace(query, threshold=0.0, limit=NO_LIMIT))
-        hit = next((hit for hit in (*shown, *ranking) if hit.id == entry.id), None)
-        if hit is None:  # it is scored as if it had been found
-            where = query.where if is_allowed else Filter()
-            scored = self.rank(msgspec.structs.replace(query, where=where), also=[row])
-            (hit,) = self._explained(scored, [scored.candidates.rows.tolist().index(row)])
-            hit = self._marked(self.keywords, hit)
-            if is_allowed:  # neither arm found it
-                evidence = msgspec.structs.replace(
-                    hit.evidence, semantic_rank=None, keyword_rank=None
-                )
-                hit = msgspec.structs.replace(hit, evidence=evidence)
-        return explanation(
-            hit,
-            ranked.candidates,
-            shown=shown,
-            ranking=ranking,
-            is_allowed=is_allowed,
-            item=self._items([entry.id]).get(entry.id),
-            degraded=" ".join(ranked.problems),
+            best_below=float(ranked.confidence[below].max(initial=0.0)),
         )
 
     def rank(
@@ -189,7 +135,9 @@ class SearchEngine:
         )
         vector, nearest = self._nearest(query, pool(query, len(exclude)), problems)
         index, words = self.keywords, reading.result()
-        mode = Mode.KEYWORD if vector is None else Mode.HYBRID
+        mode, calibration = Mode.KEYWORD, Calibration()
+        if vector is not None:
+            mode, calibration = Mode.HYBRID, self._embedding().model.calibration
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
@@ -203,47 +151,69 @@ class SearchEngine:
             also=also,
             nearest=nearest,
             cosines_of=lambda items: self._cosines(vector, items),
-            calibration=self._calibration(vector),
+            calibration=calibration,
             mode=mode,
             exclude=exclude,
         )
         score = scores(candidates)
-        edit = edited(candidates, confidences(candidates, score))
+        confidence, notes = edited(candidates, confidences(candidates, score))
         return Ranked(
             candidates=candidates,
-            confidence=edit.confidence,
-            notes=edit.notes,
-            order=self._order(candidates, edit.confidence, score),
+            confidence=confidence,
+            notes=notes,
+            order=self._order(candidates, confidence, score),
             problems=tuple(problems),
         )
 
-    def _hits(self, ranked: Ranked, query: Query) -> list[Hit]:
+    def hits(self, ranked: Ranked, query: Query) -> list[Hit]:
         """The best candidates, up to a query's limit and down to its threshold."""
-        reaching = ranked.reaching(query.threshold)
-        places = [place for place in ranked.order if reaching[place]]
-        hits = self._explained(ranked, places[: query.limit])
-        index = ranked.candidates.index
+        found = ranked.candidates
+        reaches = reaching(found, ranked.confidence, query.threshold)
+        places = [place for place in ranked.order if reaches[place]]
+        hits = self.hits_at(ranked, places[: query.limit])
         if not hits or hits[0].confidence < GOOD_ENOUGH:
-            rows, confidence = ranked.candidates.rows.tolist(), ranked.confidence.tolist()
-            by_row = dict(zip(rows, confidence, strict=True))
-            hits = infer(query, index, hits, by_row, ranked.candidates.exclude)
-        return [self._marked(index, hit) for hit in hits]
+            by_row = dict(zip(found.rows.tolist(), ranked.confidence.tolist(), strict=True))
+            hits = infer(query, found.index, hits, by_row, found.exclude)
+        return hits
 
-    def _explained(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
-        """The hits at some places."""
-        entries = [ranked.candidates.entry(place) for place in places]
+    def hits_at(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
+        """The hits for the candidates at some places."""
+        found = ranked.candidates
+        entries = [found.entry(place) for place in places]
         # A tool has no body, so there is nothing to look up in it.
-        items = self._items([entry.id for entry in entries if entry.kind is not Kind.TOOL])
+        items = self.available_items([entry.id for entry in entries if entry.kind is not Kind.TOOL])
         return [
             explained(
-                ranked.candidates,
+                found,
                 place,
                 float(ranked.confidence[place]),
                 items.get(entry.id),
                 ranked.notes.get(place, ()),
+                shadowing(found.index, entry, self._precedence),
             )
             for place, entry in zip(places, entries, strict=True)
         ]
+
+    def items(self, ids: Sequence[str]) -> dict[str, Item]:
+        """Some whole indexed items by id; unknown ids are left out.
+
+        Raises:
+            StoreError: The store cannot be read now.
+        """
+        if self.collection is None:
+            raise StoreError("The items cannot be read now: " + " ".join(self.degraded))
+        records = self.collection.records([item_key(item_id) for item_id in ids])
+        return {
+            item_id: msgspec.convert(records[item_id], Item)
+            for item_id in ids
+            if item_id in records
+        }
+
+    def available_items(self, ids: Sequence[str]) -> dict[str, Item]:
+        """Some whole indexed items by id; none if the store is unavailable."""
+        with contextlib.suppress(StoreError):
+            return self.items(ids)
+        return {}
 
     def _nearest(
         self, query: Query, count: int, problems: list[str]
@@ -258,9 +228,6 @@ class SearchEngine:
             problems.append(str(error))
             return None, []
 
-    def _calibration(self, vector: Vectors | None) -> Calibration:
-        return Calibration() if vector is None else self._embedding().model.calibration
-
     def _cosines(self, vector: Vectors | None, items: list[str]) -> Mapping[str, float]:
         if vector is None or self.collection is None or not items:
             return {}
@@ -268,21 +235,6 @@ class SearchEngine:
             return self.collection.scores(vector, items)
         except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
-
-    def _marked(self, index: KeywordIndex, hit: Hit) -> Hit:
-        entry = index.entries[index.row_of[hit.id]]
-        shadowed_by = shadowing(index, entry, self._precedence)
-        return msgspec.structs.replace(hit, shadowed_by=shadowed_by) if shadowed_by else hit
-
-    def _items(self, items: list[str]) -> Mapping[str, Item]:
-        """Some whole items; none if the store is unavailable."""
-        if self.collection is None or not items:
-            return {}
-        try:
-            records = self.collection.records([item_key(item) for item in items])
-        except StoreError:  # the search answers without them
-            return {}
-        return {item: msgspec.convert(record, Item) for item, record in records.items()}
 
     def _order(
         self, candidates: Candidates, confidence: NDArray[np.float32], score: NDArray[np.float32]

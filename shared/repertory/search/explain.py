@@ -3,6 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+from msgspec.structs import replace
 from rapidfuzz import fuzz, process
 
 from repertory.catalogue.item import Item
@@ -10,71 +12,78 @@ from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode
 from repertory.search.candidates import Candidates, pool
+from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
+from repertory.search.lookup import readable_index, row_of
 from repertory.search.query import Query
 
+NO_LIMIT = 1_000_000  # more than any search finds
 MAX_BETTER = 5  # items that are listed as better
 MAX_NEAR = 20  # missing words for which a similar one is searched
 NEAR = 70  # the similarity, 0…100, from which a word is near a missing one
 
 
-def explanation(
-    hit: Hit,
-    found: Candidates,
-    *,
-    item: Item | None,
-    shown: Sequence[Hit],
-    ranking: Sequence[Hit],
-    is_allowed: bool,
-    degraded: str,
-) -> Explanation:
-    """Explain one item.
+def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
+    """Explain why a search shows an item, or why it does not.
 
-    Args:
-        hit: The item, scored.
-        found: The candidates of the search.
-        item: The whole item; None if it is unavailable.
-        shown: The hits that the search shows.
-        ranking: All hits, best first.
-        is_allowed: Whether the filters allow the item.
-        degraded: Why not both arms answered.
+    ``item`` is the item's id, or its name where no other item has it.
+
+    Raises:
+        UnknownItemError: The item is unknown.
+        UsageError: As for ``SearchEngine.search``.
+        StoreError: The items cannot be read now.
     """
-    is_shown = any(other.id == hit.id for other in shown)
+    index = readable_index(engine)
+    ranked = engine.rank(query)
+    found = ranked.candidates
+    query = found.query
+    row = row_of(index, item)
+    item_id = index.entries[row].id
+    is_allowed = bool(index.allowed(np.array([row]), query.where)[0])
+    shown = engine.hits(ranked, query)
+    is_shown = any(hit.id == item_id for hit in shown)
+    ranking = engine.hits(ranked, replace(query, threshold=0.0, limit=NO_LIMIT))
     order = shown if is_shown else ranking
-    place = next((place for place, other in enumerate(order) if other.id == hit.id), None)
-    if place is None:  # hits with more confidence would come before it
+    place = next((place for place, hit in enumerate(order) if hit.id == item_id), None)
+    if place is not None:
+        hit, better = order[place], order[:place]
+    else:  # hits with more confidence would come before it
+        hit = _as_if_found(engine, query, row, is_allowed=is_allowed)
         better = [other for other in ranking if other.confidence > hit.confidence]
-    else:
-        better = list(order[:place])
     if is_shown:
         verdict = f"Shown, at place {len(better) + 1} of {len(shown)}."
-    elif not is_allowed:
-        verdict = _filtered_out(hit, found.query.where)
-    elif place is None:
-        verdict = _not_found(hit, found)
     else:
-        verdict = _left_out(hit, better, found.query)
-    if not is_shown:
-        verdict = " ".join(
-            (
-                verdict,
-                *(note if note.endswith(".”") else f"{note}." for note in hit.evidence.policy),
-            )
-        )
+        if not is_allowed:
+            verdict = _filtered_out(hit, query.where)
+        elif place is None:
+            verdict = _not_found(hit, found)
+        else:
+            verdict = _left_out(hit, better, query)
+        notes = (note if note.endswith(".”") else f"{note}." for note in hit.evidence.policy)
+        verdict = " ".join((verdict, *notes))
     return Explanation(
-        query=found.query,
+        query=query,
         verdict=verdict,
         shown=is_shown,
         rank=None if place is None else place + 1,
         hit=hit,
-        words=tuple(_words(found, found.index.row_of[hit.id], item)),
+        words=tuple(_words(found, row, engine.available_items([item_id]).get(item_id))),
         better=tuple(
             Better(id=other.id, confidence=other.confidence) for other in better[:MAX_BETTER]
         ),
         mode=found.mode,
-        degraded=degraded,
-        items=len(found.index),
+        degraded=" ".join(ranked.problems),
+        items=len(index),
     )
+
+
+def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
+    """The hit for a row that the search does not find, scored as if it did."""
+    scored = engine.rank(replace(query, where=query.where if is_allowed else Filter()), also=[row])
+    (hit,) = engine.hits_at(scored, [scored.candidates.rows.tolist().index(row)])
+    if is_allowed:  # neither arm found it
+        hit = replace(hit, evidence=replace(hit.evidence, semantic_rank=None, keyword_rank=None))
+    return hit
 
 
 def _filtered_out(hit: Hit, where: Filter) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.views import views
 from repertory.index.keywords.document import BODY, Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
@@ -22,16 +21,13 @@ def explained(
     place: int,
     confidence: float,
     item: Item | None,
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
+    shadowed_by: str,
 ) -> Hit:
-    """The hit for one candidate.
+    """The hit for the candidate at a place.
 
-    Args:
-        found: The candidates.
-        place: The place of the one to explain.
-        confidence: Its confidence.
-        item: The whole item, to look its sections up in; None if it is unavailable.
-        notes: What policies changed.
+    Its sections are looked up in ``item``, the whole item, unless that is unavailable. ``notes``
+    are the effects of policies; for ``shadowed_by`` see ``shadowing``.
     """
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
@@ -52,18 +48,16 @@ def explained(
         keyword=float(found.keyword[place]) if keyword else None,
         keyword_rank=_rank(found, found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
-        terms=tuple(map(_term, matched)),
+        terms=tuple(
+            Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
+            for one in matched
+        ),
         policy=tuple(notes),
     )
     why = reason(query, entry, evidence, section, places, close)
     if notes:
         why = "; ".join([notes[0], *(part[:1].lower() + part[1:] for part in (*notes[1:], why))])
-    return hit(entry, confidence, why, evidence, section)
-
-
-def _term(match: ItemMatch) -> Term:
-    field = next(iter(match.fields), "")
-    return Term(typed=match.term.typed, matched=match.spelling, field=field)
+    return hit(entry, confidence, why, evidence, section, shadowed_by)
 
 
 def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
@@ -72,7 +66,14 @@ def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
     return within >= BODY_SHARE * sum(match.term.idf for match in matched) > 0
 
 
-def hit(entry: Entry, confidence: float, why: str, evidence: Evidence, section: str = "") -> Hit:
+def hit(
+    entry: Entry,
+    confidence: float,
+    why: str,
+    evidence: Evidence,
+    section: str = "",
+    shadowed_by: str = "",
+) -> Hit:
     """A hit on an entry, in one of its sections if that matched best."""
     return Hit(
         id=entry.id,
@@ -86,6 +87,7 @@ def hit(entry: Entry, confidence: float, why: str, evidence: Evidence, section: 
         confidence=round(confidence, 4),
         reason=why,
         matched_in=section,
+        shadowed_by=shadowed_by,
         evidence=evidence,
     )
 
@@ -110,10 +112,7 @@ def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) 
 
 def _heading(item: Item, number: int) -> str:
     """The heading of an embedded section."""
-    for view in views(item.name, item.server, item.description, item.body):
-        if view.section == number:
-            return view.heading
-    return ""
+    return next((view.heading for view in item.views() if view.section == number), "")
 
 
 def _rank(found: Candidates, values: Values, place: int) -> int | None:

@@ -41,12 +41,8 @@ def infer(
 
     A direct hit with more confidence keeps its own reason, and so does one that a policy moved.
 
-    Args:
-        query: The search.
-        index: The keyword index.
-        direct: The hits without inference.
-        confidence: Of all candidates, by row, also of those below the threshold.
-        exclude: The ids of items to leave out.
+    ``confidence`` is that of every candidate, by row, also below the threshold. Items whose ids are
+    in ``exclude`` are not offered.
     """
     found = {hit.id: hit for hit in direct}
     matches = index.match(query.text)
@@ -61,7 +57,9 @@ def infer(
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
             known = found.get(entry.id)
-            if sure < query.threshold or (known and _stands(known, sure)):
+            if known and (known.confidence >= sure or known.evidence.policy):
+                continue
+            if sure < query.threshold:
                 continue
             evidence = msgspec.structs.replace(
                 known.evidence if known else Evidence(), capability=str(inference)
@@ -70,10 +68,6 @@ def infer(
             section = known.matched_in if known else ""
             found[entry.id] = hit(entry, sure, reason, evidence, section)
     return sorted(found.values(), key=lambda hit: -hit.confidence)[: query.limit]
-
-
-def _stands(known: Hit, inferred: float) -> bool:
-    return known.confidence >= inferred or bool(known.evidence.policy)
 
 
 def _tools(
@@ -105,7 +99,7 @@ def _likely(capability: str, index: KeywordIndex) -> tuple[Rows, Scores]:
     """The rows that contain all words of a phrase of a capability, and the weight of these."""
     known = _known.setdefault(index, {})
     if capability not in known:
-        holding = [index.with_all(phrase) for phrase in phrases(capability)]
+        holding = [index.postings.with_all(phrase) for phrase in phrases(capability)]
         rows, place = np.unique(np.concatenate([rows for rows, _ in holding]), return_inverse=True)
         best = np.zeros(len(rows), np.float32)
         np.maximum.at(best, place, np.concatenate([weights for _, weights in holding]))

@@ -1,16 +1,24 @@
-"""The indexed items of a search engine: as a list, and one by one."""
+"""Looks items of an index up: all that a filter allows, or one by its id or unique name."""
 
-from collections.abc import Sequence
+import re
 
-import msgspec
 import numpy as np
 
-from repertory.catalogue.item import Item, item_key
-from repertory.errors import StoreError
+from repertory.catalogue.item import Item
+from repertory.errors import StoreError, UnknownItemError
 from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.search.engine import SearchEngine
-from repertory.search.identify import unknown
+
+MAX_SUGGESTED = 3
+
+
+def readable_index(engine: SearchEngine) -> KeywordIndex:
+    """The keyword index of an engine; StoreError if it is unavailable."""
+    if engine.keywords is None:
+        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
+    return engine.keywords
 
 
 def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
@@ -19,26 +27,9 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
     Raises:
         StoreError: The items cannot be read now.
     """
-    index = engine.keywords
-    if index is None:
-        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
+    index = readable_index(engine)
     rows = np.arange(len(index))
-    found = (index.entries[row] for row in rows[index.allowed(rows, where)])
-    return sorted(found, key=lambda entry: entry.id)
-
-
-def items(engine: SearchEngine, ids: Sequence[str]) -> dict[str, Item]:
-    """Some whole indexed items by id; unknown ids are left out.
-
-    Raises:
-        StoreError: The store cannot be read now.
-    """
-    if engine.collection is None:
-        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
-    records = engine.collection.records([item_key(item_id) for item_id in ids])
-    return {
-        item_id: msgspec.convert(records[item_id], Item) for item_id in ids if item_id in records
-    }
+    return [index.entries[row] for row in rows[index.allowed(rows, where)]]
 
 
 def item(engine: SearchEngine, item_id: str) -> Item:
@@ -48,6 +39,40 @@ def item(engine: SearchEngine, item_id: str) -> Item:
         UnknownItemError: No item has that id.
         StoreError: The store cannot be read now.
     """
-    if found := items(engine, [item_id]):
+    if found := engine.items([item_id]):
         return found[item_id]
     raise unknown(engine.keywords, item_id)
+
+
+def row_of(index: KeywordIndex, item: str) -> int:
+    """The row of an item, by its id, or by its name if no other item has it.
+
+    Raises:
+        UnknownItemError: No item fits, or several do.
+    """
+    if (row := index.row_of.get(item)) is not None:
+        return row
+    rows = index.names.exact(item)
+    rows = [row for row in rows if index.entries[row].name == item] or rows
+    if len(rows) > 1:
+        ids = " or ".join(index.entries[row].id for row in rows[:MAX_SUGGESTED])
+        raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
+    if not rows:
+        raise unknown(index, item)
+    return rows[0]
+
+
+def unknown(index: KeywordIndex | None, item_id: str) -> UnknownItemError:
+    """The error for an unknown id, with suggestions."""
+    close = " or ".join(close_to(index, item_id))
+    hint = f"; did you mean {close}?" if close else "."
+    return UnknownItemError(f"There is no item {item_id[:200]!r}{hint}")
+
+
+def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
+    """The ids of the items whose names are most similar to an unknown id."""
+    index = index or KeywordIndex.empty()
+    name = re.split(r"__|/", item_id)[-1]
+    rows = index.names.close(item_id) or index.names.close(name)
+    best = sorted(rows, key=lambda row: -rows[row])[:MAX_SUGGESTED]
+    return [index.entries[row].id for row in best]

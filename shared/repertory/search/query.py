@@ -60,7 +60,7 @@ def query_of(  # noqa: PLR0913 - one for each parameter of a search
     servers: Iterable[str] = (),
     tags: Iterable[str] = (),
 ) -> Query:
-    """A query; the settings supply what is not given.
+    """A query; the settings supply missing values.
 
     Raises:
         UsageError: The text is empty or too long, a number is out of range, or a filter is invalid.

@@ -13,7 +13,7 @@ from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
-from repertory.search.capabilities import Intent, asking, intents
+from repertory.search.capabilities import asking, intents
 
 FIELDS = ("name", "description", "server", "parameters", "body")  # in the order of a reason
 MAX_TERMS = 3  # matched words that a reason names
@@ -40,16 +40,9 @@ def reason(
 ) -> str:
     """Why an entry was found, in one short line.
 
-    Args:
-        query: The text of the query.
-        entry: The item.
-        evidence: Its signals.
-        section: The heading of the section that matched; empty for the item itself.
-        places: Where its terms occur.
-        close: Whether its name was typed; see ``NameIndex.close``.
+    ``section`` is the heading of the section that matched; empty for the item itself. ``close``
+    tells whether the name was typed; see ``NameIndex.close``.
     """
-    if evidence.capability:
-        return f"Capability inference ({evidence.capability})"
     name = _closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
     if close >= EXACT:
@@ -64,8 +57,10 @@ def reason(
     # If the name is part of the reason, its words are left out.
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MIN_SEMANTIC and not parts:
-        shared = (intent.label for intent in intents(query) if _serves(intent, places))
-        label = next(shared, "")
+        served = (
+            intent.label for intent in intents(query) if any(map(places.has_all, asking(intent)))
+        )
+        label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
     if matched and not close:
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(section)))
@@ -82,10 +77,6 @@ def _closest_name(query: str, entry: Entry) -> str:
         return entry.name
     typed = split_name(query)
     return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
-
-
-def _serves(intent: Intent, places: Places) -> bool:
-    return any(map(places.has_all, asking(intent)))
 
 
 def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:

@@ -13,8 +13,7 @@ from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.nearest import nearest
-from repertory.index.vectors import Match, Point
+from repertory.index.vectors import Match, Point, nearest
 from repertory.text import is_clean
 
 SkillSource = Literal["python", "markdown", "builtin"]

@@ -12,8 +12,7 @@ from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
-from repertory.index.nearest import nearest
-from repertory.index.vectors import Collection, Filter, Point, VectorStore
+from repertory.index.vectors import Collection, Filter, Point, VectorStore, nearest
 from repertory.indexing.collections import model_slug
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text

@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from repertory.errors import ModelError
+from repertory.formats.table import Format
 from repertory.search.engine import SearchEngine
 from repertory_query.app import create_app
 from repertory_query.service import Service
@@ -61,6 +62,7 @@ def test_many_searches_are_answered_in_their_order(client: TestClient) -> None:
         ({"q": "x", "alpha": 1.1}, "alpha: Expected `float` <= 1"),
         ({"q": "x", "threshold": "nan"}, "threshold"),
         ({"q": "x", "kind": "spell"}, "kind[0]: use one of 'document', 'skill'"),
+        ({"q": "x", "name_weight": 0.1}, "name_weight: unknown"),
         ({}, "q: required"),
     ],
 )
@@ -204,6 +206,30 @@ def test_the_description_is_valid_and_so_are_its_examples(client: TestClient) ->
             assert operation["summary"]
             told = operation["responses"]["default"]["content"]
             assert list(told) == ["application/problem+json"]
+
+
+def test_every_format_is_as_described(client: TestClient) -> None:
+    """Its media type, and the shape of its JSON."""
+    document = client.get("/openapi.json").json()
+    content = document["paths"]["/search"]["get"]["responses"]["200"]["content"]
+    for form in Format:
+        response = client.get("/search", params={"q": "rotate keys", "format": form.value})
+        media_type = response.headers["content-type"].partition(";")[0]
+        schema = content[media_type]["schema"]
+        sent = response.json() if media_type == "application/json" else response.text
+        jsonschema.validate(sent, schema | {"components": document["components"]})
+        if form in (Format.MCP, Format.ANTHROPIC, Format.OPENAI):
+            shapes = schema["anyOf"][1]["anyOf"]
+            (shape,) = (one for one in shapes if f"`format={form}`" in one["description"])
+            jsonschema.validate(sent, shape)
+
+
+def test_addresses_with_parameters_of_others_are_answered(client: TestClient) -> None:
+    """Pages and operations without parameters ignore the unknown ones; all others refuse them."""
+    for target in ("/?utm_source=mail", "/healthz?probe=1", "/stats?x=1"):
+        assert client.get(target).status_code == 200, target
+    for target in ("/items?kinds=skill", "/runtime/tools.ts?filters=x", "/explain?q=x&item=x&k=1"):
+        assert ": unknown" in problem(client.get(target), 422)
 
 
 def test_a_query_is_searched_once_until_the_index_changes(home: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
-from repertory.errors import StoreError
+from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
 from repertory_query.visible import _placed, without_paths
 from tests.support.command_line import TOOLS
@@ -25,7 +25,7 @@ MCP = {"Accept": "application/json, text/event-stream"}
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server of sources outside of its folder, with a problem, a failed job and a busy worker."""
-    top = tmp_path_factory.mktemp("private")
+    top = tmp_path_factory.mktemp("the private") / "Jo Doe, team (2)"
     project, elsewhere = top / "project", top / "elsewhere"
     skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
     broken = elsewhere / "skills" / "broken" / "SKILL.md"
@@ -34,7 +34,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     (elsewhere / "notes").mkdir()
     (elsewhere / "notes" / "shop.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
     (elsewhere / "files.json").write_text(json.dumps(TOOLS))
-    project.mkdir()
+    project.mkdir(parents=True)
     (project / "repertory.toml").write_text(
         f"""
         [[sources]]
@@ -105,7 +105,8 @@ def requests(client: TestClient) -> dict[str, str]:
             f"/explain?q=rotate&item={SKILL}",
             "/items",
             f"/items/{SKILL}",
-            "/items/nobody",
+            "/items/unknown",
+            "/openapi.json",
             "/stats",
             "/queue",
             "/readyz",
@@ -119,15 +120,30 @@ def requests(client: TestClient) -> dict[str, str]:
     }
     sent["POST /items"] = client.post("/items", json={"ids": [SKILL]}).text
     sent["POST /search"] = client.post("/search", json={"queries": [{"q": "rotate"}]}).text
-    calls: dict[str, object] = {
-        "search": {"query": "rotate keys", "threshold": 0},
-        "get": {"id": SKILL},
+    functions: dict[str, object] = {
+        "search": {"searchQuery": "rotate"},
+        "skill.discovery.search": {"query": "rotate", "limit": 3},
+        "Vector.SearchSkills": {"query": "rotate"},
     }
-    for name, arguments in calls.items():
-        params = {"name": name, "arguments": arguments}
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        sent[f"MCP {name}"] = client.post("/mcp", json=message, headers=MCP).text
+    for name, arguments in functions.items():
+        sent[f"function {name}"] = client.post(f"/functions/{name}", json=arguments).text
+    sent["MCP search"] = mcp(client, "search", query="rotate keys", threshold=0)
+    sent["MCP get"] = mcp(client, "get", id=SKILL)
+    sent["MCP project"] = mcp(client, "search", "/mcp/project", searchQuery="rotate")
+    for method in ("tools/list", "resources/list"):
+        sent[f"MCP {method}"] = rpc(client, "/mcp", method)
     return sent
+
+
+def mcp(client: TestClient, tool: str, path: str = "/mcp", **arguments: object) -> str:
+    """What a call of a tool of the MCP server sends."""
+    return rpc(client, path, "tools/call", name=tool, arguments=arguments)
+
+
+def rpc(client: TestClient, path: str, method: str, **params: object) -> str:
+    """What a request to the MCP server sends."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.post(path, json=message, headers=MCP).text
 
 
 def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> None:
@@ -160,21 +176,33 @@ def test_an_error_shows_a_reader_no_path(
         raise StoreError(f"{private}/store cannot be read.")
 
     monkeypatch.setattr(type(running.service), "item", failing)
-    message = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "tools/call",
-        "params": {"name": "get", "arguments": {"id": "x"}},
-    }
     with running.client() as local:
         for client, shown in ((reader, False), (local, True)):
-            told = [
+            sent = [
                 client.get("/items/x").text,
                 client.get("/view/x", headers={"Accept": "text/html"}).text,
-                client.post("/mcp", json=message, headers=MCP).text,
+                mcp(client, "get", id="x"),
             ]
-            assert [private in text for text in told] == [shown] * 3
-            assert all("cannot be read" in text for text in told)
+            assert [private in text for text in sent] == [shown] * 3
+            assert all("cannot be read" in text for text in sent)
+
+
+def test_no_function_shows_a_reader_a_path(
+    running: RunningService, reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the model, a list or the state of a part cannot be read."""
+
+    def failing(*_: object) -> None:
+        raise ModelError(f"The model folder {private}/model is missing.")
+
+    for name in ("similar_skills", "search_project", "explain", "entries", "items", "stats"):
+        monkeypatch.setattr(type(running.service), name, failing)
+    monkeypatch.setattr(type(running.service), "missing", {"model": f"{private}/x is missing."})
+    sent = requests(reader)
+    assert not [route for route, text in sent.items() if private in text]
+    for route in ("function search", "function Vector.SearchSkills", "MCP project", "/items"):
+        assert "The model folder model is missing." in sent[route], route
+    assert "x is missing." in sent["/readyz"]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +210,12 @@ def test_an_error_shows_a_reader_no_path(
     [
         ("The model at /srv/models/bge is away.", "The model at bge is away."),
         ("/home/me/a.md:3: it is broken", "a.md:3: it is broken"),
-        ("It is “/srv/a b/c”, or '/srv/x/'.", "It is “a b/c”, or 'x'."),
-        (
-            "See https://example.org/a/b and /openapi.json.",
-            "See https://example.org/a/b and /openapi.json.",
-        ),
+        ("It is “/srv/a b/c”, or '/srv/x/'.", "It is “c”, or 'x/'."),
+        ("/data is full, and /My Data/x too", "data is full, and x too"),
+        ("/srv/Jo's (old) files, 2/x or '/srv/y'", "x or 'y'"),
+        ("a (/srv/a/b, /srv/a/c and /srv/d)", "a (b, c and d)"),
+        ("/Users/Jo Doe/skills/a.md: it is broken", "a.md: it is broken"),
+        ("See https://example.org/a/b and c/d.", "See https://example.org/a/b and c/d."),
         ("relative/path/of.md and either/or", "relative/path/of.md and either/or"),
         (
             "http://[::1]/a/b and http://localhost:7700/a/b",
@@ -201,10 +230,23 @@ def test_a_text_keeps_the_last_parts_of_paths(text: str, shown: str) -> None:
     assert without_paths(text) == shown
 
 
-def test_a_home_whose_name_has_spaces_is_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is known, where other folders end at a space."""
-    monkeypatch.setenv("HOME", "/Users/Jo Doe")
-    assert without_paths("/Users/Jo Doe/skills/a.md: it is broken") == "a.md: it is broken"
+NAME = st.text(st.characters(exclude_characters="/\0\n"), min_size=1, max_size=8)
+MESSAGES = ("{} cannot be read.", "Cannot read {}: it is no file.", "The file “{}”, a list.")
+
+
+@given(st.lists(NAME, max_size=4), st.sampled_from(MESSAGES))
+def test_no_text_keeps_an_absolute_path(names: list[str], message: str) -> None:
+    """Whatever the names of its folders hold."""
+    path = "/".join(("/srv", *names))
+    assert "/srv" not in without_paths(message.format(path))
+
+
+@given(st.lists(st.from_regex(r"\w([\w .#&(),-]*\w)?", fullmatch=True), min_size=1, max_size=4))
+def test_no_text_keeps_the_folders_of_a_path(names: list[str]) -> None:
+    """Folders and files whose names hold spaces, but no punctuation that ends a path."""
+    assert (
+        without_paths(f"Cannot read /{'/'.join(names)}: why.") == f"Cannot read {names[-1]}: why."
+    )
 
 
 @given(st.lists(st.text("abé_-", min_size=1, max_size=4), min_size=2, max_size=6))

@@ -108,7 +108,7 @@ def term_weights(item: Item) -> dict[str, float]:
 
 def fields(item: Item) -> list[tuple[Field, str]]:
     """The texts of an item that are searched for words, each with its field."""
-    names, texts = _parameters(item.input_schema)
+    parameters = list(_parameters(item.input_schema or {}, MAX_SCHEMA_DEPTH))
     title = item.extra.get("title")
     description = f"{item.description} {' '.join(item.tags)}"
     if isinstance(title, str):
@@ -118,23 +118,14 @@ def fields(item: Item) -> list[tuple[Field, str]]:
         *((NAME, alias) for alias in (item.policy.aliases if item.policy else ())),
         (DESCRIPTION, description),
         (SERVER, item.server),
-        (PARAMETERS, " ".join(names)),
-        (PARAMETER_TEXT, " ".join(texts)),
+        (PARAMETERS, " ".join(name for name, _ in parameters)),
+        (PARAMETER_TEXT, " ".join(text for _, text in parameters)),
         (BODY, item.body),
     ]
 
 
-def _parameters(schema: Mapping[str, Any] | None) -> tuple[list[str], list[str]]:
-    """The names and the descriptions of a tool's parameters, nested ones included."""
-    names: list[str] = []
-    texts: list[str] = []
-    for name, description in _walk(schema or {}, MAX_SCHEMA_DEPTH):
-        names.append(name)
-        texts.append(description)
-    return names, texts
-
-
-def _walk(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+def _parameters(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
+    """The name and the description of each parameter of a tool, nested ones included."""
     properties = schema.get("properties")
     if depth == 0 or not isinstance(properties, Mapping):
         return
@@ -144,6 +135,6 @@ def _walk(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:
             continue
         description = value.get("description")
         yield str(name), description if isinstance(description, str) else ""
-        yield from _walk(value, depth - 1)
+        yield from _parameters(value, depth - 1)
         if isinstance(items := value.get("items"), Mapping):
-            yield from _walk(items, depth - 1)
+            yield from _parameters(items, depth - 1)

@@ -18,20 +18,13 @@ class FilterIndex:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
-        self._columns: dict[str, tuple[dict[str, int], Rows]] = {}
-
-    def prepare(self) -> None:
-        """Build the lookup tables now, so that no search waits for them."""
-        for field in _FIELDS:
-            self._column(field)
-        _ = self._tagged
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
         allowed = np.ones(len(rows), np.bool_)
         for field, values in zip(_FIELDS, (where.kinds, where.sources, where.servers), strict=True):
             if values:
-                codes, column = self._column(field)
+                codes, column = self._columns[field]
                 wanted = [codes[value] for value in values if value in codes]
                 allowed &= np.isin(column[rows], wanted)
         if where.tags:
@@ -39,13 +32,15 @@ class FilterIndex:
             allowed &= np.isin(rows, np.array(tagged, np.int64))
         return allowed
 
-    def _column(self, field: str) -> tuple[dict[str, int], Rows]:
-        """A field of every entry as a code, and the code of each of its values."""
-        if field not in self._columns:
+    @cached_property
+    def _columns(self) -> dict[str, tuple[dict[str, int], Rows]]:
+        """Each field of every entry as a code, and the code of each of its values."""
+        columns = {}
+        for field in _FIELDS:
             codes: dict[str, int] = {}
             column = [codes.setdefault(getattr(e, field), len(codes)) for e in self._entries]
-            self._columns[field] = codes, np.array(column, np.int32)
-        return self._columns[field]
+            columns[field] = codes, np.array(column, np.int32)
+        return columns
 
     @cached_property
     def _tagged(self) -> dict[str, list[int]]:

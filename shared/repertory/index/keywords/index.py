@@ -18,7 +18,7 @@ from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.policies import PolicyIndex
-from repertory.index.keywords.postings import Postings, Rows, Scores
+from repertory.index.keywords.postings import Postings
 from repertory.index.vectors import Filter
 
 
@@ -44,7 +44,7 @@ class KeywordIndex:
         return cls([], Postings.empty())
 
     def updated(self, removed: Collection[str], added: Iterable[Item]) -> "KeywordIndex":
-        """This index without some items, by id, and with others, which replace those of their ids.
+        """This index without some items, by id, and with others, which replace those of equal id.
 
         The result equals an index built at once from the same items.
         """
@@ -65,9 +65,10 @@ class KeywordIndex:
 
     def prepare(self) -> None:
         """Build all lookup tables now, so that no search waits: under 0.1 s for 10,000 items."""
-        _ = self.row_of, self.row_of_key
-        for part in (self.postings, self._lexicon, self._filters, self.names, self.policies):
-            part.prepare()
+        for part in (self, self.postings, self._lexicon, self._filters, self.names, self.policies):
+            for name, value in vars(type(part)).items():
+                if isinstance(value, cached_property):
+                    getattr(part, name)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -83,12 +84,8 @@ class KeywordIndex:
         return {item_key(entry.id): row for row, entry in enumerate(self.entries)}
 
     def match(self, query: str) -> Matches:
-        """The terms of a query, with their corrections and completions, and what they match."""
+        """The terms of a query with their corrections and completions, and their matches."""
         return Matches(self._lexicon.terms(query), self.entries, self.postings, self._filters)
-
-    def with_all(self, terms: Collection[str]) -> tuple[Rows, Scores]:
-        """The rows that contain all of some terms, and the least weight of these in each row."""
-        return self.postings.with_all(terms)
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""

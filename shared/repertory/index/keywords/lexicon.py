@@ -45,20 +45,11 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Lexicon:
-    """Resolves the words of queries to indexed terms.
-
-    Args:
-        postings: The indexed terms.
-        items: The number of indexed items.
-    """
+    """Resolves the words of queries to the terms of an index of some number of items."""
 
     def __init__(self, postings: Postings, items: int) -> None:
         self._postings = postings
         self._items = items
-
-    def prepare(self) -> None:
-        """Build the lookup tables now, so that no search waits for them."""
-        _ = self._with_character, self._one_edit
 
     @cached_property
     def _with_character(self) -> dict[str, list[int]]:

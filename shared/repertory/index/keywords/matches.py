@@ -1,4 +1,4 @@
-"""What the terms of one query match in the keyword index."""
+"""The matches of one query's terms in the keyword index."""
 
 from collections.abc import Sequence
 
@@ -15,9 +15,9 @@ from repertory.index.keywords.postings import Postings, Rows, Scores
 from repertory.index.vectors import Filter
 
 PERFECT = 0.85  # the weight of a term that occurs in a name and again in its description
-MAX_NAMES = 20  # names read for a word: those of the items in which it weighs most
+MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
-# score what the rare ones found. This bounds the time of a query whatever the catalogue's size.
+# score what the rare ones found. This bounds the time of a query in a catalogue of any size.
 BUDGET = 50_000
 
 
@@ -36,14 +36,7 @@ class ItemMatch(msgspec.Struct, frozen=True):
 
 
 class Matches:
-    """The terms of a query and what they match in one index.
-
-    Args:
-        terms: The terms.
-        entries: The entries of the index, by row.
-        postings: Those of the index.
-        filters: Those of the index.
-    """
+    """The terms of a query and their matches in one index, which has the other arguments."""
 
     def __init__(
         self,
@@ -116,12 +109,7 @@ class Matches:
         return sum(has) / max(len(has), 1)
 
     def in_item(self, row: int, places: Places) -> list[ItemMatch]:
-        """The terms that an item contains.
-
-        Args:
-            row: The item's.
-            places: Where its terms occur.
-        """
+        """The terms that the item of a row contains."""
         found = (self.in_item_term(term, row, places) for term in self.terms)
         return [match for match in found if match]
 
@@ -129,7 +117,7 @@ class Matches:
         """One term as an item has it, or None if the item does not contain it."""
         vocabulary, holds = self._postings.vocabulary, self._postings.holds
         held = (vocabulary[one] for one in term.term_ids if holds(one, row))
-        # A word as it is written comes before a stem, which no text contains as such.
+        # A word as it is written comes before a stem, which may be no word.
         key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
         if not key:
             return None
@@ -138,9 +126,9 @@ class Matches:
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 
     def beginnings(self, term: Term) -> tuple[str, ...]:
-        """What the words that a term stands for start with.
+        """The beginnings of the words that a term stands for.
 
-        That is their stem, but for a final y, which is stemmed to i.
+        They are the stems without a final i, which may stand for a y.
         """
         indexed = (self._postings.vocabulary[term_id] for term_id in term.term_ids)
         return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in indexed)

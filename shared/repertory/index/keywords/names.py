@@ -14,12 +14,12 @@ MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose
 MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
 MAX_COMPLETIONS = 20
 MAX_ID_WORDS = 6  # of a query that is looked up among ids, whose table takes 30 ms for 10,000
-FEW = 5  # names; what begins at most as many is taken for the beginning of a name
+FEW = 5  # names; a prefix of at most so many is taken for an unfinished name
 
 # How similar the typed text is to a name. All are exact as 32-bit numbers.
 EXACT = 1.0
 ONE_EDIT = 0.875
-FEW_BEGUN = 0.75  # up to ``ONE_EDIT`` as more of it was typed; below it if many names begin so
+FEW_BEGUN = 0.75  # a prefix of few names: up to ``ONE_EDIT`` by the typed share; below it: of many
 
 Rows = dict[str, list[int]]
 
@@ -29,10 +29,6 @@ class NameIndex:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
-
-    def prepare(self) -> None:
-        """Build the lookup tables now, so that no search waits for them."""
-        _ = self._names, self._ids, self._aliases, self._sorted, self._one_edit
 
     @cached_property
     def _names(self) -> Rows:
@@ -61,7 +57,7 @@ class NameIndex:
         return OneEdit(self._sorted, MIN_MISSPELT_LENGTH)
 
     def exact(self, typed: str) -> list[int]:
-        """The rows whose name or id is the typed one, whatever its case and separators.
+        """The rows whose name or id is the typed one, in any case and with any separators.
 
         If no item has it, the rows of which it is an alias.
         """

@@ -15,7 +15,7 @@ class Places:
     """The fields and spellings of an item's terms.
 
     Args:
-        entry: What the keyword index knows of the item.
+        entry: The item's entry in the keyword index.
         item: The whole item, which has more fields; None if it is unavailable.
         with_body: Whether to read the body too; otherwise a term that occurs only there counts as
             unread.
@@ -32,8 +32,8 @@ class Places:
     def of(self, key: str) -> dict[str, str]:
         """An indexed term's spelling by field, in the order name, description, server, ….
 
-        A term that was read nowhere is in the one field that was not read; that field is empty if
-        there are several.
+        A term that was not read is in the one unread field; the field is empty if several are
+        unread.
         """
         return self._spellings.get(key) or {self._unread: key.removeprefix(WRITTEN)}
 
@@ -41,9 +41,10 @@ class Places:
         """Whether all of some stems occur in the fields that were read."""
         return all(stem in self._spellings for stem in stems)
 
-    def words(self) -> set[str]:
-        """All words that were read, as the item spells them."""
-        return {written for fields in self._spellings.values() for written in fields.values()}
+    def words(self) -> list[str]:
+        """All words that were read, as the item spells them, each once and always in one order."""
+        found = (written for fields in self._spellings.values() for written in fields.values())
+        return list(dict.fromkeys(found))
 
 
 def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:

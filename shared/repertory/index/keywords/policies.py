@@ -20,7 +20,7 @@ class Pin(msgspec.Struct, frozen=True):
     Attributes:
         row: The item's.
         phrase: As it is written.
-        terms: What a query must contain.
+        terms: The terms that a query must contain.
         is_vouched: Whether the pin comes from the configuration, not only from the item's author.
     """
 
@@ -29,7 +29,7 @@ class Pin(msgspec.Struct, frozen=True):
     terms: frozenset[str]
     is_vouched: bool
 
-    def asked(self, typed: Collection[str]) -> bool:
+    def is_in(self, typed: Collection[str]) -> bool:
         """Whether a query contains it; an author's pin must also be half of the query."""
         return self.terms <= set(typed) and (self.is_vouched or 2 * len(self.terms) >= len(typed))
 
@@ -41,10 +41,6 @@ class PolicyIndex:
         self._entries = entries
         self._names = names
         self._against: dict[int, frozenset[str]] = {}
-
-    def prepare(self) -> None:
-        """Build the lookup tables now, so that no search waits for them."""
-        _ = self.of, self._pins, self.successors
 
     @cached_property
     def of(self) -> dict[int, Policy]:
@@ -66,7 +62,7 @@ class PolicyIndex:
         if not self._pins:
             return {}
         typed = set(terms(query))
-        held = [pin for term in typed for pin in self._pins.get(term, ()) if pin.asked(typed)]
+        held = [pin for term in typed for pin in self._pins.get(term, ()) if pin.is_in(typed)]
         return {pin.row: pin for pin in sorted(held, key=lambda pin: (len(pin.terms), pin.phrase))}
 
     @cached_property

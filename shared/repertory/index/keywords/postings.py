@@ -77,10 +77,6 @@ class Postings:
         np.cumsum(np.bincount(all_terms, minlength=len(vocabulary)), out=offsets[1:])
         return Postings(vocabulary, offsets, all_rows[sorting], all_weights[sorting])
 
-    def prepare(self) -> None:
-        """Build the lookup tables now, so that no search waits for them."""
-        _ = self._ids, self._weights
-
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {term: term_id for term_id, term in enumerate(self.vocabulary)}

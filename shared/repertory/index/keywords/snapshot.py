@@ -4,25 +4,26 @@ A snapshot can be rebuilt from the vector store. One that is missing, damaged or
 is rebuilt, never repaired.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from zlib import crc32
 
 import msgspec
 import numpy as np
 import zstandard
+from msgspec import Meta
 
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.postings import Postings
 
-# Raised when the index is built or packed differently.
+# Raise it when the index is built or packed differently.
 VERSION = 3
 MAX_SIZE = 4 << 30  # bytes, unpacked
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
-    version: int
+    version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
     revision: int
     position: str
     entries: list[Entry]
@@ -62,7 +63,7 @@ def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
 
 
 def unpack(data: bytes) -> Snapshot:
-    """The snapshot that ``pack`` made.
+    """Read a snapshot that ``pack`` returned.
 
     Raises:
         StoreCorruptError: The bytes are truncated, damaged, or of another version.
@@ -76,10 +77,6 @@ def unpack(data: bytes) -> Snapshot:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error
-    if packed.version != VERSION:
-        raise StoreCorruptError(
-            "The keyword snapshot is of another version; it will be built again."
-        )
     postings = Postings(
         packed.vocabulary,
         np.frombuffer(packed.offsets, np.int64),

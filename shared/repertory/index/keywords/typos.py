@@ -19,9 +19,7 @@ Groups = dict[str, list[str]]
 class OneEdit:
     """Finds the strings within one edit of a given one (optimal string alignment distance).
 
-    Args:
-        strings: The strings to find.
-        min_length: A shorter query finds nothing.
+    A query shorter than ``min_length`` finds nothing.
     """
 
     def __init__(self, strings: Iterable[str], min_length: int = MIN_LENGTH) -> None:
