@@ -37,8 +37,9 @@ def run(folder: Path) -> list[Figure]:
     place = folder / "files"
     files = _write(place / "project")
     exact, fuzzy = _queries(files)
-    ours = _in_process(place, exact, fuzzy)
-    over_http = _over_http(place, exact, fuzzy)
+    with patch.dict(os.environ, HF_HUB_OFFLINE="1"):
+        ours = _in_process(place, exact, fuzzy)
+        over_http = _over_http(place, exact, fuzzy)
     theirs = _fuse(place, files, exact[:QUERIES_OF_FUSE], fuzzy[:QUERIES_OF_FUSE])
     others = {"exact": "a filter of all files in Node", "fuzzy": "Fuse.js 7 in Node"}
     return [
@@ -94,10 +95,7 @@ def _queries(files: Sequence[dict[str, str]]) -> tuple[list[str], list[str]]:
 
 def _in_process(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
     data = str(place / "data")
-    with (
-        patch.dict(os.environ, HF_HUB_OFFLINE="1"),
-        repertory.open(place / "project", data_dir=data, model=NO_MODEL) as session,
-    ):
+    with repertory.open(place / "project", data_dir=data, model=NO_MODEL) as session:
         assert session.index() == FILES
 
         def ask(text: str, *, is_fuzzy: bool) -> None:
@@ -107,7 +105,7 @@ def _in_process(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict
 
 
 def _over_http(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
-    with patch.dict(os.environ, HF_HUB_OFFLINE="1"), server(place, NO_MODEL) as port:
+    with server(place, NO_MODEL) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
         def ask(text: str, *, is_fuzzy: bool) -> None:

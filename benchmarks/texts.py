@@ -53,11 +53,11 @@ def _mixed(pool: list[tuple[str, str]], chosen: random.Random) -> Iterator[tuple
         yield f"{first}_{second.rsplit('_', 1)[-1]}_{number}", f"{one[:200]} {two[:200]}"
 
 
-def write_tools(folder: Path, count: int, servers: int = 10) -> None:
-    """Write JSON files that list ``count`` tools, spread over some servers."""
+def write_tools(folder: Path, count: int) -> None:
+    """Write JSON files that list ``count`` tools, spread over ten servers."""
     folder.mkdir(parents=True, exist_ok=True)
     named = descriptions(count)
-    for server in range(servers):
+    for server in range(10):
         tools = [
             {
                 "name": name[:120],
@@ -71,16 +71,16 @@ def write_tools(folder: Path, count: int, servers: int = 10) -> None:
                     "required": ["path"],
                 },
             }
-            for name, text in named[server::servers]
+            for name, text in named[server::10]
         ]
         (folder / f"server{server}.json").write_bytes(msgspec.json.encode({"tools": tools}))
 
 
-def questions(count: int, seed: int = 2) -> list[str]:
+def questions(count: int) -> list[str]:
     """Make queries: a few words of a text, some with two letters swapped."""
-    chosen = random.Random(seed)
+    chosen = random.Random(2)
     asked = []
-    for _, text in descriptions(count, seed):
+    for _, text in descriptions(count, seed=2):
         words = [word for word in text.split() if word.isalpha()][:14] or ["file"]
         picked = words[chosen.randrange(max(1, len(words) - 6)) :][:6]
         if chosen.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Names in every spelling, begun and misspelt, in real catalogues."""
+"""Names in every spelling, shortened and misspelt, in real catalogues."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,10 @@ KINDS = (*SPELLINGS, "prefix", "typo")
 
 TEXT = """Every name of {tools} tools of real MCP servers and of {skills} real skills in one
 catalogue, asked with the threshold (`repertory eval --queries 0`): as it is, in every other
-spelling, begun (the shortest prefix of at least four characters that at most five names share) and
-with one edit anywhere. All items with an equal name count as right; after an edit, all whose name
-is as close to the query. `hidden` is the number of queries whose right item the threshold hides."""
+spelling, shortened (the shortest prefix of at least four characters that at most five names share)
+and with one edit anywhere. All items with an equal name count as right; after an edit, all whose
+name is as close to the query. `hidden` is the number of queries whose right item the threshold
+hides."""
 
 
 def part(product: Product, project: Path) -> Part:
@@ -80,7 +81,7 @@ def _targets(kinds: Mapping[str, Any], where: str) -> list[Target]:
             measured=100 * _share(kinds["typo"], "hit@1"),
         ),
         Target(
-            what=f"Names, {where}: in the first five, begun",
+            what=f"Names, {where}: in the first five, shortened",
             asked=97,
             measured=100 * _share(kinds["prefix"], "hit@5"),
         ),

@@ -8,7 +8,7 @@ def main() -> None:
     is_heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_heeded:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from repertory_admin.cli import cli  # noqa: PLC0415 - this is what takes a moment
+    from repertory_admin.cli import cli  # noqa: PLC0415 - it takes a moment
 
     if is_heeded:
         signal.signal(signal.SIGINT, signal.default_int_handler)

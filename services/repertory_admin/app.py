@@ -12,60 +12,41 @@ from repertory_admin.options import PANEL, with_flags
 
 # Every command: its module, which is imported when the command is chosen, and its line of help.
 COMMANDS = {
-    "init": (
-        "repertory_admin.commands.init",
-        "Write a repertory.toml with the sources that are found.",
-    ),
-    "index": ("repertory_admin.commands.index", "Make the index equal to the sources."),
-    "search": ("repertory_admin.commands.search", "Find what fits a task, some words or a name."),
-    "explain": (
-        "repertory_admin.commands.explain",
-        "Explain why a search returns an item, or why not.",
-    ),
-    "items": ("repertory_admin.commands.items", "List and show the items that are indexed."),
-    "stats": (
-        "repertory_admin.commands.stats",
-        "Show the index, its freshness and its problems.",
-    ),
-    "rebuild": ("repertory_admin.commands.index", "Build a new index beside the old one."),
-    "mcp": ("repertory_admin.commands.mcp", "Be an MCP server for an agent host, on stdio."),
-    "serve": (
-        "repertory_admin.commands.serve",
-        "Watch this directory and answer searches over HTTP.",
-    ),
-    "queue": (
-        "repertory_admin.commands.queue",
-        "The pending, running and failed jobs of a server.",
-    ),
-    "keys": ("repertory_admin.commands.keys", "The keys that a server accepts."),
-    "watch": ("repertory_admin.commands.watch", "Watch this directory for a team's workers."),
-    "worker": (
-        "repertory_admin.commands.worker",
-        "Embed and store the items that a team's watch service sends.",
-    ),
-    "api": ("repertory_admin.commands.api", "Answer a team's searches over HTTP."),
-    "config": (
-        "repertory_admin.commands.config",
-        "The configuration, and which MCP servers may run.",
-    ),
-    "doctor": (
-        "repertory_admin.commands.doctor",
-        "Check data directory, model, index or server, and sources.",
-    ),
-    "eval": (
-        "repertory_eval.evaluate",
-        "Measure the ranking on labelled or generated queries.",
-    ),
-    "calibrate": (
-        "repertory_eval.calibrate",
-        "Fit the confidence of a model to labelled queries.",
-    ),
+    name: (f"repertory_{module}", line)
+    for name, module, line in (
+        ("init", "admin.commands.init", "Write a repertory.toml with the sources that are found."),
+        ("index", "admin.commands.index", "Make the index equal to the sources."),
+        ("search", "admin.commands.search", "Find items for a task, some words or a name."),
+        ("explain", "admin.commands.search", "Explain why a search returns an item, or why not."),
+        ("items", "admin.commands.items", "List and show the indexed items."),
+        ("stats", "admin.commands.stats", "Show the index, its freshness and its problems."),
+        ("rebuild", "admin.commands.index", "Build a new index beside the old one."),
+        ("mcp", "admin.commands.mcp", "Run an MCP server on stdio, for an agent host."),
+        ("serve", "admin.commands.serve", "Watch this directory and answer searches over HTTP."),
+        ("queue", "admin.commands.queue", "List and retry the jobs of a server."),
+        ("keys", "admin.commands.keys", "Create, list and revoke the keys of a server."),
+        ("watch", "admin.commands.team", "Watch this directory for a team's workers."),
+        (
+            "worker",
+            "admin.commands.team",
+            "Embed and store the items that a team's watch service sends.",
+        ),
+        ("api", "admin.commands.team", "Answer a team's searches over HTTP."),
+        ("config", "admin.commands.config", "Show and check the settings; trust MCP servers."),
+        (
+            "doctor",
+            "admin.commands.doctor",
+            "Check data directory, model, index or server, and sources.",
+        ),
+        ("eval", "eval.commands", "Measure the ranking on labelled or generated queries."),
+        ("calibrate", "eval.commands", "Fit the confidence of a model to labelled queries."),
+    )
 }
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
 def _unwrapped(title: str, lines: Iterable[str]) -> str:
-    """A part of a help text whose lines are not wrapped."""
+    """A section of a help text, with unwrapped lines."""
     return "\b\n" + "\n  ".join((f"{title}:", *lines))
 
 
@@ -94,18 +75,13 @@ class _Root(_Group):
 
 
 class _Unloaded(TyperCommand):
-    """Stands for a command whose module is not imported, in lists of commands."""
+    """A command whose module is not imported yet; it is only listed."""
 
 
-def group(
-    name: str, text: str, epilog: str | None = None, cls: type[TyperGroup] = _Group
-) -> typer.Typer:
-    """A group of commands."""
+def _group(text: str, **options: Any) -> typer.Typer:  # noqa: ANN401 - Typer's own
     return typer.Typer(
-        name=name,
-        cls=cls,
+        **{"cls": _Group, **options},
         help=text,
-        epilog=epilog,
         no_args_is_help=True,
         rich_markup_mode=None,  # rich would take longer to import than the help takes to write
         pretty_exceptions_enable=False,
@@ -113,17 +89,23 @@ def group(
     )
 
 
-app = group(
-    "repertory",
+app = _group(
     "One searchable list of the skills, tools and documents that AI agents can use.\n\n"
     '`repertory search "…"` in a project finds its sources, indexes them and answers.',
-    _unwrapped("Exit codes", _EXIT_CODES),
-    _Root,
+    epilog=_unwrapped("Exit codes", _EXIT_CODES),
+    cls=_Root,
 )
 
 
+def group(name: str) -> typer.Typer:
+    """Add one of ``COMMANDS`` as a group of commands."""
+    added = _group(COMMANDS[name][1])
+    app.add_typer(added, name=name)
+    return added
+
+
 class _Command(TyperCommand):
-    """A command whose help shows the settings apart from its own options."""
+    """A command with separate sections for its own options and the settings in its help."""
 
     # Typer's own types of context and formatter are private.
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401

@@ -12,10 +12,10 @@ from repertory.client import Client
 from repertory.errors import StoreError
 from repertory.settings import Settings, load
 from repertory_admin import terminal
-from repertory_admin.mcp_trust import advice, untrusted
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
 from repertory_admin.show import runs
+from repertory_admin.trust import advice, untrusted
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
@@ -45,23 +45,19 @@ class Target(msgspec.Struct, frozen=True):
         return self.server
 
     @contextmanager
-    def open(self, bars: Bars | None = None) -> "Iterator[Backend]":
-        """The server, or the index of this directory."""
-        if self.server:
-            yield self.server
-        else:
-            with self.open_here(bars) as repertory:
-                yield repertory
+    def open(self, indexing: Bars | None = None) -> "Iterator[Backend]":
+        """The server, or the index of this directory.
 
-    @contextmanager
-    def open_indexed(self, bars: Bars) -> "Iterator[Backend]":
-        """As ``open``; without a server, index first if nothing is indexed yet."""
+        Args:
+            indexing: Shows the progress if nothing is indexed yet, which is then done first; None
+                does not index.
+        """
         if self.server:
             yield self.server
         else:
-            with self.open_here(bars) as repertory:
-                if not repertory.is_indexed:
-                    _index(repertory, bars)
+            with self.open_here(indexing) as repertory:
+                if indexing and not repertory.is_indexed:
+                    _index(repertory, indexing)
                 yield repertory
 
     def open_here(self, bars: Bars | None = None) -> "Repertory":

@@ -29,9 +29,9 @@ from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.sources.source import Problem
-from repertory_admin.mcp_trust import untrusted
 from repertory_admin.progress import Bars
 from repertory_admin.terminal import short_path
+from repertory_admin.trust import untrusted
 
 MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
 _ORIGINS = {
@@ -153,9 +153,9 @@ def sources(
             text = f"{len(one.scan.items):,} items in {short_path(one.source.location)}"
             findings.append(Finding(State.GOOD, subject, text))
         else:
-            is_skipped = not one.source.is_trusted and one.source.name in skipped.servers
+            is_skipped = not one.source.is_trusted and one.source.name in skipped.sources
             state = State.UNSURE if is_skipped else State.BAD
             findings.append(Finding(state, subject, one.error))
     if not built:
-        findings.append(Finding(State.UNSURE, "sources", "there are none"))
+        findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
     return findings, [*catalogue.problems, *merge(scanned, catalogue)[1]]

@@ -1,8 +1,9 @@
-"""The log of one command, on stderr."""
+"""The log of a command, on stderr."""
 
 import logging
+import signal
 
-from repertory.logs import Lines
+from repertory import logs
 
 
 def is_verbose() -> bool:
@@ -16,6 +17,19 @@ def begin(verbose: bool) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(Lines())
+    handler.setFormatter(logs.Lines())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("repertory").setLevel(logging.DEBUG)
+
+
+def begin_service(level: int = logging.INFO) -> None:
+    """Log as a service does, and let signals end the process at once until it handles them.
+
+    An exception from a handler may be swallowed while modules are imported.
+
+    Args:
+        level: The minimum level of log records, unless the user asked for another.
+    """
+    logs.begin(level)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from repertory.settings import SETTINGS, Setting
+from repertory.values import SETTINGS, Setting
 from repertory_admin import logs
 
 # The value given for each setting, None if none was; see ``repertory.settings.load``.
@@ -102,9 +102,10 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
     return run
 
 
-def _option(flag: str, text: str) -> Any:  # noqa: ANN401 - what typer.Option returns
+def _option(flag: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option
     return typer.Option(flag, help=text, rich_help_panel=PANEL, show_default=False)
 
 
 def _help(setting: Setting) -> str:
-    return f"{setting.doc}  [env: {setting.variable}]"
+    shown = f"  [default: {setting.default}]" if setting.default else ""
+    return f"{setting.doc}{shown}  [env: {setting.variable}]"

@@ -27,28 +27,22 @@ class Bars:
 
     def step(self, stage: str, done: int, total: int) -> None:
         """Show how much of a stage is done."""
-        if not self._shown:
-            return
-        with self._lock:
-            progress, task = self._task(stage, total)
-            amount = f"{done:,} of {total:,}"
-            progress.update(task, completed=done, total=total, amount=amount)
+        self._show(stage, done, total, f"{done:,} of {total:,}")
 
     def download(self, there: int, total: int) -> None:
-        """Show how much of the model is downloaded."""
+        """Show how many bytes of the model are downloaded."""
+        amount = f"{there / 1e6:.1f} of {total / 1e6:.1f} MB"
+        self._show("Downloading the model", there, total, amount)
+
+    def _show(self, stage: str, done: int, total: int, amount: str) -> None:
         if not self._shown:
             return
         with self._lock:
-            progress, task = self._task("Downloading the model", total)
-            amount = f"{there / 1e6:.1f} of {total / 1e6:.1f} MB"
-            progress.update(task, completed=there, total=total, amount=amount)
-
-    def _task(self, stage: str, total: int) -> "tuple[RichProgress, TaskID]":
-        if self._progress is None:
-            self._progress = _started()
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total, amount="")
-        return self._progress, self._tasks[stage]
+            if self._progress is None:
+                self._progress = _started()
+            if stage not in self._tasks:
+                self._tasks[stage] = self._progress.add_task(stage, total=total, amount="")
+            self._progress.update(self._tasks[stage], completed=done, total=total, amount=amount)
 
 
 def _started() -> "RichProgress":

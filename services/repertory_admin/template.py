@@ -6,22 +6,22 @@ from typing import Any
 import msgspec
 
 from repertory.embedding.models import DEFAULT
-from repertory.settings import SETTINGS, Values
+from repertory.values import SETTINGS
 
 _HEAD = """\
 # What Repertory indexes in this project, and how it searches.
 # `repertory config check` checks this file, `repertory config show` explains every setting.
-# Settings are commented out where the default is good; secrets belong into the environment.
+# Settings with a good default are commented out; secrets belong in the environment.
 """
 _SOURCES = """
-# Of two items of one name, the source that stands first is taken first.
-# An MCP configuration is run only once it is trusted: `repertory config trust FILE`.
+# Of two items with one name, that of the earlier source is preferred.
+# The servers of an MCP configuration run only after `repertory config trust FILE`.
 """
 _HOME = """
-# From the home directory: take these out of a file that is shared with others.
+# From the home directory: remove these if you share this file with others.
 """
 _POLICY = """
-# What you know of an item and no search can find out, by its id, its name or a pattern.
+# Your knowledge of items that no search can find out, by id, name or pattern.
 # [[policy]]
 # item = "deploy-legacy"
 # deprecated_by = "deploy"  # comes before it; also: pin, aliases, boost, when_not_to_use
@@ -33,7 +33,7 @@ def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> st
     """A configuration file with some sources, its paths relative to its folder or the home.
 
     Args:
-        entries: The sources.
+        entries: The sources, as ``discover`` finds them.
         folder: Where the file will be.
         home: The user's home directory.
     """
@@ -49,12 +49,11 @@ def configuration(entries: list[dict[str, Any]], folder: Path, home: Path) -> st
 
 def _settings() -> str:
     """Every setting that a project may set, commented out, under its table."""
-    defaults = Values()
     tables: dict[str, list[str]] = {}
     for setting in SETTINGS.values():
         if not setting.personal:
             table, _, name = setting.key.rpartition(".")
-            value = _EXAMPLES.get(setting.field, getattr(defaults, setting.field))
+            value = _EXAMPLES.get(setting.field, setting.default)
             tables.setdefault(table, []).append(f"# {name} = {_toml(value)}  # {setting.doc}")
     return "\n\n".join(
         "\n".join([f"[{table}]", *lines] if table else lines) for table, lines in tables.items()
@@ -64,19 +63,13 @@ def _settings() -> str:
 def _source(entry: dict[str, Any], folder: Path, home: Path) -> str:
     lines = ["[[sources]]"]
     for key, value in entry.items():
-        if key in {"path", "config"}:
-            paths = value if isinstance(value, list) else [value]
-            short = [_short(Path(path), folder, home) for path in paths]
-            lines.append(f"{key} = {_toml(short if isinstance(value, list) else short[0])}")
-        else:
-            lines.append(f"{key} = {_toml(value)}")
+        shown = _short(Path(value), folder, home) if key in {"path", "config"} else value
+        lines.append(f"{key} = {_toml(shown)}")
     return "\n".join(lines)
 
 
 def _is_from_home(entry: dict[str, Any], folder: Path) -> bool:
-    place = entry.get("path") or entry["config"]
-    first = Path(place[0] if isinstance(place, list) else place)
-    return not first.is_relative_to(folder)
+    return not Path(entry.get("path") or entry["config"]).is_relative_to(folder)
 
 
 def _short(path: Path, folder: Path, home: Path) -> str:

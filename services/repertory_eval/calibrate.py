@@ -1,58 +1,46 @@
-"""``repertory calibrate``: fits the curves of confidence to labelled queries."""
+"""Fits the curves of confidence to labelled sets."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Annotated, Any
 
 import msgspec
-import typer
 
-from repertory.embedding.models import Model
+from repertory.embedding.models import Calibration, Curve, Model
 from repertory.errors import UsageError
 from repertory.search.answer import Mode
 from repertory.search.engine import SearchEngine
-from repertory.settings import Settings, load
+from repertory.settings import Settings
 from repertory_admin import terminal
-from repertory_admin.app import app, command
-from repertory_admin.options import INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_eval.corpus import indexed
-from repertory_eval.fit import Example, examples, fit, leave_one_out
+from repertory_eval.fit import Example, Tested, examples, fit, leave_one_out
 from repertory_eval.labelled import LabelledSet, read_sets
+from repertory_eval.report import show_reliability, show_title
 
-FIGURES = ("error", "lost", "rejected", "stated", "right")
 
+class Calibrated(msgspec.Struct, frozen=True, kw_only=True):
+    """The curves fitted to all sets, and the figures of sets under curves fitted without them.
 
-@command(
-    app,
-    "calibrate",
-    settings=(*STORE, *INDEXING, "threshold"),
-    examples=(
-        "repertory calibrate sets/*",
-        "repertory calibrate sets/* --model ./my-model --output json",
-    ),
-)
-def calibrate(
-    flags: Flags,
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FOLDER",
-            help="Labelled sets, two or more: folders as for `repertory eval`, asked by people.",
-            show_default=False,
-        ),
-    ],
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Fit the confidence of a model to labelled queries.
-
-    Every query is searched as it is and with its right items excluded, by both arms and by each
-    alone. The figures of a set are those of a curve that was fitted without it. The calibration
-    belongs in the model's entry in `embedding/models.py`, or in a `calibration.json` beside the
-    weights of a model of your own; the curve of words belongs in `search/confidence.py`.
+    Attributes:
+        model: The id of the model.
+        calibration: Its entry in ``embedding/models.py``, or its ``calibration.json``.
+        keyword: The curve of ``search/confidence.py``.
+        figures: By mode.
     """
-    settings = load(flags, Path.cwd())
+
+    model: str
+    calibration: Calibration
+    keyword: Curve
+    figures: dict[str, Tested]
+
+
+def calibrate(settings: Settings, folders: Sequence[Path]) -> Calibrated:
+    """Fit the curves, and test each with the sets that it was not fitted to.
+
+    Raises:
+        UsageError: There are fewer than two sets, or one is invalid.
+    """
     sets = read_sets(folders)
     if len(sets) < 2:
         raise UsageError("Give two labelled sets at least: each is tested by a fit to the others.")
@@ -63,19 +51,28 @@ def calibrate(
             found.setdefault(mode, {})[labelled.name] = of_mode
     curves = {str(mode): fit(list(by_set.values())) for mode, by_set in found.items()}
     words = curves.pop("keyword")
-    report = {
-        "model": model.id,
-        "calibration": msgspec.to_builtins(msgspec.structs.replace(model.calibration, **curves)),
-        "keyword": msgspec.to_builtins(words),
-        "figures": {
-            str(mode): msgspec.to_builtins(leave_one_out(by_set, settings.values.threshold))
+    return Calibrated(
+        model=model.id,
+        calibration=msgspec.structs.replace(model.calibration, **curves),
+        keyword=words,
+        figures={
+            str(mode): leave_one_out(by_set, settings.values.threshold)
             for mode, by_set in found.items()
         },
-    }
-    if output is Output.JSON:
-        terminal.show_json(report)
-    else:
-        _show(report)
+    )
+
+
+def show(calibrated: Calibrated) -> None:
+    """Show the curves and their figures."""
+    for mode, tested in calibrated.figures.items():
+        rows = [*tested.sets.items(), ("mean", tested.mean), ("together", tested.together)]
+        show_reliability(f"{mode}, each set by a curve fitted to the others:", "Set", rows)
+        title = f"{mode}, mean of the sets at other thresholds:"
+        show_reliability(title, "Threshold", tested.thresholds.items())
+    show_title(f"The calibration of {calibrated.model}, fitted to all sets:")
+    terminal.show_json(calibrated.calibration)
+    show_title("The keyword curve, fitted to all sets:")
+    terminal.show_json(calibrated.keyword)
 
 
 def _examples(settings: Settings, labelled: LabelledSet) -> tuple[Model, dict[Mode, list[Example]]]:
@@ -99,34 +96,3 @@ def _examples(settings: Settings, labelled: LabelledSet) -> tuple[Model, dict[Mo
             )
             found[mode] = examples(engine, labelled.queries, step)
         return repertory.embedding().model, found
-
-
-def _show(report: dict[str, Any]) -> None:
-    for mode, figures in report["figures"].items():
-        rows = [
-            *figures["sets"].items(),
-            ("mean", figures["mean"]),
-            ("together", figures["together"]),
-        ]
-        _title(f"{mode}, each set by a curve fitted without it:")
-        _show_rows("Set", rows)
-        _title(f"{mode}, mean of the sets at other thresholds:")
-        _show_rows("Threshold", list(figures["thresholds"].items()))
-    _title(f"The calibration of {report['model']}, fitted to all sets:")
-    terminal.show_json(report["calibration"])
-    _title("The curve of words, fitted to all sets:")
-    terminal.show_json(report["keyword"])
-
-
-def _title(text: str) -> None:
-    terminal.say()
-    terminal.say(text)
-
-
-def _show_rows(first: str, rows: Sequence[tuple[str, dict[str, float]]]) -> None:
-    terminal.show_table(
-        (first, *FIGURES),
-        [(name, *(f"{row[figure]:.3f}" for figure in FIGURES)) for name, row in rows],
-        right=FIGURES,
-        styles={first: lambda _: "bold cyan"},
-    )

@@ -21,7 +21,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         before, after: Its means.
         difference: The mean of ``after - before``.
         low, high: Its 95 % confidence interval, over pairs.
-        better, same, worse: The numbers of queries by how they fared after against before.
+        better, same, worse: The numbers of queries whose figure rose, stayed or fell.
         p: The probability, 0…1, that chance alone makes a difference at least as large: a paired
             permutation test, exact for few queries that differ.
     """

@@ -1,139 +1,153 @@
-"""``repertory eval``: the figures of the ranking, on labelled and on generated queries."""
+"""Asks sets of queries under the active settings and under others."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import msgspec
 
-from repertory.errors import UsageError
-from repertory.settings import Settings, load
-from repertory_admin import terminal
-from repertory_admin.app import app, command
+from repertory.backend import Backend
+from repertory.catalogue.item import Kind
+from repertory.errors import StoreError, UsageError
+from repertory.search.answer import Answer
+from repertory.search.engine import SearchEngine
+from repertory.search.query import query_of
+from repertory.settings import Settings
+from repertory.values import Values
 from repertory_admin.backend import target
-from repertory_admin.exits import ExitCode
-from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
-from repertory_eval import report
-from repertory_eval.ask import ACTIVE, GENERATED_QUERIES, Asking
+from repertory_admin.show.answers import warn_if_degraded
 from repertory_eval.corpus import indexed
-from repertory_eval.labelled import LabelledSet, evenly, read_sets
+from repertory_eval.generate import generate
+from repertory_eval.labelled import LabelledQuery, evenly, read_sets
+from repertory_eval.measure import DEPTH, Outcome, outcomes
+from repertory_eval.reliability import Reliability, observe, reliability
 from repertory_eval.trial import Trial
 
-TRIED = (*WEIGHTS, "threshold")  # settings that change searches alone
+ACTIVE = ""  # the change that leaves the active settings as they are
 
 
-@command(
-    app,
-    "eval",
-    settings=(*STORE, *INDEXING, *TRIED, *ASKING),
-    examples=(
-        "repertory eval",
-        "repertory eval my-labelled-set --generate",
-        "repertory eval sets/* --min-recall 0.8 --output json",
-        "repertory eval sets/* --against alpha=0.5 --against alpha=0.5,name_weight=1",
-    ),
-)
-def evaluate(
-    flags: Flags,
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl  "
-            "[default: generated queries for the items indexed here]",
-            show_default=False,
-        ),
-    ] = None,
-    generate: Annotated[
-        bool, typer.Option("--generate", help="Ask generated queries for labelled sets, too.")
-    ] = False,
-    queries: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="The maximum number of queries of a labelled set, and of each generated kind; "
-            f"0 asks all  [default: all; {GENERATED_QUERIES} of each generated kind]",
-            show_default=False,
-        ),
-    ] = None,
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SETTING=VALUE",
-            help=f"Compare with another {', '.join(TRIED)}; several with commas; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="Show this many of the worst items.")] = 10,
-    min_recall: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="Exit code 1 if a set's recall@5 (generated: hit@5) is lower."
-        ),
-    ] = 0.0,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Measure the ranking on labelled or generated queries.
+class Evaluation:
+    """Asks sets of queries.
 
-    Labelled sets are indexed apart from your own items and searched without a threshold, unless
-    `--against` tries one. Generated
-    queries are made from the items: names in every spelling, begun and misspelt, descriptions, and
-    sections of bodies.
-    All figures have 95 % confidence intervals.
+    Args:
+        active: The active settings.
+        others: The settings to compare with, by the ``--against`` that changes them.
+        generated: The maximum number of generated queries of each kind; 0 asks all.
     """
-    directory = Path.cwd()
-    tried = {ACTIVE: load(flags, directory)}
-    tried |= {text: _changed(flags, text, directory) for text in against or ()}
-    trials: list[Trial] = []
-    if folders:
+
+    def __init__(self, active: Settings, others: Mapping[str, Settings], generated: int) -> None:
+        self._active = active
+        self._tried = {ACTIVE: active, **others}
+        self._limit = generated
+        self._warned = {""}  # the reasons why an arm did not answer
+
+    def of_directory(self, directory: Path) -> Trial:
+        """Ask generated queries for the items that are indexed in a directory."""
+        with Bars() as bars, target(self._active, directory).open(bars) as backend:
+            return self._generated(directory.name or "/", backend, bars)
+
+    def of_sets(self, folders: Iterable[Path], limit: int, *, generate: bool) -> list[Trial]:
+        """Ask the queries of labelled sets and, if wanted, generated ones for each corpus.
+
+        Args:
+            folders: The sets.
+            limit: The maximum number of queries of each; 0 asks all.
+            generate: Whether generated queries are asked too.
+        """
+        trials = []
         for labelled in read_sets(folders):
-            trials += _of_labelled(labelled, tried, queries, generate=generate)
-    else:
-        trials.append(_of_indexed(directory, tried, queries))
-    if output is Output.JSON:
-        terminal.show_json([report.as_json(trial, worst) for trial in trials])
-    else:
-        report.show(trials, worst)
-    low = [trial for trial in trials if trial.judged().mean < min_recall]
-    for trial in low:
-        figure = trial.judged()
-        terminal.warn(
-            f"{trial.title}: {figure.name} is {figure.mean:.3f}, lower than {min_recall:g}"
-        )
-    if low:
-        raise typer.Exit(ExitCode.NOT_FOUND)
+            queries = evenly(labelled.queries, limit)
+            with (
+                Bars() as bars,
+                indexed(labelled, self._active, bars, words_suffice=True) as repertory,
+            ):
+                results = self._results(repertory, bars, queries, labelled.name)
+                confidence = self._confidence(repertory.engine, bars, queries, labelled.name)
+                trials.append(
+                    Trial(
+                        name=labelled.name,
+                        is_generated=False,
+                        results=results.pop(ACTIVE),
+                        others=results,
+                        confidence=confidence,
+                    )
+                )
+                if generate:
+                    trials.append(self._generated(labelled.name, repertory, bars))
+        return trials
+
+    def _generated(self, name: str, backend: Backend, bars: Bars) -> Trial:
+        """Ask queries made from the items, with the threshold, as a user would.
+
+        Raises:
+            UsageError: Nothing is indexed that queries could be made from.
+        """
+        queries = generate(backend.entries(), self._limit, _bodies(backend))
+        if not queries:
+            raise UsageError("Nothing is indexed here that queries could be generated for.")
+        results = self._results(backend, bars, queries, f"{name}, generated", has_threshold=True)
+        return Trial(name=name, is_generated=True, results=results.pop(ACTIVE), others=results)
+
+    def _confidence(
+        self, engine: SearchEngine, bars: Bars, queries: Sequence[LabelledQuery], name: str
+    ) -> Reliability:
+        values = self._active.values
+
+        def find(text: str, threshold: float, exclude: Sequence[str]) -> list[tuple[str, float]]:
+            query = query_of(values, text, limit=DEPTH, threshold=threshold)
+            answer = self._checked(engine.search(query, exclude=exclude))
+            return [(hit.id, hit.confidence) for hit in answer.hits]
+
+        step = partial(_step, bars, f"Testing the confidence for {name}", len(queries))
+        return reliability(observe(queries, find, values.threshold, step))
+
+    def _results(
+        self,
+        backend: Backend,
+        bars: Bars,
+        queries: Sequence[LabelledQuery],
+        name: str,
+        *,
+        has_threshold: bool = False,
+    ) -> dict[str, list[Outcome]]:
+        """The outcomes under all settings, by the change.
+
+        The threshold applies to a change that names it, and to all if ``has_threshold``.
+        """
+        results = {}
+        for changed, settings in self._tried.items():
+            values = settings.values
+            if not has_threshold and "threshold" not in changed:
+                values = msgspec.structs.replace(values, threshold=0.0)
+            stage = f"Searching {name}" + (f", {changed}" if changed else "")
+            step = partial(_step, bars, stage, len(queries))
+            search = partial(self._search, backend, values)
+            results[changed] = outcomes(queries, search, step, partial(search, threshold=0.0))
+        return results
+
+    def _search(
+        self, backend: Backend, values: Values, text: str, threshold: float | None = None
+    ) -> list[str]:
+        query = query_of(values, text, limit=DEPTH, threshold=threshold)
+        return [hit.id for hit in self._checked(backend.search(query)).hits]
+
+    def _checked(self, answer: Answer) -> Answer:
+        """The answer, after a warning if an arm is missing for a new reason."""
+        if answer.degraded not in self._warned:
+            self._warned.add(answer.degraded)
+            warn_if_degraded(answer)
+        return answer
 
 
-def _changed(flags: Flags, text: str, directory: Path) -> Settings:
-    """The settings with the changes of an ``--against``."""
-    changes = {}
-    for change in text.split(","):
-        name, equals, value = change.partition("=")
-        field = name.strip().replace("-", "_")
-        if not equals or field not in TRIED:
-            raise UsageError(
-                f"--against cannot try {change.strip()!r}; give SETTING=VALUE with one of "
-                f"{', '.join(TRIED)}, which need no other index."
-            )
-        changes[field] = value.strip()
-    return load({**flags, **changes}, directory)
+def _step(bars: Bars, stage: str, total: int, done: int) -> None:
+    bars.step(stage, done, total)
 
 
-def _of_indexed(directory: Path, tried: Mapping[str, Settings], limit: int | None) -> Trial:
-    """Ask generated queries for the items that are indexed here."""
-    with Bars() as bars, target(tried[ACTIVE], directory).open_indexed(bars) as answering:
-        return Asking(answering, tried, bars).generated(directory.name or "/", limit)
-
-
-def _of_labelled(
-    labelled: LabelledSet, tried: Mapping[str, Settings], limit: int | None, *, generate: bool
-) -> list[Trial]:
-    """Ask a labelled set's queries and, if wanted, generated ones for its corpus."""
-    queries = evenly(labelled.queries, limit or 0)
-    with Bars() as bars, indexed(labelled, tried[ACTIVE], bars, words_suffice=True) as repertory:
-        asking = Asking(repertory, tried, bars)
-        trials = [asking.labelled(labelled.name, queries, repertory.engine)]
-        if generate:
-            trials.append(asking.generated(labelled.name, limit))
-    return trials
+def _bodies(backend: Backend) -> dict[str, str]:
+    """The bodies of the indexed items by id; empty if only words are indexed."""
+    ids = [entry.id for entry in backend.entries() if entry.kind is not Kind.TOOL]
+    try:
+        return {item: whole.body for item, whole in backend.items(ids).items()}
+    except StoreError:
+        return {}

@@ -18,7 +18,7 @@ from repertory_eval.reliability import FIRST, Observed, Reliability, mean, relia
 
 THRESHOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7)  # that are tried
 MIN_OF_EACH = 3  # right and wrong first hits; with fewer a fit follows a few queries
-TOLERANCE = 1e-8  # of the gradient; the default leaves the second decimal of a weight open
+TOLERANCE = 1e-8  # of the gradient; the default does not fix a weight's second decimal
 RIDGE = 1e-5  # per query; bounds the weights where signals separate right from wrong
 
 
@@ -53,8 +53,7 @@ def examples(
 def fit(sets: Sequence[Sequence[Example]]) -> Curve:
     """Fit the curve that predicts how often first hits are right, by logistic regression.
 
-    Every set has the same weight, whatever its size. Searches with the right items excluded take
-    no part: they are for testing.
+    Every set has the same weight. Searches with the right items excluded are only for testing.
 
     Raises:
         UsageError: Hardly any first hit is right, or hardly any is wrong.

@@ -64,8 +64,8 @@ def generate(
     same_sentence: defaultdict[str, set[str]] = defaultdict(set)
     sections = {item: _sections(body) for item, body in (bodies or {}).items()}
     same_section: defaultdict[str, set[str]] = defaultdict(set)
-    for item, begun in sections.items():
-        for text in begun:
+    for item, starts in sections.items():
+        for text in starts:
             same_section[text].add(item)
     texts: dict[str, list[tuple[Entry, str]]] = {kind: [] for kind in (*_KINDS, "section")}
     for entry in sorted(entries, key=lambda entry: entry.id):
@@ -76,8 +76,8 @@ def generate(
             if text not in asked and len(text) <= MAX_QUERY_LENGTH:
                 asked.add(text)
                 texts[kind].append((entry, text))
-        if begun := sections.get(entry.id, []):
-            texts["section"].append((entry, _random(entry).choice(begun)))
+        if starts := sections.get(entry.id, []):
+            texts["section"].append((entry, _random(entry).choice(starts)))
 
     def right(kind: str, entry: Entry, text: str) -> set[str]:
         if kind in _DESCRIBED:
@@ -185,12 +185,12 @@ def _sections(body: str) -> list[str]:
     if len(body) < LONG_BODY:
         return []
     found = ((one.title, _WORD.findall(one.text)) for one in split_at_headings(body))
-    begun = (
+    starts = (
         " ".join([title, *words[:SECTION_WORDS]])
         for title, words in found
         if title and len(words) >= SECTION_WORDS
     )
-    return [text for text in begun if len(text) <= MAX_QUERY_LENGTH]
+    return [text for text in starts if len(text) <= MAX_QUERY_LENGTH]
 
 
 def _random(entry: Entry) -> random.Random:

@@ -23,12 +23,6 @@ class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     grades: dict[str, int] = {}
 
-
-class _Query(msgspec.Struct, frozen=True):
-    id: str
-    text: str
-    tags: tuple[str, ...] = ()
-
     def __post_init__(self) -> None:
         check_text(self.text)
 
@@ -52,7 +46,7 @@ class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
-    """Read labelled sets, each once; a file in a folder stands for it.
+    """Read labelled sets, each once; a path of a file means its folder.
 
     A set has the name of its folder, or its path where that name is taken.
 
@@ -88,8 +82,8 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
         if judgement.grade > 0:
             grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
     queries = [
-        LabelledQuery(id=query.id, text=query.text, tags=query.tags, grades=grades[query.id])
-        for query in _read(folder / QUERIES, _Query)
+        msgspec.structs.replace(query, grades=grades[query.id])
+        for query in _read(folder / QUERIES, LabelledQuery)
         if query.id in grades
     ]
     if not queries:

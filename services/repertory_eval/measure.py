@@ -24,7 +24,7 @@ Search = Callable[[str], Sequence[str]]  # a query's text to the ids of its hits
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How one query fared.
+    """The outcome of one query.
 
     Attributes:
         query: The query.
@@ -80,7 +80,7 @@ class Hard(msgspec.Struct, frozen=True, kw_only=True):
         item: Its id.
         queries: The number of queries that it answers.
         mean: The mean figure of those.
-        example: The one that fared worst.
+        example: The one with the lowest figure.
     """
 
     item: str
@@ -167,7 +167,7 @@ def by_tag(results: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def hardest(results: Sequence[Outcome], name: str, limit: int) -> list[Hard]:
-    """The items whose queries fare worst on average; of equals, those with more queries first.
+    """The items with the lowest mean figures; of equals, those with more queries first.
 
     Items that every query finds perfectly are left out.
 

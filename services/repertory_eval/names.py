@@ -50,7 +50,7 @@ class Names:
         )
         return {item for name, _, _ in near for item in self._items[name]}
 
-    def sharing(self, begun: str) -> int:
+    def sharing(self, prefix: str) -> int:
         """The number of different names that begin with these letters and digits."""
-        after = begun + "\U0010ffff"
-        return bisect_left(self._sorted, after) - bisect_left(self._sorted, begun)
+        after = prefix + "\U0010ffff"
+        return bisect_left(self._sorted, after) - bisect_left(self._sorted, prefix)

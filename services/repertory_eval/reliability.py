@@ -99,10 +99,5 @@ def reliability(observed: Sequence[Observed]) -> Reliability:
 
 def mean(of_sets: Iterable[Reliability]) -> Reliability:
     """The mean of each figure over one set or more."""
-    rows = list(of_sets)
-    return Reliability(
-        **{
-            name: sum(getattr(row, name) for row in rows) / len(rows)
-            for name in Reliability.__struct_fields__
-        }
-    )
+    means = np.mean([msgspec.structs.astuple(one) for one in of_sets], axis=0).tolist()
+    return Reliability(**dict(zip(Reliability.__struct_fields__, means, strict=True)))

@@ -1,6 +1,6 @@
 """The trials of ``repertory eval``, as tables and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from repertory_admin import terminal
 from repertory_eval.compare import Comparison
 from repertory_eval.measure import Figure
+from repertory_eval.reliability import Reliability
 from repertory_eval.trial import Trial
 
 FLATTERS = (
@@ -24,10 +25,14 @@ def show(trials: Sequence[Trial], worst: int) -> None:
         _show_figures(
             "Set", [(trial.name, len(trial.results), trial.figures()) for trial in labelled]
         )
-        _show_confidence(labelled)
+        show_reliability(
+            "Confidence: its error, and what the threshold loses and rejects:",
+            "Set",
+            [(trial.name, trial.confidence) for trial in labelled if trial.confidence],
+        )
     for trial in trials:
         if trial.is_generated:
-            _title(f"{trial.title}:")
+            show_title(f"{trial.title}:")
             _show_figures(
                 "Kind",
                 [("all", len(trial.results), trial.figures())]
@@ -69,27 +74,17 @@ def as_json(trial: Trial, worst: int) -> dict[str, Any]:
 def _measured_as_json(trial: Trial) -> dict[str, Any]:
     return {
         "queries": len(trial.results),
-        "figures": _figures_as_json(trial.figures()),
+        "figures": {figure.name: _rounded(figure) for figure in trial.figures()},
         "against": {
-            changed: {one.name: _comparison_as_json(one) for one in row}
+            changed: {one.name: _rounded(one) for one in row}
             for changed, row in trial.comparisons().items()
         },
     }
 
 
-def _figures_as_json(row: Sequence[Figure]) -> dict[str, Any]:
-    return {
-        figure.name: {name: round(getattr(figure, name), 4) for name in ("mean", "low", "high")}
-        for figure in row
-    }
-
-
-def _comparison_as_json(one: Comparison) -> dict[str, Any]:
-    shares = ("before", "after", "difference", "low", "high", "p")
-    return {
-        **{name: round(getattr(one, name), 4) for name in shares},
-        **{name: getattr(one, name) for name in ("better", "same", "worse")},
-    }
+def _rounded(figure: Figure | Comparison) -> dict[str, float]:
+    fields = msgspec.structs.asdict(figure)
+    return {name: round(value, 4) for name, value in fields.items() if name != "name"}
 
 
 def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]]) -> None:
@@ -105,17 +100,15 @@ def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]])
     )
 
 
-def _show_confidence(trials: Sequence[Trial]) -> None:
-    _title("Confidence: its error, and what the threshold loses and rejects:")
-    names = ("error", "lost", "rejected", "stated", "right")
+def show_reliability(title: str, first: str, rows: Iterable[tuple[str, Reliability]]) -> None:
+    """Show a titled table of the reliability of confidence; ``first`` heads the rows' names."""
+    show_title(title)
+    names = Reliability.__struct_fields__
     terminal.show_table(
-        ("Set", *names),
-        [
-            (trial.name, *(f"{getattr(trial.confidence, name):.3f}" for name in names))
-            for trial in trials
-        ],
+        (first, *names),
+        [(of, *(f"{getattr(one, name):.3f}" for name in names)) for of, one in rows],
         right=names,
-        styles={"Set": lambda _: "bold cyan"},
+        styles={first: lambda _: "bold cyan"},
     )
 
 
@@ -125,7 +118,7 @@ def _cell(figure: Figure) -> str:
 
 def _show_comparisons(trial: Trial) -> None:
     for changed, row in trial.comparisons().items():
-        _title(f"{trial.title}, {changed} against the active settings:")
+        show_title(f"{trial.title}, {changed} against the active settings:")
         terminal.show_table(
             ("Figure", "Before", "After", "Difference", "Better", "Worse", "p"),
             [
@@ -149,7 +142,7 @@ def _show_worst(trial: Trial, limit: int) -> None:
     items = trial.hardest(limit)
     if not items:
         return
-    _title(f"{trial.title}, the worst items:")
+    show_title(f"{trial.title}, the worst items:")
     terminal.show_table(
         ("Item", "Queries", trial.measures.graded_by, "Example, and its hits"),
         [
@@ -167,6 +160,7 @@ def _show_worst(trial: Trial, limit: int) -> None:
     )
 
 
-def _title(text: str) -> None:
+def show_title(text: str) -> None:
+    """Show a title after an empty line."""
     terminal.say()
     terminal.tell(text)

@@ -20,7 +20,7 @@ from repertory_eval.reliability import Reliability
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """How a set of queries fared.
+    """The outcomes of a set of queries.
 
     Attributes:
         name: The name of the set.
@@ -38,7 +38,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def measures(self) -> Measures:
-        """The measures of such queries."""
+        """The measures for queries of this kind."""
         return GENERATED if self.is_generated else LABELLED
 
     @property

@@ -16,7 +16,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query, filter_of, query_of
-from repertory.settings import Alpha, NameWeight, SectionWeight, Threshold, Values
+from repertory.values import Alpha, NameWeight, SectionWeight, Threshold, Values
 from repertory.wire import Answers, Kinds, MaxLimit, Search, Searches, Text
 from repertory.wire import Values as Several
 from repertory_query.access import Caller

@@ -13,7 +13,8 @@ from repertory.errors import UsageError
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import filter_of, query_of
-from repertory.settings import Values, load
+from repertory.settings import load
+from repertory.values import Values
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -90,22 +91,40 @@ def connect(url: str, api_key: str | None = None) -> "Session":
     return Session(Client(url, api_key or values.server_api_key), values)
 
 
-class Asked(TypedDict, total=False):
-    """The optional parameters of a search; see ``Session.search``."""
+class Filters(TypedDict, total=False):
+    """Which items are wanted; an empty or missing filter allows all.
 
-    limit: int | None
-    threshold: float | None
-    alpha: float | None
+    Attributes:
+        kinds: Only these kinds: ``skill``, ``tool``, ``document``.
+        sources: Only these sources.
+        servers: Only tools of these MCP servers.
+        tags: Only items with one of these tags.
+    """
+
     kinds: Iterable[str]
     sources: Iterable[str]
     servers: Iterable[str]
     tags: Iterable[str]
 
 
+class Asked(Filters, total=False):
+    """The optional parameters of a search; the settings supply a missing number.
+
+    Attributes:
+        limit: The maximum number of hits.
+        threshold: The minimum confidence of a hit, 0…1.
+        alpha: The share of meaning against words, 0…1.
+    """
+
+    limit: int | None
+    threshold: float | None
+    alpha: float | None
+
+
 class Session:
     """One repertory to ask. A context manager; threads may share it.
 
-    Every method raises a ``RepertoryError`` whose message says what is wrong and what to do.
+    Every method raises a ``RepertoryError`` that says what is wrong and what to do.
     """
 
     def __init__(self, backend: Backend, defaults: Values) -> None:
@@ -125,49 +144,21 @@ class Session:
         await _awaited(self.close)()
 
     def close(self) -> None:
-        """Let go of everything. Closing twice is allowed."""
+        """Release all resources. Closing twice is allowed."""
         backend, self._open = self._open, None
         if backend is not None:
             backend.close()
 
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        threshold: float | None = None,
-        alpha: float | None = None,
-        kinds: Iterable[str] = (),
-        sources: Iterable[str] = (),
-        servers: Iterable[str] = (),
-        tags: Iterable[str] = (),
-    ) -> Answer:
-        """Find what fits a task, some words or a name, each hit with a confidence and a reason.
+    def search(self, query: str, **asked: Unpack[Asked]) -> Answer:
+        """Find items for a task, some words or a name; each hit has a confidence and a reason.
 
         Args:
             query: The words, the task or the name to search for.
-            limit: The maximum number of hits.
-            threshold: The minimum confidence of a hit, 0…1.
-            alpha: The share of meaning against words, 0…1.
-            kinds: Only these kinds: ``skill``, ``tool``, ``document``; empty allows all.
-            sources: Only these sources; empty allows all.
-            servers: Only tools of these MCP servers; empty allows all.
-            tags: Only items with one of these tags; empty allows all.
+            asked: ``limit``, ``threshold``, ``alpha``, and the filters ``kinds``, ``sources``,
+                ``servers`` and ``tags``; see ``Asked``.
         """
         self._backend.ensure_indexed()
-        return self._backend.search(
-            query_of(
-                self._defaults,
-                query,
-                limit=limit,
-                threshold=threshold,
-                alpha=alpha,
-                kinds=kinds,
-                sources=sources,
-                servers=servers,
-                tags=tags,
-            )
-        )
+        return self._backend.search(query_of(self._defaults, query, **asked))
 
     def explain(self, query: str, item: str, **asked: Unpack[Asked]) -> Explanation:
         """Explain why a search returns an item, or why not.
@@ -180,21 +171,13 @@ class Session:
         self._backend.ensure_indexed()
         return self._backend.explain(query_of(self._defaults, query, **asked), item)
 
-    def items(
-        self,
-        *,
-        kinds: Iterable[str] = (),
-        sources: Iterable[str] = (),
-        servers: Iterable[str] = (),
-        tags: Iterable[str] = (),
-    ) -> "list[Entry]":
-        """The indexed items by id, without texts and schemas."""
+    def items(self, **where: Unpack[Filters]) -> "list[Entry]":
+        """The indexed items by id, without texts and schemas; see ``Filters``."""
         self._backend.ensure_indexed()
-        where = filter_of(kinds=kinds, sources=sources, servers=servers, tags=tags)
-        return list(self._backend.entries(where))
+        return list(self._backend.entries(filter_of(**where)))
 
     def item(self, item_id: str) -> Item:
-        """One item, whole: its text, its schemas; UnknownItemError if there is none of that id."""
+        """One item, with its text and schemas; UnknownItemError if the id is unknown."""
         self._backend.ensure_indexed()
         return self._backend.item(item_id)
 
@@ -215,7 +198,7 @@ class Session:
             names: Servers whose tools are wanted, and ids of single tools; none takes all.
         """
         from repertory.typescript.module import module  # noqa: PLC0415 - one contract's
-        from repertory.typescript.selection import select_tools  # noqa: PLC0415 - likewise
+        from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
 
         ids = select_tools(self.items(kinds=["tool"]), names)
         return module(list(self._backend.items(ids).values()), self._backend.gateway).text
@@ -227,7 +210,7 @@ class Session:
         return search_skills(self._backend, query)
 
     def vector_update(self, filepath: str) -> str:
-        """``Vector.VectorUpdate`` of contract 2: ``OK``, or what went wrong."""
+        """``Vector.VectorUpdate`` of contract 2: ``OK`` or an error message."""
         from repertory.functions.vector import vector_update  # noqa: PLC0415 - one contract's
 
         return vector_update(self._backend, filepath)

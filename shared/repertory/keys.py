@@ -104,7 +104,7 @@ class Keys:
         except OSError as error:
             raise ConfigurationError(
                 f"The keys in {self._path} cannot be read: {error.strerror}; make the file "
-                "readable for who runs the server."
+                "readable for the user who runs the server."
             ) from error
         except ValueError as error:
             raise ConfigurationError(

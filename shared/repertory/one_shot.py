@@ -178,6 +178,11 @@ class Repertory(Local):
                     self.request_rebuild(queue, catalogue.hash)
                     queue.work()  # creates the generation
                 run(catalogue, coordinator, queue, progress)
+            ledger = coordinator.ledger
+            assert ledger is not None
+            if ledger.added or ledger.changed or ledger.removed:
+                with self.parts.store.open(ledger.collection) as collection:
+                    collection.optimize()
             self.live.refresh()
             self.live.save()
             self._refreshed_at = time.monotonic()
@@ -185,8 +190,6 @@ class Repertory(Local):
             status = msgspec.to_builtins(coordinator.status())
             self.parts.coordination.status.report("watch", status)
             self._remember(Indexed.of(request, catalogue))
-        ledger = coordinator.ledger
-        assert ledger is not None
         notices, self.parts.notices[:] = list(dict.fromkeys(self.parts.notices)), []
         stats = self.stats()
         return Run(

@@ -1,6 +1,5 @@
 """The server of a directory: at most one runs, and commands find it by the note it leaves."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.files import write_atomically
 from repertory.settings import Settings, url_of
-from repertory.workspace import Workspace
+from repertory.values import Values
+from repertory.workspace import Workspace, read_json, write_json
 
 if TYPE_CHECKING:
     from repertory.client import Client
@@ -27,9 +26,8 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         url: Where it answers.
         pid: Its process.
         directory: The directory whose catalogue it serves.
-        file: The configuration file that it was given, if any.
-        model: The model that it was given, if any.
-        mcp_configs: The MCP configurations that it was given.
+        file, model, mcp_configs: The configuration file, the model and the MCP configurations that
+            it was given, if any.
     """
 
     url: str
@@ -61,21 +59,23 @@ def client(settings: Settings, directory: Path) -> "Client | None":
     """
     values = settings.values
     if values.server_url:
-        from repertory.client import Client  # noqa: PLC0415 - not where there is no server
-
-        return Client(values.server_url, values.server_api_key)
+        return _client(values.server_url, values)
     if values.redis_url and not values.no_cache:
         raise ConfigurationError(
             "REPERTORY_REDIS_URL says that there is a team's server: name it as "
             "REPERTORY_SERVER_URL, or unset the former to index here."
         )
-    note = _read(_place(settings, directory))
+    note = read_json(_place(settings, directory), Note)
     if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
         return None
-    from repertory.client import Client  # noqa: PLC0415 - not where there is no server
-
-    found = Client(note.url, values.server_api_key)
+    found = _client(note.url, values)
     return found if found.is_alive(ALIVE_TIMEOUT_S) else None
+
+
+def _client(url: str, values: Values) -> "Client":
+    from repertory.client import Client  # noqa: PLC0415 - not without a server
+
+    return Client(url, values.server_api_key)
 
 
 @contextmanager
@@ -93,14 +93,16 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
         place.parent.mkdir(exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout as exc:
-        note = _read(place)
+        note = read_json(place, Note)
         who = f" (process {note.pid} at {note.url})" if note else ""
         raise StoreBusyError(
             f"A server of {directory} runs already{who}; use it or stop it, or give this one "
             "another --data-dir."
         ) from exc
     except OSError as exc:
-        raise _unwritable(place, exc) from exc
+        raise StoreError(
+            f"{place.parent} cannot be written: {exc.strerror}; choose another --data-dir."
+        ) from exc
     try:
         yield
     finally:
@@ -122,26 +124,12 @@ def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
         model=settings.values.model,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
-    place = _place(settings, directory)
-    # Escapes, for the name of a directory need not be valid Unicode.
-    text = json.dumps(msgspec.to_builtins(note), indent=2)
-    try:
-        write_atomically(place, text.encode("ascii"))
-    except OSError as exc:
-        raise _unwritable(place, exc) from exc
+    write_json(_place(settings, directory), note)
     return note.url
 
 
 def _place(settings: Settings, directory: Path) -> Path:
     return settings.data_dir / "servers" / f"{Workspace(settings, directory).directory_key}.json"
-
-
-def _read(place: Path) -> Note | None:
-    """Read a note; None if it is missing or unreadable."""
-    try:
-        return msgspec.convert(json.loads(place.read_bytes()), Note)
-    except (OSError, ValueError):
-        return None
 
 
 def _is_alive(pid: int) -> bool:
@@ -154,9 +142,3 @@ def _is_alive(pid: int) -> bool:
     except (OSError, OverflowError):
         return False
     return True
-
-
-def _unwritable(place: Path, error: OSError) -> StoreError:
-    return StoreError(
-        f"{place.parent} cannot be written: {error.strerror}; choose another --data-dir."
-    )

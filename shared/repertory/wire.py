@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import Entry
 from repertory.search.answer import Answer
 from repertory.search.query import MAX_QUERY_LENGTH
-from repertory.settings import Alpha, Limit, NameWeight, SectionWeight, Threshold
+from repertory.values import Alpha, Limit, NameWeight, SectionWeight, Threshold
 
 MAX_QUERIES = 100  # of one request
 MAX_LIMIT = 100  # results of one query

@@ -1,6 +1,6 @@
-"""Which catalogue a directory searches, and what one command stores about it for the next.
+"""The catalogue of a directory, and the state that one command stores for the next.
 
-Nothing stored here is lost for good: it only saves a search from scanning the project first.
+The state can be lost: it only saves a search from scanning the project first.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Indexed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last one-shot run indexed.
+    """The catalogue of the last one-shot run.
 
     Attributes:
         request: A digest of the configuration it was asked for; see ``Workspace.request``.
@@ -38,7 +38,7 @@ class Indexed(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, request: str, catalogue: "Catalogue") -> "Indexed":
-        """What a run with this request and this catalogue indexed."""
+        """The record of a run with this request and this catalogue."""
         return cls(request=request, configuration=catalogue.hash, servers=catalogue.known)
 
 
@@ -46,7 +46,7 @@ class Workspace:
     """A directory, its active settings, and the catalogue that follows from them.
 
     Attributes:
-        directory: Where the user is.
+        directory: Its path.
     """
 
     def __init__(self, settings: Settings, directory: Path) -> None:
@@ -63,7 +63,7 @@ class Workspace:
 
     def paths(self) -> tuple[Path, ...]:
         """The folders that `repertory index PATH…` made this directory's catalogue."""
-        return tuple(Path(path) for path in _load(self._paths_file, list[str]) or ())
+        return tuple(Path(path) for path in read_json(self._paths_file, list[str]) or ())
 
     def set_paths(self, paths: Sequence[Path]) -> None:
         """Make folders this directory's catalogue; no folders restore the configured or found one.
@@ -76,7 +76,7 @@ class Workspace:
             if not path.exists():
                 raise UsageError(f"There is no {path}; name a folder or a file to index.")
         if paths:
-            _save(self._paths_file, [str(path.resolve()) for path in paths])
+            write_json(self._paths_file, [str(path.resolve()) for path in paths])
             return
         try:
             self._paths_file.unlink(missing_ok=True)
@@ -93,8 +93,8 @@ class Workspace:
     def entries(self) -> list[dict[str, Any]]:
         """The catalogue as configuration entries.
 
-        They are the paths that were given, else the configuration file's sources, else what is
-        found in the directory and the home; and the MCP configurations that the user named.
+        They are the paths that were given, else the configuration file's sources, else those found
+        in the directory and the home; and the MCP configurations that the user named.
         """
         from repertory.sources.discover import discover, entry_of  # noqa: PLC0415 - not to search
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
@@ -114,7 +114,7 @@ class Workspace:
         if self._settings.mcp_configs:
             named = [str(path) for path in self._settings.mcp_configs]
             entries.append({"type": "mcp", "config": named, "trusted": True})
-        # Of a server in several files, the first is taken: one that may be run stands first.
+        # Of a server in several files, the first is used: trusted ones come first.
         return sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
@@ -127,7 +127,7 @@ class Workspace:
                 servers of a configuration that cannot be read. None takes the last run's.
 
         Raises:
-            ConfigurationError: What the configuration file says of a source is wrong.
+            ConfigurationError: A source of the configuration file is invalid.
         """
         from repertory.sources.configured import build_catalogue  # noqa: PLC0415 - not to search
 
@@ -175,7 +175,7 @@ class Workspace:
 
     @property
     def key(self) -> str:
-        """A digest, in 16 hex digits, of the directory and whatever was named for it.
+        """A digest, in 16 hex digits, of the directory and everything named for it.
 
         Commands that name another model or another configuration have another index.
         """
@@ -209,16 +209,16 @@ class Workspace:
         return self._settings.base
 
     def indexed(self) -> Indexed | None:
-        """What the last one-shot run indexed, if that is known."""
-        return _load(self._indexed_file, Indexed)
+        """The record of the last one-shot run, if there is one."""
+        return read_json(self._indexed_file, Indexed)
 
     def remember(self, indexed: Indexed) -> None:
-        """Store what a one-shot run indexed.
+        """Store the record of a one-shot run.
 
         Raises:
             StoreError: The data directory is not writable.
         """
-        _save(self._indexed_file, indexed)
+        write_json(self._indexed_file, indexed)
 
     def forget(self) -> None:
         """Forget the last one-shot run: a server indexes now, and the next run must compare."""
@@ -226,7 +226,7 @@ class Workspace:
             self._indexed_file.unlink(missing_ok=True)
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Add to an entry what only the workspace knows: time limits and trust."""
+        """Add the time limit and the trust, which only the workspace knows, to an entry."""
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         paths = files_to_trust(entry, self.base)
@@ -252,14 +252,20 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:16]
 
 
-def _load(path: Path, kind: type[T]) -> T | None:
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """Read a value that ``write_json`` stored; None if it is missing or invalid."""
     try:
         return msgspec.convert(json.loads(path.read_bytes()), kind)
     except (OSError, ValueError):
         return None
 
 
-def _save(path: Path, value: object) -> None:
+def write_json(path: Path, value: object) -> None:
+    """Store a value as JSON with escapes: the name of a directory need not be valid Unicode.
+
+    Raises:
+        StoreError: The file cannot be written.
+    """
     try:
         write_atomically(path, json.dumps(msgspec.to_builtins(value)).encode("ascii"))
     except OSError as error:

@@ -26,7 +26,8 @@ from repertory.errors import ModelError
 from repertory.one_shot import Repertory
 from repertory.search.query import query_of
 from repertory.server_state import Run
-from repertory.settings import Settings, Values, load
+from repertory.settings import Settings, load
+from repertory.values import Values
 from tests.support.command_line import Cli, make_project
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, RunningService

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.index.qdrant_connection import OLDEST_SERVER
 from repertory.server_state import Building, Lengths, SourceState, Stats, Watch, Worker
-from repertory.settings import SETTINGS
+from repertory.values import SETTINGS
 from repertory_query.metrics import Metrics
 
 ROOT = Path(__file__).parents[2]

@@ -26,7 +26,7 @@ from mcp_types import (
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.mcp import catalogue, face
 from repertory_query.mcp.face import Face
 from repertory_query.mcp.tool import Work

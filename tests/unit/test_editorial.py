@@ -100,7 +100,14 @@ def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
     assert lowered[1].reason.startswith("Lowered by its policy (-0.5); ")
 
 
-ALIASED = skill("deploy", DEPLOY, aliases=("shipIt now", "go-live",))
+ALIASED = skill(
+    "deploy",
+    DEPLOY,
+    aliases=(
+        "shipIt now",
+        "go-live",
+    ),
+)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset import Toolset

@@ -8,7 +8,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
-from repertory.settings import Values
+from repertory.values import Values
 from tests.support.builders import no_model
 from tests.support.keyword_search import keyword_engine, reader
 

@@ -9,23 +9,23 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
-from repertory.settings import SETTINGS, Settings, load
-from repertory.sources.configured import build_catalogue
-from repertory.sources.mcp.config import read_servers
+from repertory.settings import Settings, load
+from repertory.sources.registry import build
+from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
-from repertory_admin.app import app, command, group
+from repertory_admin.app import command, group
 from repertory_admin.exits import ExitCode
-from repertory_admin.mcp_trust import launch
 from repertory_admin.options import Flags, Output, OutputOption
+from repertory_admin.trust import defined_by, described
 
-config = group("config", "The configuration, and which MCP servers may run.")
-app.add_typer(config)
+config = group("config")
 
 _REDIS = re.compile(r"(rediss?://)(?:([^:@/?#]*)(?::[^@/?#]*)?@)?([\w.:\[\]-]+(?:/\d*)?)")
 
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="MCP configurations.", show_default=False)
+    list[Path],
+    typer.Argument(metavar="FILE", help="Files like .mcp.json.", show_default=False),
 ]
 
 
@@ -36,7 +36,7 @@ FilesArgument = Annotated[
     examples=("repertory config show", "REPERTORY_SEARCH_LIMIT=5 repertory config show"),
 )
 def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Show every setting, its value, and where to give it.
+    """Show every setting: its value, its origin, its flag and its variable.
 
     A flag wins over the environment, which wins over the project's repertory.toml, which wins over
     the user's config.toml, which wins over the default.
@@ -83,7 +83,7 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     )
     file = settings.file
     configs = [terminal.short_path(str(path)) for path in settings.mcp_configs]
-    found = "what is found here and in the home directory"
+    found = "those found here and in the home directory"
     terminal.say()
     terminal.show_facts(
         {
@@ -96,14 +96,14 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
 
 @command(config, "check", examples=("repertory config check",))
 def check(flags: Flags) -> None:
-    """Check the configuration, without reading a source.
+    """Check the configuration without reading a source.
 
-    Each problem is a line, and the exit code is 1 if there is one.
+    It prints one line for each problem; the exit code is then 1.
     """
     directory = Path.cwd()
     try:
         settings = load(flags, directory)
-        problems = list(problems_of(Workspace(settings, directory)))
+        problems = list(_problems(Workspace(settings, directory)))
         sources = len(settings.sources)
     except ConfigurationError as error:
         problems = [str(error)]
@@ -113,47 +113,50 @@ def check(flags: Flags) -> None:
         raise typer.Exit(ExitCode.NOT_FOUND)
     file = settings.file
     terminal.say(
-        f"{terminal.short_path(str(file))} is right: {sources} source entries."
+        f"{terminal.short_path(str(file))} is valid: {terminal.count(sources, 'source')}."
         if file
-        else "There is no repertory.toml; what is found here is indexed, and that is right."
+        else "There is no repertory.toml: the sources found here are indexed; they are valid."
     )
 
 
 @command(config, "trust", examples=("repertory config trust .mcp.json",))
 def trust(flags: Flags, files: FilesArgument) -> None:
-    """Let the MCP servers of configurations be run.
+    """Allow the MCP servers of configuration files to be run.
 
-    The trust ends when the file changes.
+    The permission ends when the file changes.
     """
     directory = Path.cwd()
     workspace = Workspace(load(flags, directory), directory)
     for file in files:
-        servers = read_servers([file])
+        sources = defined_by(file, workspace)
         workspace.trust.trust(file)
-        names = ", ".join(launch(server) for server in servers) or "no servers"
-        terminal.tell(f"Trusted {file} until it changes: {names}.")
+        terminal.tell(f"Trusted {file} until it changes: {described(sources)}.")
 
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
-    """Let the MCP servers of configurations be run no longer."""
+    """Forbid the MCP servers of configuration files to be run."""
     directory = Path.cwd()
     workspace = Workspace(load(flags, directory), directory)
     for file in files:
         workspace.trust.revoke(file)
-        terminal.tell(f"{file} is not trusted; what was indexed of it stays.")
+        terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
 
 
-def problems_of(workspace: Workspace) -> Iterator[str]:
+def _problems(workspace: Workspace) -> Iterator[str]:
     """The problems of a catalogue's configuration, found without reading its sources."""
     found: set[str] = set()
     for entry in workspace.entries():
         try:
-            build_catalogue([entry], workspace.base)
+            sources = build(entry, workspace.base)
         except ConfigurationError as error:
             found.add(str(error))
         else:
-            yield from _missing(entry, workspace.base)
+            yield from (source.fault for source in sources if source.fault)
+            if "path" in entry:
+                path = workspace.base / Path(entry["path"]).expanduser()
+                if not path.exists():
+                    yield f"The source of type {entry['type']!r} reads {path}, which is not there."
     try:
         workspace.catalogue()
     except ConfigurationError as error:  # an error of all entries together
@@ -161,21 +164,7 @@ def problems_of(workspace: Workspace) -> Iterator[str]:
     yield from sorted(found)
 
 
-def _missing(entry: dict[str, Any], base: Path) -> Iterator[str]:
-    """The missing or unusable files that a valid entry names."""
-    if "path" in entry:
-        path = base / Path(entry["path"]).expanduser()
-        if not path.exists():
-            yield f"The source of type {entry['type']!r} reads {path}, which is not there."
-    if entry["type"] == "mcp":
-        files = entry["config"] if isinstance(entry["config"], list) else [entry["config"]]
-        for server in read_servers(base / Path(file).expanduser() for file in files):
-            if server.fault:
-                yield server.fault
-
-
 def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN401 - any setting
-
     if field == "data_dir":
         return str(settings.data_dir)
     if field == "model":

@@ -32,14 +32,14 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Check data directory, model, index or server, and sources.
 
-    Every source is read once, nothing is indexed. Exit code 1 if something is wrong.
+    Every source is read once; nothing is indexed. Exit code 1 if something is wrong.
     """
     from repertory_admin import checks  # noqa: PLC0415 - imports numpy and the engine
 
     directory = Path.cwd()
     settings = load(flags, directory)
     with Bars() as bars:
-        # Without a data directory nothing else can be looked at.
+        # Without a data directory nothing else can be checked.
         findings = list(checks.data_directory(settings.data_dir))
         problems: list[Problem] = []
         if findings[0].state is checks.State.GOOD:

@@ -1,22 +1,27 @@
 """``repertory index`` and ``repertory rebuild``."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from repertory.client import Client
-from repertory.errors import UsageError
+from repertory.errors import StoreError, UsageError
+from repertory.indexing.collections import configuration_of, generation_of
+from repertory.server_state import Rebuild, Stats
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
-from repertory_admin.mcp_trust import untrusted
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
-from repertory_admin.rebuilding import rebuilt
 from repertory_admin.show import runs
+from repertory_admin.trust import untrusted
+
+POLL_INTERVAL_S = 0.3
+TIMEOUT_S = 60.0  # without an answer: the server may be restarting
 
 
 @command(
@@ -28,15 +33,16 @@ from repertory_admin.show import runs
 def index(
     flags: Flags,
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Folders or files to index.", show_default=False)
+        list[Path] | None,
+        typer.Argument(metavar="PATH", help="Folders or files to index.", show_default=False),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Make the index equal to the sources.
 
-    Only what changed is embedded. PATHS become this directory's catalogue until the next
-    `repertory index`; without any, it is the sources of repertory.toml, or else those found here
-    and in the home directory. A server does all this by itself.
+    Only new and changed texts are embedded. The sources are the PATHs, which stay in effect until
+    the next `repertory index`; else those of repertory.toml; else those found here and in the home
+    directory. A server indexes by itself.
     """
     target = target_of(flags)
     if target.server:
@@ -45,8 +51,8 @@ def index(
             terminal.show_json({"stats": target.server.stats()})
         else:
             terminal.tell(
-                f"The server at {target.server.url} watches the sources and indexes what changes; "
-                "`repertory stats` shows how far it is."
+                f"The server at {target.server.url} watches the sources and indexes changes; "
+                "`repertory stats` shows its progress."
             )
     else:
         _index_here(target, output, paths=paths or [])
@@ -61,14 +67,14 @@ def index(
 def rebuild(
     flags: Flags,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Of a server: wait until the new index is active.")
+        bool, typer.Option("--wait", help="Wait until a server uses the new index.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Build a new index beside the old one.
 
-    The new one is used when it is complete. Items of sources that are empty now are removed. Texts
-    that were embedded before are not embedded again.
+    Searches use the old index until the new one is complete. A source that is now empty loses its
+    items. Texts that were embedded before are not embedded again.
     """
     target = target_of(flags)
     if target.server:
@@ -83,7 +89,7 @@ def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
         Workspace(target.settings, target.directory).set_paths(paths)
     elif paths:
         raise UsageError(
-            f"What the server at {client.url} indexes is configured there; name no paths."
+            f"The sources of the server at {client.url} are configured there; name no paths."
         )
 
 
@@ -95,14 +101,56 @@ def _rebuild_there(client: Client, output: Output, *, wait: bool) -> None:
         else:
             terminal.tell(
                 f"Generation {begun.generation} is being built beside the one that is searched; "
-                "`repertory stats` shows how far it is, `repertory rebuild --wait` waits for it."
+                "`repertory stats` shows the progress, `repertory rebuild --wait` waits for it."
             )
         return
-    stats = rebuilt(client, begun)
+    stats = _rebuilt(client, begun)
     if output is Output.JSON:
         terminal.show_json({"stats": stats})
     else:
-        terminal.say(f"{terminal.count(stats.items, 'item')} are searched in {stats.collection}.")
+        terminal.say(f"{stats.collection} is searched now: {terminal.count(stats.items, 'item')}.")
+
+
+def _rebuilt(client: Client, begun: Rebuild) -> Stats:
+    """Wait until the new generation, or a newer one, is active; return the server's state.
+
+    Raises:
+        StoreError: The server does not answer, or its configuration has changed.
+    """
+    answered_at = time.monotonic()
+    shown: set[str] = set()
+    with Bars() as bars:
+        while True:
+            stats = None
+            try:
+                stats = client.stats()
+                answered_at = time.monotonic()
+            except StoreError:
+                if time.monotonic() - answered_at > TIMEOUT_S:
+                    raise
+            if stats is not None:
+                if _is_there(stats, begun):
+                    return stats
+                for trouble in stats.troubles:
+                    if trouble not in shown:
+                        shown.add(trouble)
+                        terminal.warn(f"waiting: {trouble}")
+                if building := stats.building:
+                    bars.step("Building", building.done, building.total)
+            time.sleep(POLL_INTERVAL_S)
+
+
+def _is_there(stats: Stats, begun: Rebuild) -> bool:
+    """Whether the new generation is active."""
+    if stats.configuration != begun.configuration:
+        raise StoreError(
+            "The configuration has changed meanwhile, so another index is being built; "
+            "`repertory stats` shows it."
+        )
+    found = stats.collection
+    return (
+        configuration_of(found) == begun.configuration and generation_of(found) >= begun.generation
+    )
 
 
 def _index_here(target: Target, output: Output, paths: list[Path] | None = None) -> None:

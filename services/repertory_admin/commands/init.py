@@ -1,5 +1,6 @@
 """``repertory init``."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,13 +10,13 @@ import typer
 from repertory.errors import StoreError, UsageError
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
-from repertory.sources.mcp.config import read_servers
+from repertory.sources.registry import build, files_to_trust
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.mcp_trust import launch
 from repertory_admin.options import Flags
 from repertory_admin.template import configuration
+from repertory_admin.trust import described
 
 
 @command(
@@ -25,10 +26,13 @@ from repertory_admin.template import configuration
 )
 def init(
     flags: Flags,
-    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a repertory.toml.")] = False,
+    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project's folder.")] = Path(),
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the file if it exists.")
+    ] = False,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Let the MCP servers found be run.")
+        bool,
+        typer.Option("--trust", help="Let the MCP servers that are found be run."),
     ] = False,
 ) -> None:
     """Write a repertory.toml with the sources that are found.
@@ -40,7 +44,7 @@ def init(
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
     file = folder / PROJECT_FILE
     if file.exists() and not force:
-        raise UsageError(f"{file} is there already; --force overwrites it.")
+        raise UsageError(f"{file} exists already; --force overwrites it.")
     entries = discover(folder, Path.home())
     text = configuration(entries, folder, Path.home())
     try:
@@ -51,25 +55,24 @@ def init(
     terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
     _settle_trust(Workspace(settings, folder), entries, trust=trust)
-    terminal.say('Next: `repertory index`, then `repertory search "what you look for"`.')
+    terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
 
 
 def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool) -> None:
-    """Trust each MCP configuration that the user allows; report the others."""
+    """Trust each file that the user allows to define sources; report the others."""
     can_ask = sys.stdin.isatty() and sys.stdout.isatty()
     for entry in entries:
-        if entry["type"] != "mcp":
+        files = files_to_trust(entry, workspace.base) or []
+        if all(map(workspace.trust.is_trusted, files)):
             continue
-        configs = entry["config"] if isinstance(entry["config"], list) else [entry["config"]]
-        for config in map(Path, configs):
-            servers = read_servers([config])
-            if not servers or workspace.trust.is_trusted(config):
-                continue
-            shown = terminal.short_path(str(config))
-            names = ", ".join(launch(server) for server in servers)
-            terminal.tell(f"{shown} has MCP servers: {names}.")
-            if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
-                workspace.trust.trust(config)
-                terminal.say(f"Trusted {shown} until it changes.")
-            else:
-                terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")
+        sources = build(entry, workspace.base)
+        if not sources:
+            continue
+        shown = shlex.join(terminal.short_path(str(file)) for file in files)
+        terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
+        if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
+            for file in files:
+                workspace.trust.trust(file)
+            terminal.say(f"Trusted {shown} until it changes.")
+        else:
+            terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

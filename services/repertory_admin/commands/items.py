@@ -11,15 +11,14 @@ from repertory.search.query import filter_of
 from repertory.text import cut
 from repertory.wire import summary
 from repertory_admin import terminal
-from repertory_admin.app import app, command, group
+from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 
 SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
 
-items = group("items", "List and show the items that are indexed.")
-app.add_typer(items)
+items = group("items")
 
 
 @command(
@@ -102,5 +101,5 @@ def _show(item: Item) -> None:
             terminal.say(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - whatever an author wrote
+def _text(value: Any) -> str:  # noqa: ANN401 - any value of an author
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

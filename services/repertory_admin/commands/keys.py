@@ -6,16 +6,14 @@ from typing import Annotated
 
 import typer
 
-from repertory.errors import UsageError
 from repertory.keys import Keys, Scope, keys_of
 from repertory.settings import load
 from repertory.text import ago
 from repertory_admin import terminal
-from repertory_admin.app import app, command, group
+from repertory_admin.app import command, group
 from repertory_admin.options import Flags, Output, OutputOption
 
-keys = group("keys", "The keys that a server accepts.")
-app.add_typer(keys)
+keys = group("keys")
 
 NameArgument = Annotated[
     str,
@@ -33,35 +31,32 @@ def create(
     flags: Flags,
     name: NameArgument,
     scope: Annotated[
-        str,
+        Scope,
         typer.Option(
-            metavar="SCOPE",
             help="read: search and show; call: also call tools; admin: also rebuild.",
         ),
-    ] = "read",
+    ] = Scope.READ,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Create a key and show it, only this once.
+    """Create a key and show it once.
 
-    Once a key exists, every caller needs one. To replace a key, create another, hand it out, and
+    Once a key exists, every caller needs one. To replace a key, create another, distribute it, and
     revoke the old one.
     """
-    if scope not in [one.value for one in Scope]:
-        raise UsageError(f"--scope is {scope!r}; use read, call or admin.")
-    token = _keys(flags).create(name, Scope(scope))
+    token = _keys(flags).create(name, scope)
     if output is Output.JSON:
         terminal.show_json({"name": name, "scope": scope, "key": token})
         return
     terminal.say(token)
     terminal.note(
         "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
-        "It is stored nowhere."
+        "It is not stored, so keep it."
     )
 
 
 @command(keys, "list", settings=("keys",), examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the keys by name and scope; the keys themselves are not stored."""
+    """List the names and scopes of the keys."""
     keys = _keys(flags)
     found = keys.list()
     if output is Output.JSON:
@@ -75,7 +70,7 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             styles={"Key": lambda _: "bold cyan"},
         )
     elif keys.required:
-        terminal.say("There are no keys any more, and none but a key is let in: make one.")
+        terminal.say("All keys are revoked, and every caller needs one: create one.")
     else:
         terminal.say("There are no keys.")
 
@@ -84,7 +79,7 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 def revoke(flags: Flags, name: NameArgument) -> None:
     """Revoke a key at once, also for a running server."""
     _keys(flags).revoke(name)
-    terminal.tell(f"The key {name!r} is not valid any more.")
+    terminal.tell(f"The key {name!r} is no longer valid.")
 
 
 def _keys(flags: Flags) -> Keys:

@@ -10,7 +10,7 @@ import typer
 
 from repertory.settings import load
 from repertory_admin.app import app, command
-from repertory_admin.long_running import begin_service
+from repertory_admin.logs import begin_service
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
 from repertory_query.mcp.toolset import Toolset
 
@@ -35,18 +35,18 @@ def mcp(
         list[Toolset] | None,
         typer.Option(
             metavar="NAME",
-            help="Offer catalogue (search, get, call), skills (Vector.SearchSkills, "
+            help="The tools to offer: catalogue (search, get, call), skills (Vector.SearchSkills, "
             "Vector.VectorUpdate, skill.discovery.search) or project (search); repeatable.  "
             "[default: catalogue]",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Be an MCP server for an agent host, on stdio.
+    """Run an MCP server on stdio, for an agent host.
 
-    It asks the server that is configured or runs for this directory. Without one, it becomes the
-    server: it indexes, watches and answers the other commands, until its host ends it. A server
-    over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
+    It asks the server that is configured or runs for this directory. Without one, it becomes that
+    server, which indexes, watches and answers other commands, until the agent host ends it. A
+    server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
     """
     directory = Path.cwd()
     settings = load(flags, directory)

@@ -8,14 +8,13 @@ import typer
 from repertory.server_state import Jobs
 from repertory.text import ago
 from repertory_admin import terminal
-from repertory_admin.app import app, command, group
+from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, Flags, Output, OutputOption
 from repertory_admin.show.statistics import doing
 
-queue = group("queue", "The pending, running and failed jobs of a server.")
-app.add_typer(queue)
+queue = group("queue")
 
 
 @command(
@@ -43,13 +42,13 @@ def retry(
     flags: Flags,
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="Failed jobs; all, if none is named."),
+        typer.Argument(metavar="ID", help="Failed jobs to retry; all if omitted."),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Put failed jobs back on the queue.
 
-    Exit code 1 if one that was named is not among them.
+    Exit code 1 if a job that you name has not failed.
     """
     count = target_of(flags).required_server().retry(ids or None)
     if output is Output.JSON:

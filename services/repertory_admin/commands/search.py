@@ -1,4 +1,4 @@
-"""``repertory search``."""
+"""``repertory search`` and ``repertory explain``."""
 
 from typing import Annotated
 
@@ -17,6 +17,8 @@ from repertory_admin.options import (
     RANKING,
     STORE,
     Flags,
+    Output,
+    OutputOption,
     SearchOutput,
     SearchOutputOption,
 )
@@ -25,13 +27,14 @@ from repertory_admin.show import answers
 
 KindOption = Annotated[
     list[Kind] | None,
-    typer.Option(metavar="KIND", help="Only skill, tool or document; repeatable."),
+    typer.Option(metavar="KIND", help="Only this kind: skill, tool or document; repeatable."),
 ]
 SourceOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Only this source; repeatable.")
 ]
 ServerOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only this server; repeatable.")
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Only this server's tools; repeatable."),
 ]
 TagOption = Annotated[
     list[str] | None, typer.Option(metavar="TAG", help="Only with this tag; repeatable.")
@@ -58,14 +61,14 @@ def search(
     server: ServerOption = None,
     tag: TagOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the evidence for each hit.")
+        bool, typer.Option("--explain", help="Show the evidence for each result.")
     ] = False,
     output: SearchOutputOption = SearchOutput.TABLE,
 ) -> None:
-    """Find what fits a task, some words or a name.
+    """Find items for a task, some words or a name.
 
-    It asks the server that is configured or runs for this directory. Without one, it opens the
-    index here, and indexes first if nothing is indexed yet.
+    The server that is configured or runs for this directory answers. Without one, the index is
+    opened here, and built first if nothing is indexed yet.
     """
     target = target_of(flags)
     asked = query_of(
@@ -77,13 +80,12 @@ def search(
         tags=tag or (),
     )
     found: Rendered | None = None
-    with Bars() as bars, target.open_indexed(bars) as backend:
+    with Bars() as bars, target.open(bars) as backend:
         answer = backend.search(asked)
         if output is not SearchOutput.TABLE:
             host = Host(gateway=backend.gateway)
             found = render(Format(output), answer, backend.items, host)
-    if answer.degraded:
-        terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
+    answers.warn_if_degraded(answer)
     if isinstance(found, str):
         terminal.say(found.rstrip())
     elif found is not None:
@@ -96,3 +98,52 @@ def search(
         answers.show_nothing(answer)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+@command(
+    app,
+    "explain",
+    settings=(*STORE, *INDEXING, *RANKING, *ASKING),
+    examples=(
+        "repertory explain commit my changes git__commit",
+        'repertory explain "rotate API keys" team/key-rotation --kind skill --output json',
+    ),
+)
+def explain(
+    flags: Flags,
+    query: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY", help="The search to explain.", show_default=False),
+    ],
+    item: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM", help="The item's id or its unique name.", show_default=False
+        ),
+    ],
+    kind: KindOption = None,
+    source: SourceOption = None,
+    server: ServerOption = None,
+    tag: TagOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Explain why a search returns an item, or why not.
+
+    It searches like `repertory search`. The exit code is 0 even if the item is not returned.
+    """
+    target = target_of(flags)
+    asked = query_of(
+        target.settings.values,
+        " ".join(query),
+        kinds=kind or (),
+        sources=source or (),
+        servers=server or (),
+        tags=tag or (),
+    )
+    with Bars() as bars, target.open(bars) as backend:
+        found = backend.explain(asked, item)
+    answers.warn_if_degraded(found)
+    if output is Output.JSON:
+        terminal.show_json(found)
+    else:
+        answers.show_explanation(found)

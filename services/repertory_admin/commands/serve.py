@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.long_running import begin_service
+from repertory_admin.logs import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 
 if TYPE_CHECKING:
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 def serve(flags: Flags) -> None:
     """Watch this directory and answer searches over HTTP.
 
-    Changes are indexed at once. Ctrl-C ends the server. Other commands ask it when they are called
-    in the same directory. Everyone who can reach it may read until a key exists; see
-    `repertory keys`.
+    Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
+    it. Until a key exists, everyone who can reach it may read; see `repertory keys`.
     """
     directory = Path.cwd()
     settings = load(flags, directory)

@@ -18,7 +18,7 @@ from repertory_admin.show import statistics
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Show the index, its freshness and its problems.
 
-    If a server is configured, or runs for this directory, it answers.
+    The server that is configured or runs for this directory answers, else the index here.
     """
     target = target_of(flags)
     with target.open() as backend:
@@ -37,7 +37,7 @@ def _place(target: Target) -> dict[str, str]:
 
 
 def _size(folder: Path) -> int:
-    """The bytes that all files in a folder take; those of the vectors are sparse."""
+    """The disk space of a folder in bytes; the files of vectors are sparse."""
     total = 0
     for path in folder.rglob("*"):
         try:

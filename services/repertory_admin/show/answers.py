@@ -22,6 +22,12 @@ def show(answer: Answer) -> None:
     )
 
 
+def warn_if_degraded(answer: Answer | Explanation) -> None:
+    """Warn if an arm did not answer, and say why."""
+    if answer.degraded:
+        terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
+
+
 def show_nothing(answer: Answer) -> None:
     """Show that nothing was found, and suggest another search."""
     terminal.say("No tools found matching query")

@@ -1,6 +1,6 @@
-"""Shows what a run of indexing did, and the exit code that follows."""
+"""Shows a run of indexing, and chooses the exit code."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -8,7 +8,7 @@ from repertory.server_state import Run, SourceState
 from repertory.sources.source import Problem
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
-from repertory_admin.mcp_trust import Untrusted, advice
+from repertory_admin.trust import Untrusted, advice
 
 MAX_PROBLEMS = 20
 NOT_TRUSTED = "not trusted yet"
@@ -41,9 +41,11 @@ def headline(run: Run) -> str:
 
 
 def show(run: Run, skipped: Untrusted) -> None:
-    """Show a run: the sources, what was done, and what was wrong."""
+    """Show a run: the sources, the changes and the problems."""
     if run.stats.sources:
-        show_sources(run.stats.sources, skipped)
+        show_sources(
+            run.stats.sources, "Location", lambda one: terminal.short_path(one.location), skipped
+        )
         terminal.say()
     terminal.tell(headline(run))
     for notice in run.notices:
@@ -56,25 +58,37 @@ def show(run: Run, skipped: Untrusted) -> None:
         terminal.say(text)
 
 
-def show_sources(sources: Iterable[SourceState], skipped: Untrusted) -> None:
-    """A table of the sources of a run."""
+def show_sources(
+    sources: Iterable[SourceState],
+    column: str,
+    cell: Callable[[SourceState], str],
+    skipped: Untrusted | None = None,
+) -> None:
+    """Show a table of sources.
+
+    Args:
+        sources: The sources.
+        column: The title of the fifth column.
+        cell: Its text for a source.
+        skipped: The sources that are merely not trusted yet.
+    """
     terminal.show_table(
-        ("Source", "Type", "Items", "Stale", "Location", "Error"),
+        ("Source", "Type", "Items", "Stale", column, "Error"),
         [
             (
                 source.name,
                 source.type,
                 f"{source.items:,}",
                 f"{source.stale:,}" if source.stale else "",
-                terminal.short_path(source.location),
-                NOT_TRUSTED if _is_skipped(source, skipped) else source.error,
+                cell(source),
+                NOT_TRUSTED if skipped and _is_skipped(source, skipped) else source.error,
             )
             for source in sources
         ],
         right=("Items", "Stale"),
         styles={
             "Error": lambda text: "dim" if text == NOT_TRUSTED else "red",
-            "Location": lambda _: "dim",
+            column: lambda _: "dim",
             "Stale": lambda _: "yellow",
         },
     )
@@ -101,4 +115,4 @@ def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
 
 
 def _is_skipped(source: SourceState, skipped: Untrusted) -> bool:
-    return source.name in skipped.servers
+    return source.name in skipped.sources

@@ -4,21 +4,24 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.server_state import SourceState, Stats, Worker
+from repertory.server_state import Stats, Worker
 from repertory.text import ago
 from repertory_admin import terminal
-from repertory_admin.show.runs import MAX_PROBLEMS, show_problems
+from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
 
 
 def show(stats: Stats, place: Mapping[str, str]) -> None:
-    """Show the sources with their freshness, the index, the workers, and what is wrong.
+    """Show the sources with their freshness, the index, the workers and the problems.
 
     Args:
         stats: The statistics.
         place: Where the index is, as facts.
     """
     if stats.sources:
-        _show_sources(stats.sources)
+        now = time.time()
+        show_sources(
+            stats.sources, "Last seen", lambda one: ago(now - one.seen) if one.seen else "never"
+        )
         terminal.say()
     kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
@@ -61,26 +64,6 @@ def doing(busy: Mapping[str, Any]) -> str:
     """A worker's current job in a few words."""
     parts = [f"{name} {value}" for name, value in busy.items() if name not in ("worker", "since")]
     return ", ".join(parts) or "nothing"
-
-
-def _show_sources(sources: Sequence[SourceState]) -> None:
-    now = time.time()
-    terminal.show_table(
-        ("Source", "Type", "Items", "Stale", "Last seen", "Error"),
-        [
-            (
-                source.name,
-                source.type,
-                f"{source.items:,}",
-                f"{source.stale:,}" if source.stale else "",
-                ago(now - source.seen) if source.seen else "never",
-                source.error,
-            )
-            for source in sources
-        ],
-        right=("Items", "Stale"),
-        styles={"Stale": lambda _: "yellow", "Error": lambda _: "red"},
-    )
 
 
 def _show_workers(workers: Sequence[Worker]) -> None:

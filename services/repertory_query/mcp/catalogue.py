@@ -15,8 +15,8 @@ from repertory.formats.mcp import mcp
 from repertory.functions.function import Function
 from repertory.search.answer import Answer
 from repertory.search.query import query_of
-from repertory.settings import Threshold, Values
 from repertory.text import cut, one_line
+from repertory.values import Threshold, Values
 from repertory.wire import MAX_VALUES, MaxLimit
 from repertory_query.mcp.tool import Tool, Work, in_words
 

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from repertory.backend import Backend
 from repertory.errors import StoreError
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.limits import MAX_BODY_SIZE
 from repertory_query.mcp.face import Face
 from repertory_query.mcp.tool import Work

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.mcp.catalogue import catalogue
 from repertory_query.mcp.tool import Tool, Work
 from repertory_query.mcp.toolset import Toolset

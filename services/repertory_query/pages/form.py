@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 
 from repertory.search.query import Query
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.api import parameters
 from repertory_query.searching import Parameters, query_from
 

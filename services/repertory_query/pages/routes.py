@@ -12,7 +12,7 @@ from repertory.catalogue.views import split_at_headings
 from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
 from repertory.search.lookup import close_to
-from repertory.settings import Values
+from repertory.values import Values
 from repertory_query.access import STATIC, Access, require
 from repertory_query.pages import sign_in
 from repertory_query.pages.choices import Choices

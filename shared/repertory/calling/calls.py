@@ -18,8 +18,8 @@ from repertory.calling.sessions import Sessions
 from repertory.catalogue.item import Item
 from repertory.errors import CallError, CallTimeoutError, RepertoryError, UsageError
 from repertory.logs import CALLER
-from repertory.settings import Values
 from repertory.sources.tools import given_name
+from repertory.values import Values
 from repertory.workspace import Workspace
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import msgspec
 from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
 from repertory.index.vectors import Filter
-from repertory.settings import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
+from repertory.values import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
 
 MAX_QUERY_LENGTH = 4_000  # characters
 

@@ -106,6 +106,7 @@ class Source(Protocol):
             so that the user must trust that file first. Several such files may define a source of
             one name, and the first counts. The source stays unchanged while its file is unreadable.
         is_trusted: Whether the source may run. False only if ``needs_trust``.
+        fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
     """
 
     type: str
@@ -114,6 +115,7 @@ class Source(Protocol):
     folder: WatchedFolder | None = None
     needs_trust: bool = False
     is_trusted: bool = True
+    fault: str = ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (

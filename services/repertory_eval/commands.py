@@ -1,0 +1,155 @@
+"""``repertory eval`` and ``repertory calibrate``: their options, without the packages they need."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from repertory.errors import UsageError
+from repertory.settings import Settings, load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
+
+TRIED = (*WEIGHTS, "threshold")  # settings that change searches alone
+GENERATED_QUERIES = 200  # of each kind
+
+
+@command(
+    app,
+    "eval",
+    settings=(*STORE, *INDEXING, *TRIED, *ASKING),
+    examples=(
+        "repertory eval",
+        "repertory eval my-labelled-set --generate",
+        "repertory eval sets/* --min-recall 0.8 --output json",
+        "repertory eval sets/* --against alpha=0.5 --against alpha=0.5,name_weight=1",
+    ),
+)
+def evaluate(
+    flags: Flags,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl  "
+            "[default: generated queries for the items indexed here]",
+            show_default=False,
+        ),
+    ] = None,
+    generate: Annotated[
+        bool, typer.Option("--generate", help="Ask generated queries for labelled sets, too.")
+    ] = False,
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="The maximum number of queries of a labelled set, and of each generated kind; "
+            f"0 asks all  [default: all; {GENERATED_QUERIES} of each generated kind]",
+            show_default=False,
+        ),
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SETTING=VALUE",
+            help=f"Compare with another {', '.join(TRIED[:-1])} or {TRIED[-1]}; several are "
+            "separated by commas; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="Show this many of the worst items.")] = 10,
+    min_recall: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Exit code 1 if a set's recall@5 (generated: hit@5) is lower."
+        ),
+    ] = 0.0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Measure the ranking on labelled or generated queries.
+
+    Labelled sets are indexed apart from your own items and searched without a threshold, unless
+    `--against` tries one. Generated queries are made from the items: their names in every spelling,
+    shortened and misspelt, their descriptions, and the sections of their bodies. All figures have
+    95 % confidence intervals.
+    """
+    directory = Path.cwd()
+    active = load(flags, directory)
+    others = {text: _changed(flags, text, directory) for text in against or ()}
+    from repertory_eval import report  # noqa: PLC0415 - scipy takes seconds, and is optional
+    from repertory_eval.evaluate import Evaluation  # noqa: PLC0415 - as above
+
+    evaluation = Evaluation(active, others, GENERATED_QUERIES if queries is None else queries)
+    if folders:
+        trials = evaluation.of_sets(folders, queries or 0, generate=generate)
+    else:
+        trials = [evaluation.of_directory(directory)]
+    if output is Output.JSON:
+        terminal.show_json([report.as_json(trial, worst) for trial in trials])
+    else:
+        report.show(trials, worst)
+    is_low = False
+    for trial in trials:
+        figure = trial.judged()
+        if figure.mean < min_recall:
+            is_low = True
+            terminal.warn(
+                f"{trial.title}: {figure.name} is {figure.mean:.3f}, lower than {min_recall:g}"
+            )
+    if is_low:
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+@command(
+    app,
+    "calibrate",
+    settings=(*STORE, *INDEXING, "threshold"),
+    examples=(
+        "repertory calibrate sets/*",
+        "repertory calibrate sets/* --model ./my-model --output json",
+    ),
+)
+def calibrate(
+    flags: Flags,
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FOLDER",
+            help="Two or more labelled sets, as for `repertory eval`; people wrote their queries.",
+            show_default=False,
+        ),
+    ],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Fit the confidence of a model to labelled queries.
+
+    Every query is searched twice, the second time with its right items excluded, by both arms and
+    by each alone. The figures of a set are those of a curve that was fitted to the other sets. The
+    calibration belongs in the model's entry in `embedding/models.py`, or in a `calibration.json`
+    beside the weights of your own model; the keyword curve belongs in `search/confidence.py`.
+    """
+    settings = load(flags, Path.cwd())
+    from repertory_eval import calibrate as calibration  # noqa: PLC0415 - as in evaluate
+
+    calibrated = calibration.calibrate(settings, folders)
+    if output is Output.JSON:
+        terminal.show_json(calibrated)
+    else:
+        calibration.show(calibrated)
+
+
+def _changed(flags: Flags, text: str, directory: Path) -> Settings:
+    """The settings with the changes of an ``--against``."""
+    changes = {}
+    for change in text.split(","):
+        name, equals, value = change.partition("=")
+        field = name.strip().replace("-", "_")
+        if not equals or field not in TRIED:
+            raise UsageError(
+                f"--against cannot try {change.strip()!r}; give SETTING=VALUE with one of "
+                f"{', '.join(TRIED)}, which need no other index."
+            )
+        changes[field] = value.strip()
+    return load({**flags, **changes}, directory)

@@ -1,0 +1,202 @@
+"""Every setting, declared once: its type, range, default, key and description."""
+
+from functools import partial
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+
+def _at(
+    key: str,
+    doc: str,
+    *,
+    ge: float | None = None,
+    le: float | None = None,
+    personal: bool = False,
+    secret: bool = False,
+) -> Meta:
+    """Declare a setting.
+
+    Args:
+        key: Its key in the configuration file; flag and variable are named after field and key.
+        doc: Its description, for help texts and schemas.
+        ge: The minimum, if it is a number.
+        le: The maximum, if it is a number.
+        personal: A file that came with a project cannot set it: it decides where data goes.
+        secret: Its value is never shown.
+    """
+    extra = {"key": key, "personal": personal, "secret": secret}
+    return Meta(ge=ge, le=le, description=doc, extra=extra)
+
+
+_personal = partial(_at, personal=True)
+
+# The settings that a single query can override; its schemas and descriptions use these types.
+Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
+Threshold = Annotated[
+    float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
+]
+Alpha = Annotated[
+    float, _at("search.alpha", "The share of meaning against words, 0 to 1.", ge=0, le=1)
+]
+NameWeight = Annotated[
+    float,
+    _at("search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1),
+]
+SectionWeight = Annotated[
+    float,
+    _at("search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1),
+]
+
+
+class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The values of all settings: the one place where a setting is declared."""
+
+    data_dir: Annotated[str, _personal("data_dir", "The folder of all stored data.")] = ""
+    model: Annotated[
+        str | None, _at("search.model", "The embedding model: a name or a folder.")
+    ] = None
+    device: Annotated[
+        Literal["auto", "cpu", "gpu"], _at("search.device", "Where the model runs.")
+    ] = "auto"
+    alpha: Alpha = 0.7
+    name_weight: NameWeight = 0.8
+    section_weight: SectionWeight = 0.95
+    limit: Limit = 3
+    threshold: Threshold = 0.35
+    no_cache: Annotated[bool, _at("search.no_cache", "Load nothing stored, store nothing.")] = False
+    mcp_timeout: Annotated[
+        float, _at("mcp.timeout", "Seconds for an MCP server to answer.", ge=0.001)
+    ] = 30.0
+    allow_calls: Annotated[
+        bool, _personal("mcp.allow_calls", "Let callers run tools through this server.")
+    ] = False
+    call_timeout: Annotated[
+        float, _at("mcp.call_timeout", "Seconds for a called tool to answer.", ge=0.001)
+    ] = 60.0
+    sandbox: Annotated[
+        str | None,
+        _personal(
+            "sandbox",
+            "The folder that Vector.VectorUpdate may read  [default: the directory itself]",
+        ),
+    ] = None
+    qdrant_url: Annotated[
+        str | None,
+        _personal("qdrant.url", "A Qdrant server to use instead of the embedded engine."),
+    ] = None
+    qdrant_api_key: Annotated[
+        str | None, _personal("qdrant.api_key", "The key for Qdrant.", secret=True)
+    ] = None
+    redis_url: Annotated[
+        str | None,
+        _personal(
+            "redis.url",
+            "The Redis of a team's server, where jobs wait for workers.",
+            secret=True,  # it may hold a password
+        ),
+    ] = None
+    server_url: Annotated[
+        str | None,
+        _personal("server.url", "A Repertory server to ask instead of a local index."),
+    ] = None
+    server_api_key: Annotated[
+        str | None, _personal("server.api_key", "The key for that server.", secret=True)
+    ] = None
+    host: Annotated[str, _personal("server.host", "The address to serve on.")] = "127.0.0.1"
+    port: Annotated[int, _personal("server.port", "The port to serve on.", ge=0, le=65_535)] = 7700
+    keys: Annotated[
+        str | None,
+        _personal("server.keys", "The file of the keys that the server accepts."),
+    ] = None
+    requests_per_minute: Annotated[
+        int,
+        _personal(
+            "server.requests_per_minute",
+            "The maximum number of requests per minute from one key or address.",
+            ge=1,
+        ),
+    ] = 6_000
+    debounce: Annotated[
+        float,
+        _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
+    ] = 0.3
+    poll: Annotated[
+        float,
+        _at("watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1),
+    ] = 2.0
+    reconcile: Annotated[
+        float, _at("watch.reconcile", "Seconds between full scans of all sources.", ge=0.1)
+    ] = 60.0
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting, as ``Values`` declares it; see ``_at``."""
+
+    field: str
+    key: str
+    doc: str
+    personal: bool
+    secret: bool
+    type: Any  # without its range
+    default: Any
+    meta: Meta
+
+    @property
+    def flag(self) -> str:
+        """The command line's flag."""
+        return "--" + self.field.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """The environment variable."""
+        return "REPERTORY_" + self.key.replace(".", "_").upper()
+
+    @property
+    def alias(self) -> str:
+        """The variable of the predecessor, which still works."""
+        return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
+
+    @property
+    def expected(self) -> str:
+        """The valid values in words: ``a number from 0 to 1``."""
+        if get_origin(self.type) is Literal:
+            *others, last = get_args(self.type)
+            return f"{', '.join(others)} or {last}"
+        names = {bool: "true or false", int: "a whole number", float: "a number"}
+        name, ge, le = names.get(self.type, "a text"), self.meta.ge, self.meta.le
+        if ge is None:
+            return name
+        return f"{name} from {ge:g} to {le:g}" if le is not None else f"{name} of at least {ge:g}"
+
+    def read(self, value: object, *, strict: bool = True) -> Any:  # noqa: ANN401 - of its type
+        """Check a value and convert it.
+
+        Args:
+            value: The value as given.
+            strict: Whether a text is no number; the environment gives numbers as text.
+
+        Raises:
+            ValueError: It has another type or is out of range.
+        """
+        return msgspec.convert(value, Annotated[self.type, self.meta], strict=strict)
+
+
+def _declared() -> dict[str, Setting]:
+    types, defaults = get_type_hints(Values), Values()
+    found = {}
+    for field, declared in get_type_hints(Values, include_extras=True).items():
+        (meta,) = declared.__metadata__
+        found[field] = Setting(
+            field=field,
+            doc=meta.description,
+            type=types[field],
+            default=getattr(defaults, field),
+            meta=meta,
+            **meta.extra,
+        )
+    return found
+
+
+SETTINGS = _declared()  # by field

@@ -1,0 +1,83 @@
+"""Any type of source can need trust: the command line asks the registry and the port."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from repertory.catalogue.item import Item
+from repertory.errors import UsageError
+from repertory.settings import load
+from repertory.sources import registry
+from repertory.sources.source import Scan, Source
+from repertory.workspace import Workspace
+from repertory_admin.trust import advice, defined_by, described, untrusted
+
+TYPE = "feeds"
+
+
+class Feed(Source):
+    """A feed that a file defines."""
+
+    type = TYPE
+    name = "news"
+    location = "https://feeds.example/news"
+    needs_trust = True
+
+    def __init__(self, *, trusted: bool) -> None:
+        self.is_trusted = trusted
+
+    @override
+    def identity(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    @override
+    def scan(self) -> Scan:
+        return Scan(items=list[Item]())
+
+
+class Feeds(ModuleType):
+    """The module of the type; ``registry`` describes its functions."""
+
+    def build(self, entry: Mapping[str, Any], _base: Path) -> list[Source]:
+        """Build the source of an entry."""
+        return [Feed(trusted=entry["trusted"])]
+
+    def files_to_trust(self, entry: Mapping[str, Any], base: Path) -> list[Path]:
+        """Return the file of an entry."""
+        return [base / entry["file"]]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """A project with a source of a type that Repertory does not have."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setitem(registry._BUILDERS, TYPE, TYPE)
+    monkeypatch.setitem(sys.modules, TYPE, Feeds(TYPE))
+    (tmp_path / "repertory.toml").write_text(f'[[sources]]\ntype = "{TYPE}"\nfile = "my.feeds"\n')
+    (tmp_path / "my.feeds").write_text("news")
+    return Workspace(load({"data_dir": str(tmp_path / "data")}, tmp_path, {}), tmp_path)
+
+
+def test_the_file_of_a_source_is_offered_until_it_is_trusted(workspace: Workspace) -> None:
+    """The advice names the sources and the command that trusts their file."""
+    file = workspace.directory / "my.feeds"
+    found = untrusted(workspace)
+    assert (found.files, found.sources) == ([file], {"news"})
+    assert f"news.\nTo let them be run and indexed: repertory config trust {file}" in advice(found)
+    workspace.trust.trust(file)
+    assert advice(untrusted(workspace)) == ""
+
+
+def test_trusting_a_file_shows_the_sources_that_it_defines(workspace: Workspace) -> None:
+    """A source is shown with its location; a file that defines none is refused."""
+    sources = defined_by(workspace.directory / "my.feeds", workspace)
+    assert described(sources) == "news (calls https://feeds.example/news)"
+    for other in ("missing", "notes.json"):
+        (workspace.directory / "notes.json").write_text("{}")
+        with pytest.raises(UsageError, match="name an MCP configuration"):
+            defined_by(workspace.directory / other, workspace)
