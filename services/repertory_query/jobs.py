@@ -5,7 +5,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
-from repertory.server_state import Jobs, Rebuild
+from repertory.stats import Jobs, Rebuild
 from repertory.wire import Retried, Retry
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.pool import Pool

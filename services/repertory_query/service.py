@@ -16,7 +16,7 @@ from repertory.local import Local, available
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.server_state import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
+from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
 from repertory_query.recent import Recent
 
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from repertory.server_state import Stats
+from repertory.stats import Stats
 from repertory.wire import Alive, Ready
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics

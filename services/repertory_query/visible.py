@@ -18,7 +18,7 @@ from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.server_state import Jobs, Stats
+from repertory.stats import Jobs, Stats
 from repertory_query.access import Caller
 
 _PLACES = frozenset({"path", "location"})

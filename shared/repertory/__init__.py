@@ -15,7 +15,7 @@ __all__ = ["AsyncSession", "Session", "connect", "open"]
 
 
 def __dir__() -> list[str]:
-    """What can be had from here, though most of it is not imported yet."""
+    """The public names, most of which are imported at their first use."""
     return [*globals(), *__all__]
 
 

@@ -16,7 +16,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.server_state import Stats
+from repertory.stats import Stats
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult

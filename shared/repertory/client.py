@@ -21,7 +21,7 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.server_state import Jobs, Rebuild, Stats
+from repertory.stats import Jobs, Rebuild, Stats
 from repertory.wire import MAX_IDS, Ids, Items, Refusal, Retried, Retry, Summaries, Summary
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from repertory.index.edge import EdgeStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import ACTIVE
 from repertory.search.live import LiveSearch
-from repertory.server_state import WatchStatus
 from repertory.settings import Settings
+from repertory.stats import WatchStatus
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of them

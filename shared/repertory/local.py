@@ -33,9 +33,9 @@ from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.server_state import Lengths, Rebuild, Stats, Watch, WatchStatus, Worker
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
+from repertory.stats import Lengths, Rebuild, Stats, Watch, WatchStatus, Worker
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -80,7 +80,7 @@ class Local(Backend, abc.ABC):
         return self.live.engine
 
     def embedding(self) -> EmbeddingEngine:
-        """The engine for queries, waiting for it; ModelError if there is none."""
+        """The engine for queries, waiting for it; ModelError if no model is available."""
         return self.parts.queries.get()
 
     @override

@@ -22,8 +22,8 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory.server_state import Run, Stats
 from repertory.settings import Settings
+from repertory.stats import Run, Stats
 from repertory.workspace import Indexed
 
 LOCK_TIMEOUT_S = 1.0  # that a search waits for another process before it does without the vectors

@@ -27,10 +27,10 @@ from repertory_admin.following import Following
 from repertory_query.visible import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served
+from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, write
 
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 ADAPTERS = ["one shot", "service", "restricted", "client", "following"]
 TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
 
@@ -75,7 +75,7 @@ def opened(adapter: str, root: Path, *, calls: bool) -> Iterator[Backend]:
                 yield backend
             return
         with RunningService(project, **flags) as running:
-            running.look()
+            running.scan()
             if adapter in ("service", "restricted"):
                 yield running.service if adapter == "service" else Restricted(running.service)
                 return

@@ -4,17 +4,13 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.coordination.claims import Claims, MemoryClaims, RedisClaims
 from repertory.coordination.redis_server import RedisServer
+from tests.support.laws import ids, laws
 from tests.support.redis_server import RedisProcess
-
-laws = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
 
 
 @pytest.fixture(params=["memory", "redis"])

@@ -1,11 +1,10 @@
 """What every adapter of ``Deltas`` does: run in memory and on a real Redis."""
 
 import threading
-import uuid
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.coordination.deltas import (
@@ -16,11 +15,7 @@ from repertory.coordination.deltas import (
     RedisDeltas,
 )
 from repertory.coordination.redis_server import RedisServer
-
-laws = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
+from tests.support.laws import ids, laws
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -36,12 +31,6 @@ def make(request: pytest.FixtureRequest) -> Callable[[int], Deltas]:
 def deltas(make: Callable[[int], Deltas]) -> Deltas:
     """Streams of collections."""
     return make(MAX_ANNOUNCEMENTS)
-
-
-@pytest.fixture
-def collection() -> Callable[[], str]:
-    """Names of collections that were never used."""
-    return lambda: f"repertory_{uuid.uuid4().hex[:16]}_minilm-r1_g1"
 
 
 def test_announcements_are_read(deltas: Deltas, collection: Callable[[], str]) -> None:

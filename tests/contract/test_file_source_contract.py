@@ -9,7 +9,8 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.source import Severity
-from tests.support.source_cases import CASES, Case, write
+from tests.support.builders import write
+from tests.support.source_cases import CASES, Case
 
 
 @pytest.fixture(params=CASES, ids=lambda case: " with ".join([case.type, *case.options]))
@@ -42,7 +43,7 @@ def test_an_id_depends_on_nothing_but_source_and_place(case: Case, tmp_path: Pat
     assert len(after) == 9
 
 
-def test_items_name_their_source_and_say_where_they_are_from(case: Case, tmp_path: Path) -> None:
+def test_items_have_their_source_and_path(case: Case, tmp_path: Path) -> None:
     """The path is the file's, and every item encodes and hashes."""
     case.fill(tmp_path, range(2))
     for item in case.source(tmp_path).scan().items:
@@ -99,7 +100,7 @@ def _huge(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [None, _unreadable, _binary, _huge])
-def test_one_broken_file_is_a_problem_and_the_rest_is_there(
+def test_one_broken_file_is_a_problem_and_the_others_are_read(
     case: Case, tmp_path: Path, spoil: Callable[[Path], None] | None
 ) -> None:
     """A malformed, unreadable, binary or huge file is one error that names it."""
@@ -115,7 +116,7 @@ def test_one_broken_file_is_a_problem_and_the_rest_is_there(
     assert (problem.severity, problem.path) == (Severity.ERROR, str(path))
 
 
-def test_the_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
+def test_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
     """A failure is never a deletion."""
     case.fill(tmp_path, range(2))
     source = case.source(tmp_path)
@@ -126,7 +127,7 @@ def test_the_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None
         assert found.keeps(item.id)
 
 
-def test_the_items_of_a_folder_that_cannot_be_listed_are_kept(
+def test_items_of_an_unlistable_folder_are_kept(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its content is unknown, so its items are kept (simulated: tests may run as root)."""

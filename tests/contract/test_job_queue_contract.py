@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,9 +32,9 @@ from tests.support.lossy_queue import LossyQueue
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
+from tests.support.waiting import until
 from tests.support.worker import WorkerProcess
 
-PATIENCE = 60.0  # seconds; only a hanging worker takes as long
 NEVER = 1_000.0  # seconds of delay, which no test waits for
 
 _numbers = itertools.count(1)
@@ -71,7 +70,7 @@ class Place(ABC):
         return collection_name(configuration, self._slug, generation)
 
     def collection(self) -> str:
-        """An empty collection."""
+        """A new, empty collection."""
         name = self.name(self.configuration())
         self.store.create(name, 384).close()
         return name
@@ -85,12 +84,9 @@ class Place(ABC):
         with self.store.open(collection) as opened:
             return {state.item for state in opened.states()}
 
-    def wait(self, until: Callable[[], object]) -> None:
-        """Wait until something holds."""
-        deadline = time.monotonic() + PATIENCE
-        while not until():
-            assert time.monotonic() < deadline, "it took too long"
-            time.sleep(0.02)
+    def wait(self, is_so: Callable[[], object]) -> None:
+        """Wait until a condition holds."""
+        until(is_so)
 
 
 class InProcess(Place):
@@ -111,12 +107,12 @@ class OneShot(InProcess):
         return nullcontext()
 
     @override
-    def wait(self, until: Callable[[], object]) -> None:
-        super().wait(lambda: not self.queue.work() and until())
+    def wait(self, is_so: Callable[[], object]) -> None:
+        super().wait(lambda: not self.queue.work() and is_so())
 
 
 class OnCelery(Place):
-    """The queue of a team: a real Redis, and a worker that is a process."""
+    """The queue of a team: a real Redis, and a worker in a separate process."""
 
     def __init__(
         self, worker: Callable[[], WorkerProcess], redis_url: str, qdrant_url: str, slug: str
@@ -131,7 +127,7 @@ class OnCelery(Place):
 
 
 class ByHand(Place):
-    """The queue of the tests. It promises no order, and does at once what is asked beside jobs."""
+    """The queue of the tests: it has no order, and does other requests than jobs at once."""
 
     in_order = False
     queue: LossyQueue
@@ -144,9 +140,9 @@ class ByHand(Place):
         self._deliver()
 
     @override
-    def wait(self, until: Callable[[], object]) -> None:
+    def wait(self, is_so: Callable[[], object]) -> None:
         self._deliver()
-        assert until()
+        assert is_so()
 
     def _deliver(self) -> None:
         while self.queue.jobs:

@@ -1,4 +1,4 @@
-"""What every place for keyword snapshots does: run on files and on a real Redis."""
+"""What every adapter of ``SnapshotStore`` does: run on files and on a real Redis."""
 
 import random
 import threading
@@ -26,8 +26,8 @@ def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
     return RedisSnapshots(RedisServer(request.getfixturevalue("redis_server").url))
 
 
-def test_what_was_saved_is_loaded(snapshots: SnapshotStore) -> None:
-    """Each collection has the snapshot that was saved last, byte by byte, or none."""
+def test_saved_snapshots_are_loaded(snapshots: SnapshotStore) -> None:
+    """Each collection has its last snapshot, byte by byte, or none."""
     assert snapshots.load(NAME) is None
     snapshots.save(NAME, b"\0\xff\r\nsome")
     snapshots.save(OTHER, b"other")
@@ -37,8 +37,8 @@ def test_what_was_saved_is_loaded(snapshots: SnapshotStore) -> None:
     assert snapshots.load(OTHER) == b"other"
 
 
-def test_what_was_dropped_is_gone(snapshots: SnapshotStore) -> None:
-    """Dropping takes one snapshot, and may be repeated."""
+def test_dropped_snapshots_are_gone(snapshots: SnapshotStore) -> None:
+    """Dropping removes one snapshot, and may be repeated."""
     snapshots.save(NAME, b"some")
     snapshots.save(OTHER, b"other")
     for _ in range(2):
@@ -48,8 +48,8 @@ def test_what_was_dropped_is_gone(snapshots: SnapshotStore) -> None:
 
 
 @pytest.mark.parametrize("size", [PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 10 * PIECE_SIZE + 17])
-def test_large_snapshots_come_back(snapshots: SnapshotStore, size: int) -> None:
-    """Tens of megabytes come back byte by byte, and leave nothing when less takes their place."""
+def test_large_snapshots_are_unchanged(snapshots: SnapshotStore, size: int) -> None:
+    """Tens of megabytes are unchanged, and leave nothing when a smaller one replaces them."""
     data = random.Random(size).randbytes(size)
     snapshots.save(NAME, data)
     assert snapshots.load(NAME) == data
@@ -58,7 +58,7 @@ def test_large_snapshots_come_back(snapshots: SnapshotStore, size: int) -> None:
 
 
 def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
-    """Whoever reads while several write gets one of what was written, whole."""
+    """While several writers save, a reader gets one complete snapshot."""
     written = [bytes([number]) * (PIECE_SIZE + number) for number in range(3)]
     snapshots.save(NAME, written[0])
     failed: list[Exception] = []

@@ -16,9 +16,10 @@ from repertory.sources.configured import Unreadable
 from repertory.sources.registry import TYPES, build
 from repertory.sources.source import Source
 from tests.support.bulletin_source import BOARDS, TYPE, registered
+from tests.support.mcp_servers import SERVERS
 from tests.support.source_cases import CASES, Case
 
-SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "changing.py"
+SERVER = SERVERS / "changing.py"
 TIMEOUT_S = 60
 
 
@@ -205,7 +206,7 @@ def test_scans_are_deterministic(adapter: Adapter, place: Path) -> None:
 
 
 @on(CHANGING)
-def test_a_scan_finds_what_was_added(adapter: Adapter, place: Path) -> None:
+def test_a_scan_finds_added_items(adapter: Adapter, place: Path) -> None:
     """A source holds no outdated items."""
     source = filled(adapter, place)
     before = ids(source)
@@ -284,7 +285,7 @@ def test_only_servers_have_tools_to_call(adapter: Adapter, place: Path) -> None:
 
 
 @on(list(map(_of_files, CASES)))
-def test_a_folder_that_is_gone_is_away(adapter: Adapter, place: Path) -> None:
+def test_a_missing_folder_is_unavailable(adapter: Adapter, place: Path) -> None:
     """A missing folder may be on a disk that is not mounted."""
     source = filled(adapter, place)
     assert adapter.spoil

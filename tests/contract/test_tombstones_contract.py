@@ -1,20 +1,15 @@
 """What every adapter of ``Tombstones`` does: run in memory and on a real Redis."""
 
-import uuid
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
+from tests.support.laws import ids, laws
 from tests.support.redis_server import RedisProcess
-
-laws = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-ids = st.sampled_from(["python/fmt", "git__commit", "a:b", "ключ", "with space", "%s\n"])
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -23,12 +18,6 @@ def tombstones(request: pytest.FixtureRequest) -> Tombstones:
     if request.param == "memory":
         return MemoryTombstones()
     return RedisTombstones(RedisServer(request.getfixturevalue("redis_server").url))
-
-
-@pytest.fixture
-def collection() -> Callable[[], str]:
-    """Names of collections that were never used."""
-    return lambda: f"repertory_{uuid.uuid4().hex[:16]}_minilm-r1_g1"
 
 
 def test_only_recorded_deletions_are_found(

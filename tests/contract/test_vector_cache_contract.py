@@ -1,4 +1,4 @@
-"""What every vector cache does: run on SQLite and on a Qdrant server."""
+"""What every adapter of ``VectorCache`` does: run on SQLite and on a Qdrant server."""
 
 import threading
 import uuid
@@ -23,7 +23,7 @@ DIMENSION = 4
 
 @pytest.fixture(params=["qdrant", "sqlite"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], VectorCache]]:
-    """Opens the same cache again and again; what a test leaves on a server is deleted."""
+    """Opens the same cache repeatedly; what a test leaves on a server is deleted."""
     if request.param == "sqlite":
         yield lambda: SqliteVectorCache(tmp_path / "data" / "vectors.sqlite", DIMENSION)
         return
@@ -46,17 +46,17 @@ def cache(opened: Callable[[], VectorCache]) -> Iterator[VectorCache]:
 
 
 def key(number: int) -> bytes:
-    """Some address."""
+    """A key of a text."""
     return vector_key(MINILM, f"text {number}")
 
 
 def vector(number: float) -> NDArray[np.float32]:
-    """Some vector, told apart by its first number."""
+    """A vector with the given first number."""
     return np.array([number, 0.1, -0.2, 1e-8], np.float32)
 
 
-def test_what_was_put_comes_back_bit_by_bit(cache: VectorCache) -> None:
-    """Vectors come back as float32 arrays, exactly; what is not there is left out."""
+def test_vectors_come_back_bit_by_bit(cache: VectorCache) -> None:
+    """Vectors are float32 arrays and exact; missing ones are left out."""
     cache.put({key(1): vector(1 / 3), key(2): vector(2)})
     got = cache.get([key(1), key(3), key(2), key(1)])
     assert set(got) == {key(1), key(2)}
@@ -66,7 +66,7 @@ def test_what_was_put_comes_back_bit_by_bit(cache: VectorCache) -> None:
 
 
 def test_nothing_in_nothing_out(cache: VectorCache) -> None:
-    """Empty questions and empty writes are allowed."""
+    """Empty reads and writes are allowed."""
     cache.put({})
     assert cache.get([]) == {}
     assert cache.get([key(1)]) == {}
@@ -89,8 +89,8 @@ def test_many_at_once(cache: VectorCache) -> None:
     assert len(got) == 2_500
 
 
-def test_it_is_kept(opened: Callable[[], VectorCache]) -> None:
-    """What one opening wrote another reads, also at once; closing twice is allowed."""
+def test_openings_share_their_vectors(opened: Callable[[], VectorCache]) -> None:
+    """Each opening reads what another wrote, also concurrently; closing twice is allowed."""
     first, second = opened(), opened()
     first.put({key(1): vector(1)})
     assert set(second.get([key(1)])) == {key(1)}
@@ -104,7 +104,7 @@ def test_it_is_kept(opened: Callable[[], VectorCache]) -> None:
 
 
 def test_threads_share_it(cache: VectorCache) -> None:
-    """Threads that read and write at once lose nothing."""
+    """Concurrent reads and writes lose nothing."""
 
     def write(start: int) -> None:
         for number in range(start, start + 40):
@@ -132,8 +132,8 @@ CHANGED = [
 
 
 @given(text=st.text(alphabet=st.characters(), max_size=20), other=st.text(max_size=20))
-def test_an_address_tells_model_and_text_apart(text: str, other: str) -> None:
-    """The same model and text have the same address; any other model or text has another."""
+def test_a_key_depends_on_model_and_text(text: str, other: str) -> None:
+    """The same model and text have the same key; any other model or text has another."""
     address = vector_key(MINILM, text)
     assert len(address) == 32
     assert address == vector_key(msgspec.structs.replace(MINILM), text)
@@ -142,6 +142,6 @@ def test_an_address_tells_model_and_text_apart(text: str, other: str) -> None:
     assert len({address, *(vector_key(model, text) for model in models)}) == len(models) + 1
 
 
-def test_an_address_takes_any_text() -> None:
-    """Broken characters and NULs have addresses of their own."""
+def test_any_text_has_a_key() -> None:
+    """Invalid characters and NULs have keys of their own."""
     assert len({vector_key(MINILM, text) for text in ("", "\0", "\ud800", "\ufffd")}) == 4

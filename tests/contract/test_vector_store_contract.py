@@ -1,4 +1,4 @@
-"""What every vector store does: run on Qdrant's engine in the process and on a Qdrant server.
+"""What every adapter of ``VectorStore`` does: run on the embedded engine and a Qdrant server.
 
 The server is a real one where there is one, else a stand-in on the same engine; see ``qdrant_url``.
 """
@@ -38,7 +38,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStor
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test uses."""
+    """An unused name."""
     return f"repertory_{uuid.uuid4().hex[:16]}_bge-small-en-v1.5_g1"
 
 
@@ -50,12 +50,12 @@ def collection(store: VectorStore, name: str) -> Iterator[Collection]:
 
 
 def found(collection: Collection, where: Filter | None = None) -> set[str]:
-    """The items that a search for nothing in particular finds."""
+    """The items that a search with any vector finds."""
     return {item_of(match) for match in collection.search(direction(1, 1, 1, 1), 100, where)}
 
 
 def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> None:
-    """Everything that reads answers with nothing, and nothing fails."""
+    """Every read returns nothing, without an error."""
     assert collection.name == name
     assert collection.count() == 0
     assert list(collection.states()) == []
@@ -67,7 +67,7 @@ def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> N
 
 
 def test_empty_and_unknown_input_changes_nothing(collection: Collection) -> None:
-    """Empty sequences and unknown items are passed over."""
+    """Empty sequences and unknown items are ignored."""
     collection.upsert([point("a")])
     collection.upsert([])
     collection.delete_items([], before=9)
@@ -82,7 +82,7 @@ def test_empty_and_unknown_input_changes_nothing(collection: Collection) -> None
 
 
 def test_search_gives_the_nearest_first_with_their_cosine(collection: Collection) -> None:
-    """Matches come best first, at most as many as asked for, with the plain cosine."""
+    """Matches come best first, up to the limit, with the plain cosine."""
     near, middle, far = direction(1, 0.1), direction(1, 1), direction(-1, 0.2)
     collection.upsert([point("far", far), point("near", near), point("middle", middle)])
     matches = collection.search(direction(1), 2)
@@ -114,8 +114,8 @@ def test_sections_are_found_beside_their_item(collection: Collection) -> None:
     assert collection.scores(direction(0, 0, 1), ["guide"]) == pytest.approx({"guide": 0.0})
 
 
-def test_scores_are_the_cosines_of_the_items_named(collection: Collection) -> None:
-    """Every item named that is there gets its cosine, however far it is."""
+def test_scores_are_cosines_of_the_given_items(collection: Collection) -> None:
+    """Every existing item of those given gets its cosine, however distant it is."""
     vectors = {"a": direction(1), "b": direction(1, 1), "c": direction(-1), "d": direction(0, 1)}
     collection.upsert([point(item, vector) for item, vector in vectors.items()])
     query = direction(0.6, 0.8)
@@ -123,10 +123,10 @@ def test_scores_are_the_cosines_of_the_items_named(collection: Collection) -> No
     assert collection.scores(query, ["a", "b", "c", "unknown"]) == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_score_of_an_item_is_the_better_of_its_own_and_its_lead_s(
+def test_the_score_of_an_item_is_the_maximum_of_its_own_and_its_leads(
     collection: Collection,
 ) -> None:
-    """What a description says first counts like the whole of it; a section does not."""
+    """An item's lead counts like its own point; a section does not."""
     collection.upsert(
         [
             *(point("a", direction(0, 1)), point("a", direction(1), section=LEAD)),
@@ -138,8 +138,8 @@ def test_the_score_of_an_item_is_the_better_of_its_own_and_its_lead_s(
     assert scores == pytest.approx({"a": 1.0, "b": 1.0, "c": 0.0})
 
 
-def test_a_state_says_what_a_diff_needs(collection: Collection) -> None:
-    """A state carries the item's source, hashes and revision."""
+def test_a_state_has_what_a_diff_needs(collection: Collection) -> None:
+    """A state has the item's source, hashes and revision."""
     collection.upsert([point("a", source="team", revision=7)])
     assert list(collection.states()) == [
         State(
@@ -152,8 +152,8 @@ def test_a_state_says_what_a_diff_needs(collection: Collection) -> None:
     ]
 
 
-def test_states_can_be_asked_of_some_items(collection: Collection) -> None:
-    """Each item that is named and there has one state, however often it is named."""
+def test_states_of_some_items(collection: Collection) -> None:
+    """Each existing item has one state, however often it is given."""
     items = [f"item {number}" for number in range(1_201)]
     collection.upsert([point(item) for item in items])
     collection.upsert([point("item 7", revision=2), point("item 7", section=0)])
@@ -167,8 +167,8 @@ def test_states_can_be_asked_of_some_items(collection: Collection) -> None:
     assert sorted(state.item for state in collection.states(items)) == sorted(items)
 
 
-def test_records_come_back_as_they_were(collection: Collection) -> None:
-    """Nesting, nulls, huge and small numbers, any characters: what went in comes out."""
+def test_records_are_unchanged(collection: Collection) -> None:
+    """Nesting, nulls, huge and small numbers and any characters are unchanged."""
     record: dict[str, Any] = {
         "id": "a",
         "body": "línea\n\0 😀 \ud800",
@@ -201,7 +201,7 @@ def test_records_come_back_as_they_were(collection: Collection) -> None:
     ],
 )
 def test_filters(collection: Collection, where: Filter | None, expected: set[str]) -> None:
-    """Any of the values within a field, all fields together, inside the search."""
+    """A field matches any of its values, and all fields must match, within the search."""
     collection.upsert(
         [
             point("read", source="mcp", server="files", tags=("io",)),
@@ -214,7 +214,7 @@ def test_filters(collection: Collection, where: Filter | None, expected: set[str
 
 
 def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:
-    """The nearest of those that fit are found, however many nearer ones do not fit."""
+    """The nearest matching items are found, however many nearer ones do not match."""
     collection.upsert([point(f"near {n}", direction(1), source="a") for n in range(50)])
     collection.upsert([point("far", direction(-1), source="b")])
     matches = collection.search(direction(1), 1, Filter(sources=("b",)))
@@ -222,7 +222,7 @@ def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:
 
 
 def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> None:
-    """Lower and equal revisions are passed over, higher ones replace; also within one call."""
+    """Lower and equal revisions are ignored, higher ones replace; also within one call."""
     collection.upsert([point("a", direction(1), revision=5)])
     collection.upsert([point("a", direction(0, 1), revision=4), point("b", revision=4)])
     assert {state.item: state.revision for state in collection.states()} == {"a": 5, "b": 4}
@@ -233,7 +233,7 @@ def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> No
 
 
 def test_sections_can_be_deleted_without_their_item(collection: Collection) -> None:
-    """Older sections go, newer ones and the item's own point stay, however old it is."""
+    """Older sections are deleted; newer ones and the item's own point of any age stay."""
     collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])
     collection.upsert([point("a", section=1, revision=2), point("b", section=0, revision=1)])
     collection.delete_sections(["a", "unknown"], before=2)
@@ -244,7 +244,7 @@ def test_sections_can_be_deleted_without_their_item(collection: Collection) -> N
 
 
 def test_deletion_takes_all_points_of_an_item_that_are_older(collection: Collection) -> None:
-    """An item goes with its sections; what was written at or after ``before`` stays."""
+    """An item is deleted with its sections; points written at or after ``before`` stay."""
     collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])
     collection.upsert([point("b", revision=1), point("c", revision=1)])
     collection.upsert([point("b", revision=2), point("b", section=0, revision=1)])
@@ -264,8 +264,8 @@ def test_more_points_than_one_write_or_one_page_takes(collection: Collection) ->
     assert collection.count() == 1
 
 
-def test_reading_goes_on_while_it_is_written(collection: Collection) -> None:
-    """An upsert in the midst of a listing breaks neither."""
+def test_reading_continues_during_writes(collection: Collection) -> None:
+    """An upsert during a listing breaks neither."""
     collection.upsert([point(f"item {number}") for number in range(1_100)])
     states = collection.states()
     first = next(states).item
@@ -282,18 +282,18 @@ DELETION = st.tuples(st.lists(st.sampled_from("abcd"), max_size=3), st.integers(
 
 
 def write(item: str, section: int | None, revision: int) -> Point:
-    """A point whose vector tells its revision."""
+    """A point whose vector encodes its revision."""
     return point(item, direction(1, revision), section=section, revision=revision)
 
 
 def contents(collection: Collection) -> dict[tuple[str, int | None], int]:
-    """Every point's revision, read back from its vector, for points made by ``write``."""
+    """Every point's revision, decoded from its vector, for points made by ``write``."""
     matches = collection.search(direction(1), 100)
     return {(item_of(m), m.section): round((m.score**-2 - 1) ** 0.5) for m in matches}
 
 
 def example(store: VectorStore, run: Callable[[Collection], None]) -> None:
-    """Run one example of a law on a collection of its own."""
+    """Run one example of a law on its own collection."""
     name = f"law_{uuid.uuid4().hex}"
     with store.create(name, DIMENSION) as collection:
         run(collection)
@@ -307,7 +307,7 @@ def example(store: VectorStore, run: Callable[[Collection], None]) -> None:
 )
 @given(writes=WRITES, data=st.data())
 def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataObject) -> None:
-    """Whatever their order, their batches and repetitions, the highest revisions win."""
+    """In any order, batches and repetitions, the highest revisions win."""
     model: dict[tuple[str, int | None], int] = {}
     for item, section, revision in writes:
         model[item, section] = max(revision, model.get((item, section), 0))
@@ -329,10 +329,10 @@ def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataO
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example makes its own
 )
 @given(steps=st.lists(WRITES | DELETION, max_size=6))
-def test_writes_and_deletions_do_what_a_dictionary_does(
+def test_writes_and_deletions_equal_those_of_a_dictionary(
     store: VectorStore, steps: list[list[Write] | tuple[list[str], int]]
 ) -> None:
-    """Any series of upserts and deletions leaves what it leaves in a plain dictionary."""
+    """Any series of upserts and deletions has the same result in a plain dictionary."""
 
     def run(collection: Collection) -> None:
         model: dict[tuple[str, int | None], int] = {}
@@ -352,8 +352,8 @@ def test_writes_and_deletions_do_what_a_dictionary_does(
     example(store, run)
 
 
-def test_a_vector_that_does_not_fit_is_refused(collection: Collection) -> None:
-    """Another length, or numbers that are none, raise StoreError and change nothing."""
+def test_an_invalid_vector_is_refused(collection: Collection) -> None:
+    """Another length, infinity and NaN raise StoreError and change nothing."""
     collection.upsert([point("a")])
     for wrong in (np.ones(3, np.float32), np.full(DIMENSION, np.nan, np.float32)):
         with pytest.raises(StoreError):
@@ -363,8 +363,8 @@ def test_a_vector_that_does_not_fit_is_refused(collection: Collection) -> None:
     assert [state.revision for state in collection.states()] == [1]
 
 
-def test_what_was_written_is_there_after_reopening(store: VectorStore, name: str) -> None:
-    """Closing twice is allowed; a closed collection says that it is; opening finds everything."""
+def test_writes_survive_reopening(store: VectorStore, name: str) -> None:
+    """Closing twice is allowed; a closed collection raises an error; opening finds everything."""
     collection = store.create(name, DIMENSION)
     collection.upsert([point("a", revision=3), point("a", section=0, revision=3)])
     collection.close()
@@ -379,7 +379,7 @@ def test_what_was_written_is_there_after_reopening(store: VectorStore, name: str
 
 
 def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: str) -> None:
-    """What one opening writes the other finds at once; each is closed by itself."""
+    """Each opening finds the writes of the other at once, and is closed by itself."""
     with store.create(name, DIMENSION) as first:
         with store.open(name) as second, store.open(name) as third:
             first.upsert([point("a")])
@@ -397,7 +397,7 @@ def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: s
 def test_a_name_is_taken_while_its_collection_is_open(
     store: VectorStore, collection: Collection
 ) -> None:
-    """Creating it again is refused, and the open collection is none the worse."""
+    """Creating it again is refused, and does not affect the open collection."""
     with pytest.raises(StoreError, match="already"):
         store.create(collection.name, DIMENSION)
     collection.upsert([point("a")])
@@ -405,7 +405,7 @@ def test_a_name_is_taken_while_its_collection_is_open(
 
 
 def test_threads_share_a_collection(store: VectorStore, collection: Collection) -> None:
-    """Threads that open, write, read and close at once lose nothing and disturb no one."""
+    """Threads that open, write, read and close concurrently lose nothing."""
 
     def work(thread: int) -> None:
         for number in range(10):
@@ -429,7 +429,7 @@ def test_optimizing_loses_nothing(collection: Collection) -> None:
 
 
 def test_collections_are_listed_created_once_and_dropped(store: VectorStore, name: str) -> None:
-    """A name is taken once; what is not there cannot be opened; dropping twice is allowed."""
+    """A name is taken once; a missing collection cannot be opened; dropping twice is allowed."""
     with pytest.raises(StoreError, match="no collection"):
         store.open(name)
     with store.create(name, DIMENSION) as collection:
@@ -449,7 +449,7 @@ def test_collections_are_listed_created_once_and_dropped(store: VectorStore, nam
 
 @pytest.mark.parametrize("wrong", ["", "../x", "a/b", ".hidden", "a\0b", "x" * 300])
 def test_a_name_that_could_leave_the_store_is_refused(store: VectorStore, wrong: str) -> None:
-    """Names are file names and parts of URLs; anything else is refused."""
+    """Names are file names and parts of URLs; other names are refused."""
     with pytest.raises(StoreError, match="cannot name"):
         store.create(wrong, DIMENSION)
     with pytest.raises(StoreError, match="cannot name"):
@@ -457,7 +457,7 @@ def test_a_name_that_could_leave_the_store_is_refused(store: VectorStore, wrong:
 
 
 def test_an_alias_switches_at_once(store: VectorStore, name: str) -> None:
-    """An alias points at one collection, then at another; a failed switch changes nothing."""
+    """An alias points to one collection, then to another; a failed switch changes nothing."""
     alias, second = f"alias_{name}", f"{name}2"
     store.create(name, DIMENSION).close()
     store.create(second, DIMENSION).close()
@@ -473,8 +473,8 @@ def test_an_alias_switches_at_once(store: VectorStore, name: str) -> None:
     assert store.alias(alias) == second
 
 
-def test_an_alias_goes_with_its_collection(store: VectorStore, name: str) -> None:
-    """No alias points at nothing, also when a collection of that name is made again."""
+def test_an_alias_is_deleted_with_its_collection(store: VectorStore, name: str) -> None:
+    """It also stays deleted when a collection of that name is created again."""
     alias = f"alias_{name}"
     store.create(name, DIMENSION).close()
     store.set_alias(alias, name)

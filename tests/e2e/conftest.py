@@ -1,4 +1,4 @@
-"""One home, one data directory, and projects to index."""
+"""A home directory, a data directory, and projects to index."""
 
 import json
 import sys
@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Cli, add_skill, make_project
+from tests.support.mcp_servers import SERVERS
 from tests.support.server_process import Serve
 
-SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+SERVER = SERVERS / "sdk.py"
 
 
 @pytest.fixture(scope="session")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """The command line, with one home and one data directory for the whole session.
+    """The command line with one home and one data directory for the whole session.
 
-    What is indexed is told apart by the folder; the model is prepared only once.
+    Folders keep their indexes apart; the model is prepared only once.
     """
     root = tmp_path_factory.mktemp("user")
     (root / "home").mkdir()
@@ -26,7 +27,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 @pytest.fixture(scope="session")
 def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that is indexed; tests only read it."""
+    """An indexed project that tests only read."""
     folder = make_project(tmp_path_factory.mktemp("indexed") / "project")
     done = cli.run(folder, "index")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -35,15 +36,22 @@ def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """The command line of somebody whose data directory nobody else uses."""
+    """The command line of a user with a data directory of their own."""
     root = tmp_path_factory.mktemp("user")
     (root / "home").mkdir()
     return Cli(root / "home", root / "data")
 
 
+@pytest.fixture
+def own(tmp_path: Path) -> Cli:
+    """The command line of a new user."""
+    (tmp_path / "home").mkdir()
+    return Cli(tmp_path / "home", tmp_path / "data")
+
+
 @pytest.fixture(scope="module")
 def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project that is served."""
+    """A project with a running server."""
     folder = make_project(tmp_path_factory.mktemp("served") / "project")
     with Serve(user, folder, folder.parent / "log"):
         yield folder
@@ -51,19 +59,19 @@ def served(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of the test's own, not indexed yet."""
+    """A project that is not indexed yet."""
     return make_project(tmp_path / "project")
 
 
 @pytest.fixture
 def broken_skill(project: Path) -> Path:
-    """A file in the project that no skill can be read from."""
+    """A skill file in the project that cannot be read."""
     return add_skill(project, "broken", "---\nname: broken\n---\n")
 
 
 @pytest.fixture
 def mcp_config(project: Path) -> Path:
-    """An MCP configuration in the project with one real server, which nobody has trusted."""
+    """An MCP configuration in the project with one real, untrusted server."""
     server = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
     file = project / ".mcp.json"
     file.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
@@ -72,7 +80,7 @@ def mcp_config(project: Path) -> Path:
 
 @pytest.fixture
 def labelled_set(tmp_path: Path) -> Callable[[str], Path]:
-    """Makes a labelled set of two tools, whose one query has the given right answer."""
+    """Creates a labelled set of two tools, whose one query has the given right answer."""
 
     def make(right: str) -> Path:
         folder = tmp_path / "labelled"

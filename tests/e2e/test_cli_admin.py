@@ -1,4 +1,4 @@
-"""Everything but index and search, in a process of its own."""
+"""All commands except index and search, as separate processes."""
 
 import json
 import re
@@ -24,7 +24,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command: str) -> None:
-    """The help says what a command does, its settings, and how it is used."""
+    """The help has the purpose of the command, its settings and its usage."""
     done = cli.run(tmp_path, *command.split(), "--help")
 
     assert done.returncode == 0
@@ -35,7 +35,7 @@ def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command:
 
 
 def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
-    """The first help names every command and every exit code."""
+    """It names every command and every exit code."""
     done = cli.run(tmp_path, "--help")
 
     for word in (*{command.split()[0] for command in COMMANDS}, "Exit codes:", "  70  "):
@@ -51,7 +51,7 @@ def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
-    """Each step is on stderr, event and fields in a line, and not without the flag."""
+    """Each step is one line on stderr with event and fields, and only with the flag."""
     done = cli.run(indexed, "search", "read_file", "--verbose")
 
     assert "embedding_device_taken" in done.stderr
@@ -59,7 +59,7 @@ def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
     assert cli.run(indexed, "search", "read_file").stderr == ""
 
 
-def test_stats_show_what_is_indexed(cli: Cli, indexed: Path) -> None:
+def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
     """Items by kind and source, freshness, model and collection are shown."""
     done = cli.run(indexed, "stats")
     facts = cli.json(indexed, "stats")
@@ -71,7 +71,7 @@ def test_stats_show_what_is_indexed(cli: Cli, indexed: Path) -> None:
 
 
 def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """Before the first run there is nothing to show, and that is said."""
+    """Before the first run, an error says that there is nothing to show."""
     done = cli.run(project, "stats")
 
     assert (done.returncode, done.stdout) == (4, "")
@@ -79,7 +79,7 @@ def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
 
 
 def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
-    """The list is by id and can be narrowed; one item is shown whole."""
+    """The list is ordered by id and can be filtered; one item is shown with all fields."""
     everything = cli.json(indexed, "items", "list")
     tools = cli.json(indexed, "items", "list", "--kind", "tool")
     shown = cli.run(indexed, "items", "show", "files__read_file")
@@ -96,7 +96,7 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
 
 
 def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Path) -> None:
-    """A value's origin is shown, wherever it came from, and a key never is."""
+    """Every value has its origin, and no key is shown."""
     (project / "repertory.toml").write_text("[search]\nlimit = 9\nalpha = 0.5\n", "utf-8")
     given = {
         "REPERTORY_QDRANT_API_KEY": "hush",
@@ -116,7 +116,7 @@ def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Pat
 
 
 @pytest.mark.parametrize("url", ["redis://:hu/sh@redis", "redis://redis?password=hush", "hush"])
-def test_config_show_hides_what_it_does_not_understand(cli: Cli, tmp_path: Path, url: str) -> None:
+def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> None:
     """Half a password may be anywhere in a URL that was not escaped."""
     shown = cli.run(tmp_path, "config", "show", REPERTORY_REDIS_URL=url).stdout
 
@@ -135,7 +135,7 @@ def test_config_show_hides_what_it_does_not_understand(cli: Cli, tmp_path: Path,
         ("[[sources]]\ntype = 'mcp'\nconfig = 'nowhere.json'\n", "nowhere.json"),
     ],
 )
-def test_config_check_names_what_is_wrong(cli: Cli, project: Path, text: str, part: str) -> None:
+def test_config_check_reports_problems(cli: Cli, project: Path, text: str, part: str) -> None:
     """A problem is one line on stdout and exit code 1."""
     (project / "repertory.toml").write_text(text, "utf-8")
     done = cli.run(project, "config", "check")
@@ -147,7 +147,7 @@ def test_config_check_names_what_is_wrong(cli: Cli, project: Path, text: str, pa
 
 @pytest.mark.parametrize("command", ["index", "search x", "stats", "doctor", "config show"])
 def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command: str) -> None:
-    """Every command names the file and ends."""
+    """Every command names the file and stops."""
     (project / "repertory.toml").write_text("[search\n", "utf-8")
     done = cli.run(project, *command.split())
 
@@ -156,14 +156,14 @@ def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_trusting_what_is_no_configuration_is_exit_code_2(cli: Cli, project: Path) -> None:
-    """A file that is missing or is not JSON is not trusted."""
+def test_trusting_another_file_is_exit_code_2(cli: Cli, project: Path) -> None:
+    """A file that is missing or not JSON is not trusted."""
     for file in ("nowhere.json", "handbook.md"):
         assert cli.run(project, "config", "trust", file).returncode == 2
 
 
-def test_init_writes_what_is_found(cli: Cli, project: Path, mcp_config: Path) -> None:
-    """The file lists the sources, checks out, indexes alike, and is not overwritten."""
+def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config: Path) -> None:
+    """The file passes the check, indexes the same items, and is not overwritten."""
     done = cli.run(project, "init")
     written = tomllib.loads((project / "repertory.toml").read_text("utf-8"))
     again = cli.run(project, "init")
@@ -188,7 +188,7 @@ def test_init_writes_what_is_found(cli: Cli, project: Path, mcp_config: Path) ->
 def test_init_asks_on_a_terminal(
     cli: Cli, project: Path, mcp_config: Path, keys: str, items: int
 ) -> None:
-    """The servers of a configuration are run only if the user says so."""
+    """The servers of a configuration are run only if the user agrees."""
     code, written = cli.in_terminal(project, "init", keys=keys)
 
     assert code == 0
@@ -197,8 +197,8 @@ def test_init_asks_on_a_terminal(
     assert mcp_config.exists()
 
 
-def test_doctor_is_content_with_a_good_project(cli: Cli, indexed: Path) -> None:
-    """Every check of a good project passes; that a model stands in is only remarked."""
+def test_doctor_accepts_a_good_project(cli: Cli, indexed: Path) -> None:
+    """Every check passes; a substituted model is only a remark."""
     done = cli.run(indexed, "doctor")
 
     assert done.returncode == 0, done.stdout
@@ -208,10 +208,10 @@ def test_doctor_is_content_with_a_good_project(cli: Cli, indexed: Path) -> None:
     assert "✗" not in done.stdout
 
 
-def test_doctor_lists_all_that_is_wrong(
+def test_doctor_lists_all_problems(
     cli: Cli, project: Path, broken_skill: Path, mcp_config: Path
 ) -> None:
-    """A broken skill is exit code 1 and named; servers that are not trusted are remarked."""
+    """A broken skill is exit code 1 and named; untrusted servers are remarks."""
     done = cli.run(project, "doctor")
 
     assert done.returncode == 1
@@ -221,7 +221,7 @@ def test_doctor_lists_all_that_is_wrong(
 
 
 def test_doctor_without_a_data_directory(cli: Cli, project: Path) -> None:
-    """A data directory that cannot be made is a failed check."""
+    """A data directory that cannot be created is a failed check."""
     done = cli.run(project, "doctor", "--data-dir", project / "handbook.md")
 
     assert done.returncode == 1
@@ -231,7 +231,7 @@ def test_doctor_without_a_data_directory(cli: Cli, project: Path) -> None:
 def test_eval_measures_a_labelled_set(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """The figures of a set are shown, and a recall that is too low is exit code 1."""
+    """The figures of a set are shown, and a recall below the minimum is exit code 1."""
     folder = labelled_set("resize_image")
     done = cli.run(tmp_path, "eval", folder / "queries.jsonl", "--min-recall", "0.8")
     (figures,) = cli.json(tmp_path, "eval", folder)
@@ -243,7 +243,7 @@ def test_eval_measures_a_labelled_set(
     assert figures["worst"] == []
 
 
-def test_eval_fails_below_the_least_recall(
+def test_eval_fails_below_the_minimum_recall(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
     """A missing right answer is exit code 1, and the warning names the set."""
@@ -289,7 +289,7 @@ def test_calibrate_fits_and_tests_on_labelled_sets(
 def test_eval_generates_queries_and_compares_settings(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """Queries are generated from a corpus too, and other weights are tried on the same queries."""
+    """Queries are generated from a corpus too, and other weights use the same queries."""
     folder = labelled_set("resize_image")
     labelled, generated = cli.json(
         tmp_path, "eval", folder, "--generate", "--queries", "1", "--against", "alpha=0,threshold=1"
@@ -303,7 +303,7 @@ def test_eval_generates_queries_and_compares_settings(
     assert generated["against"]["alpha=0,threshold=1"]["hit@5"]["worse"] <= 2  # no names, but texts
 
 
-def test_eval_measures_what_is_indexed_here(cli: Cli, indexed: Path) -> None:
+def test_eval_measures_the_index(cli: Cli, indexed: Path) -> None:
     """Without a labelled set, queries are generated from the indexed items; the table says so."""
     done = cli.run(indexed, "eval", "--queries", "2", "--min-recall", "0.1")
 
@@ -327,7 +327,7 @@ def test_eval_fits_a_terminal(
     assert written.count("answered by keyword alone") == 1
 
 
-def test_eval_tries_only_what_needs_no_other_index(cli: Cli, tmp_path: Path) -> None:
+def test_eval_compares_settings_of_one_index(cli: Cli, tmp_path: Path) -> None:
     """Another model needs another index; the error names the settings that can be compared."""
     done = cli.run(tmp_path, "eval", "--against", "model=x")
 

@@ -1,12 +1,12 @@
-"""``repertory index`` and ``repertory rebuild`` in a process of their own."""
+"""``repertory index`` and ``repertory rebuild`` as separate processes."""
 
 from pathlib import Path
 
 from tests.support.command_line import Cli, add_skill
 
 
-def test_index_shows_what_was_found_where(cli: Cli, project: Path) -> None:
-    """A run lists its sources and counts what it did."""
+def test_index_lists_sources_and_counts(cli: Cli, project: Path) -> None:
+    """A run lists its sources and counts its work."""
     done = cli.run(project, "index")
 
     assert done.returncode == 0, done.stderr
@@ -21,7 +21,7 @@ def test_index_shows_what_was_found_where(cli: Cli, project: Path) -> None:
     assert "7 added, 0 changed, 0 removed, 0 unchanged" in done.stdout
 
 
-def test_only_what_changed_is_embedded(cli: Cli, project: Path) -> None:
+def test_only_changed_texts_are_embedded(cli: Cli, project: Path) -> None:
     """A second run embeds nothing, and one after a change only the new text."""
     cli.run(project, "index")
     again = cli.json(project, "index")
@@ -33,7 +33,7 @@ def test_only_what_changed_is_embedded(cli: Cli, project: Path) -> None:
 
 
 def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path) -> None:
-    """Only named paths are searched; without any, the discovered sources again."""
+    """Only the given paths are searched; without paths, the discovered sources return."""
     narrow = cli.json(project, "index", "tools/files.json")
     answer = cli.json(project, "search", "bread", "--threshold", "0", "--limit", "9")
     wide = cli.json(project, "index")
@@ -43,8 +43,8 @@ def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path
     assert (wide["stats"]["items"], wide["embedded"]) == (7, 0)
 
 
-def test_what_cannot_be_read_is_exit_code_3(cli: Cli, project: Path, broken_skill: Path) -> None:
-    """The rest is indexed, and the file is named."""
+def test_an_unreadable_file_is_exit_code_3(cli: Cli, project: Path, broken_skill: Path) -> None:
+    """The other files are indexed, and the file is named."""
     done = cli.run(project, "index")
 
     assert done.returncode == 3
@@ -54,7 +54,7 @@ def test_what_cannot_be_read_is_exit_code_3(cli: Cli, project: Path, broken_skil
 
 
 def test_many_problems_are_cut_short(cli: Cli, project: Path) -> None:
-    """Twenty problems are shown, errors first, and the rest are counted."""
+    """Twenty problems are shown, errors first, and the others are counted."""
     for number in range(25):
         add_skill(project, f"broken-{number}", "---\nname: x\n---\n")
     done = cli.run(project, "index")
@@ -63,16 +63,16 @@ def test_many_problems_are_cut_short(cli: Cli, project: Path) -> None:
     assert "more: `repertory doctor` lists all" in done.stdout
 
 
-def test_a_path_that_is_not_there_is_exit_code_2(cli: Cli, project: Path) -> None:
-    """The path is named and nothing is changed."""
+def test_a_missing_path_is_exit_code_2(cli: Cli, project: Path) -> None:
+    """The path is named and nothing changes."""
     done = cli.run(project, "index", "nowhere")
 
     assert done.returncode == 2
     assert "There is no nowhere" in done.stderr
 
 
-def test_a_data_directory_that_cannot_be_made_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """A file where the data directory should be is said in one line, by every command."""
+def test_an_impossible_data_directory_is_exit_code_4(cli: Cli, project: Path) -> None:
+    """A file in its place is reported in one line by every command."""
     file = project / "handbook.md"
     for arguments in (["index"], ["search", "x"], ["index", "tools"], ["rebuild"], ["stats"]):
         done = cli.run(project, *arguments, "--data-dir", file)
@@ -83,7 +83,7 @@ def test_a_data_directory_that_cannot_be_made_is_exit_code_4(cli: Cli, project: 
 
 
 def test_a_rebuild_makes_a_new_generation(cli: Cli, project: Path) -> None:
-    """The same items are found in another collection, and nothing is embedded again."""
+    """The new collection has the same items, and nothing is embedded again."""
     first = cli.json(project, "index")
     second = cli.json(project, "rebuild")
 
@@ -93,7 +93,7 @@ def test_a_rebuild_makes_a_new_generation(cli: Cli, project: Path) -> None:
 
 
 def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_config: Path) -> None:
-    """A configuration that was found is not run, not an error, and can be trusted and untrusted."""
+    """A discovered configuration is not run and not an error; it can be trusted and untrusted."""
     before = cli.run(project, "index")
     trusted = cli.run(project, "config", "trust", ".mcp.json")
     after = cli.run(project, "index")
@@ -114,7 +114,7 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
 
 
 def test_a_named_configuration_is_run(cli: Cli, project: Path, mcp_config: Path) -> None:
-    """Naming a configuration is trusting it for this run."""
+    """Naming a configuration trusts it for this run."""
     moved = mcp_config.rename(project / "servers.json")
     report = cli.json(project, "index", "--mcp-config", moved)
 
@@ -124,7 +124,7 @@ def test_a_named_configuration_is_run(cli: Cli, project: Path, mcp_config: Path)
 
 
 def test_progress_is_shown_on_a_terminal(cli: Cli, project: Path) -> None:
-    """Bars are drawn while indexing, and the summary stays."""
+    """Bars are drawn during indexing, and the summary stays."""
     code, written = cli.in_terminal(project, "index")
 
     assert code == 0

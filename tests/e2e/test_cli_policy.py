@@ -16,7 +16,7 @@ deprecated_by = "pastry"
 """
 
 
-def test_policies_of_both_places_are_in_force_at_the_next_search(cli: Cli, project: Path) -> None:
+def test_policies_of_both_places_are_active_at_the_next_search(cli: Cli, project: Path) -> None:
     """A saved policy costs no embedding; the reason and the item show it."""
     front = "name: pastry\ndescription: Fold butter into dough.\naliases: [viennoiserie]\nboost: 9"
     add_skill(project, "pastry", f"---\n{front}\n---\n")

@@ -1,46 +1,35 @@
-"""``repertory queue`` and ``repertory keys``, and a server that asks for a key."""
+"""``repertory queue`` and ``repertory keys``, and a server that requires a key."""
 
 import json
 from pathlib import Path
-
-import pytest
 
 from tests.support.command_line import Cli, make_project
 from tests.support.server_process import note_of
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> tuple[Cli, Path]:
-    """Somebody without a server, and an empty folder."""
-    (tmp_path / "home").mkdir()
-    return Cli(tmp_path / "home", tmp_path / "data"), tmp_path
-
-
-def test_without_a_server_there_is_no_queue(alone: tuple[Cli, Path]) -> None:
-    """One line says how to get one; the exit code is 4."""
-    cli, folder = alone
+def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
+    """One line says how to start one; the exit code is 4."""
     for command in ("list", "retry"):
-        done = cli.run(folder, "queue", command)
+        done = own.run(tmp_path, "queue", command)
 
         assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (4, "", 1)
         assert "`repertory serve`" in done.stderr
 
 
-def test_a_server_that_is_configured_is_never_done_without(alone: tuple[Cli, Path]) -> None:
+def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
     """An unreachable server is exit code 4 for each command; an invalid URL is exit code 2."""
-    cli, folder = alone
-    make_project(folder / "project")
+    make_project(tmp_path / "project")
     for command in (["search", "x"], ["stats"], ["items", "list"], ["rebuild"], ["queue", "list"]):
-        done = cli.run(folder / "project", *command, "--server-url", "http://127.0.0.1:1")
+        done = own.run(tmp_path / "project", *command, "--server-url", "http://127.0.0.1:1")
 
         assert (done.returncode, done.stdout) == (4, "")
         assert done.stderr.startswith("repertory: The server at http://127.0.0.1:1 cannot be ")
         assert len(done.stderr.splitlines()) == 1
-    assert cli.run(folder, "search", "x", "--server-url", "nonsense").returncode == 2
+    assert own.run(tmp_path, "search", "x", "--server-url", "nonsense").returncode == 2
 
 
-def test_a_server_is_asked_from_anywhere(user: Cli, served: Path, tmp_path: Path) -> None:
-    """Its URL is enough; its sources are configured there."""
+def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Path) -> None:
+    """Its URL is enough; its sources are configured at the server."""
     url = json.loads(note_of(user, served).read_text("utf-8"))["url"]
     asked = {"REPERTORY_SERVER_URL": url, "REPERTORY_DATA_DIR": str(tmp_path / "data")}
     done = user.run(tmp_path, "search", "bake bread", **asked)
@@ -53,7 +42,7 @@ def test_a_server_is_asked_from_anywhere(user: Cli, served: Path, tmp_path: Path
 
 
 def test_the_queue_is_shown(user: Cli, served: Path) -> None:
-    """What waits and failed is counted; retrying nothing is done, naming nothing is not."""
+    """Waiting and failed jobs are counted; a retry needs jobs to be named."""
     listed = user.run(served, "queue", "list")
     retried = user.run(served, "queue", "retry")
     unknown = user.run(served, "queue", "retry", "abc")
@@ -64,25 +53,24 @@ def test_the_queue_is_shown(user: Cli, served: Path) -> None:
     assert unknown.returncode == 1
 
 
-def test_keys_are_made_listed_and_revoked(alone: tuple[Cli, Path]) -> None:
-    """A key is shown once, and never again; a name is taken once."""
-    cli, folder = alone
-    assert cli.run(folder, "keys", "list").stdout == "There are no keys.\n"
-    made = cli.run(folder, "keys", "create", "ci")
-    listed = cli.run(folder, "keys", "list")
+def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
+    """A key is shown only once; names are unique."""
+    assert own.run(tmp_path, "keys", "list").stdout == "There are no keys.\n"
+    made = own.run(tmp_path, "keys", "create", "ci")
+    listed = own.run(tmp_path, "keys", "list")
 
     assert made.stdout.startswith("rpt_")
     assert len(made.stdout.splitlines()) == 1
     assert [line.split()[:2] for line in listed.stdout.splitlines()[1:]] == [["ci", "read"]]
-    assert made.stdout.strip() not in (folder / "data" / "keys.json").read_text("utf-8")
-    for wrong in (["create", "ci"], ["create", "x", "--scope", "all"], ["revoke", "nobody"]):
-        assert cli.run(folder, "keys", *wrong).returncode == 2
-    assert cli.run(folder, "keys", "revoke", "ci").returncode == 0
-    assert cli.json(folder, "keys", "list") == []
+    assert made.stdout.strip() not in (tmp_path / "data" / "keys.json").read_text("utf-8")
+    for wrong in (["create", "ci"], ["create", "x", "--scope", "all"], ["revoke", "unknown"]):
+        assert own.run(tmp_path, "keys", *wrong).returncode == 2
+    assert own.run(tmp_path, "keys", "revoke", "ci").returncode == 0
+    assert own.json(tmp_path, "keys", "list") == []
 
 
-def test_a_server_asks_for_a_key_once_there_is_one(user: Cli, served: Path) -> None:
-    """Without one, with one that is revoked, and with too little: exit code 2 names the setting."""
+def test_a_server_requires_a_key_once_there_is_one(user: Cli, served: Path) -> None:
+    """A missing, revoked or insufficient key is exit code 2, and the error names the setting."""
     read = user.json(served, "keys", "create", "reader")["key"]
     admin = user.json(served, "keys", "create", "boss", "--scope", "admin")["key"]
 

@@ -1,4 +1,4 @@
-"""``repertory search`` in a process of its own."""
+"""``repertory search`` as a separate process."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ sys.stdin.read()
 
 
 def test_a_pipe_gets_plain_aligned_text(cli: Cli, indexed: Path) -> None:
-    """Without a terminal there are no colours and no boxes, and the columns are aligned."""
+    """Without a terminal there are no colours or boxes, and the columns are aligned."""
     done = cli.run(indexed, "search", "read", "file", "contents")
 
     header, first, *_ = done.stdout.splitlines()
@@ -41,7 +41,7 @@ def test_a_terminal_gets_a_drawn_table(cli: Cli, indexed: Path) -> None:
 
 
 def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
-    """The JSON form has contract 3's fields, and more beside them."""
+    """It has contract 3's fields and further ones."""
     answer = cli.json(indexed, "search", "read_fil", "--limit", "1")
 
     assert answer["query"] == "read_fil"
@@ -58,8 +58,8 @@ def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
     assert {"matchedIn", "shadowedBy", "evidence"} <= hit.keys()
 
 
-def test_explain_shows_what_a_confidence_is_made_of(cli: Cli, indexed: Path) -> None:
-    """Each hit comes with its share of either arm, its ranks and the corrected words."""
+def test_explain_shows_the_parts_of_a_confidence(cli: Cli, indexed: Path) -> None:
+    """Each hit has its share of either arm, its ranks and the corrected words."""
     done = cli.run(indexed, "search", "reed the contents", "--explain")
 
     for part in ("semantic", "cosine", "keyword", "rank 1", "contents", "mode hybrid"):
@@ -67,7 +67,7 @@ def test_explain_shows_what_a_confidence_is_made_of(cli: Cli, indexed: Path) -> 
 
 
 def test_one_item_is_explained(cli: Cli, indexed: Path) -> None:
-    """Shown or not is an answer, with exit code 0; the words of the query need no quotes."""
+    """Shown or not, the exit code is 0; the words of the query need no quotes."""
     shown = cli.run(indexed, "explain", "reed", "the", "contents", "files__read_file")
     hidden = cli.json(indexed, "explain", "reed the contents", "Handbook", "--kind", "tool")
 
@@ -81,7 +81,7 @@ def test_one_item_is_explained(cli: Cli, indexed: Path) -> None:
 
 
 def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
-    """Nothing above the threshold is exit code 1, the agreed line, and the best there is."""
+    """Without hits: exit code 1, the agreed line, and the best item below the threshold."""
     done = cli.run(indexed, "search", "read the contents", "--threshold", "1")
 
     first, advice = done.stdout.splitlines()
@@ -93,7 +93,7 @@ def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
 
 
 def test_mixed_kinds_are_distinguished(cli: Cli, indexed: Path) -> None:
-    """Hits of several kinds have a column for it."""
+    """Hits of several kinds have a column for the kind."""
     done = cli.run(indexed, "search", "file", "--threshold", "0", "--limit", "9")
 
     assert done.stdout.splitlines()[0].split() == ["Item", "Kind", "Confidence", "Reason"]
@@ -110,14 +110,14 @@ def test_mixed_kinds_are_distinguished(cli: Cli, indexed: Path) -> None:
 def test_filters_narrow_the_search(
     cli: Cli, indexed: Path, option: str, value: str, kinds: set[str]
 ) -> None:
-    """A filter lets only its own through."""
+    """Only matching items are shown."""
     answer = cli.json(indexed, "search", "file", "--threshold", "0", "--limit", "9", option, value)
 
     assert {hit["kind"] for hit in answer["results"]} == kinds
 
 
 def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -> None:
-    """With nothing indexed, a search indexes first, says so on stderr, and answers."""
+    """Without an index, a search indexes first, says so on stderr, and answers."""
     done = cli.run(project, "search", "bake bread")
 
     assert done.returncode == 0
@@ -127,8 +127,8 @@ def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -
     assert not broken_skill.read_text("utf-8").endswith("indexed")
 
 
-def test_nothing_an_author_wrote_steers_the_terminal(cli: Cli, indexed: Path) -> None:
-    """Control sequences are taken out, and markup is shown as it was written."""
+def test_no_text_of_an_author_steers_the_terminal(cli: Cli, indexed: Path) -> None:
+    """Control sequences are removed, and markup is shown unchanged."""
     done = cli.run(indexed, "items", "show", "project/steering")
     _, drawn = cli.in_terminal(indexed, "items", "list", "--kind", "skill")
 
@@ -139,7 +139,7 @@ def test_nothing_an_author_wrote_steers_the_terminal(cli: Cli, indexed: Path) ->
 
 
 def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> None:
-    """While another process holds the store, words alone answer, and one line says why."""
+    """While another process holds the store, keywords alone answer, and one line says why."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, cli.environment["REPERTORY_DATA_DIR"]],
         stdin=subprocess.PIPE,
@@ -176,7 +176,7 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
     ],
 )
 def test_bad_arguments_are_exit_code_2(cli: Cli, indexed: Path, arguments: list[str]) -> None:
-    """A wrong value is named on stderr, without a traceback."""
+    """An invalid value is named on stderr, without a traceback."""
     done = cli.run(indexed, "search", *arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -184,33 +184,33 @@ def test_bad_arguments_are_exit_code_2(cli: Cli, indexed: Path, arguments: list[
     assert "Traceback" not in done.stderr
 
 
-def test_a_model_that_cannot_be_had_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """Indexing under an impossible model says which, in one line."""
-    done = cli.run(project, "index", "--model", "nobody/no-such-model")
+def test_an_unavailable_model_is_exit_code_4(cli: Cli, project: Path) -> None:
+    """The error names the model in one line."""
+    done = cli.run(project, "index", "--model", "unknown/no-such-model")
 
     assert done.returncode == 4
     assert done.stderr.startswith("repertory: ")
     assert len(done.stderr.splitlines()) == 1
-    assert "nobody/no-such-model" in done.stderr
+    assert "unknown/no-such-model" in done.stderr
 
 
-def test_without_a_model_a_first_search_answers_from_words(cli: Cli, project: Path) -> None:
-    """It says that it is degraded and why, and finds what words can find."""
-    done = cli.run(project, "search", "read_fil", "--model", "nobody/no-such-model")
+def test_without_a_model_a_first_search_uses_keywords(cli: Cli, project: Path) -> None:
+    """It says that it is degraded and why."""
+    done = cli.run(project, "search", "read_fil", "--model", "unknown/no-such-model")
     assert done.returncode == 0
     assert "degraded" in done.stderr
 
 
 def test_no_cache_keeps_nothing(cli: Cli, project: Path) -> None:
-    """With --no-cache a search indexes, answers, and leaves nothing behind."""
+    """With --no-cache a search indexes, answers, and stores nothing."""
     done = cli.run(project, "search", "bake bread", "--no-cache")
 
     assert "bread-baking" in done.stdout
     assert cli.run(project, "stats").returncode == 4
 
 
-def test_a_closed_pipe_is_no_error_message(cli: Cli, indexed: Path) -> None:
-    """When the reader goes away, the command ends without a word."""
+def test_a_closed_pipe_ends_it_silently(cli: Cli, indexed: Path) -> None:
+    """When the reader exits, the command ends without a message."""
     process = subprocess.Popen(
         [*COMMAND, "items", "list", "--output", "json"],
         cwd=indexed,

@@ -1,4 +1,4 @@
-"""``repertory serve`` in a process of its own, and the commands that ask it."""
+"""``repertory serve`` as a separate process, and the commands that use it."""
 
 import json
 import os
@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import COMMAND, Cli, add_skill
-from tests.support.server_process import PATIENCE, Serve, note_of, until
+from tests.support.server_process import Serve, note_of
+from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
-# Runs the command line, and then says whether numpy or a model was loaded for it.
+# Runs the command line, and then reports whether numpy or a model was loaded for it.
 LOADED = """
 import sys
 from repertory_admin.cli import cli
@@ -28,15 +29,8 @@ finally:
 """
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Cli:
-    """The command line of somebody who has nothing yet."""
-    (tmp_path / "home").mkdir()
-    return Cli(tmp_path / "home", tmp_path / "data")
-
-
 def url(user: Cli, folder: Path) -> str:
-    """Where the server of a folder answers."""
+    """The URL of a folder's server."""
     return str(json.loads(note_of(user, folder).read_bytes())["url"])
 
 
@@ -45,8 +39,8 @@ def found(user: Cli, folder: Path, *query: str) -> list[str]:
     return [hit["toolId"] for hit in user.json(folder, "search", *query, *ALL)["results"]]
 
 
-def test_a_search_asks_the_server(user: Cli, served: Path) -> None:
-    """It answers as it does over HTTP, and nothing of an index is opened or loaded for it."""
+def test_a_search_uses_the_server(user: Cli, served: Path) -> None:
+    """It answers as over HTTP, and neither opens an index nor loads a model."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, "search", "read_fil", "--output", "json"],
         cwd=served,
@@ -64,7 +58,7 @@ def test_a_search_asks_the_server(user: Cli, served: Path) -> None:
 
 
 def test_the_table_is_the_same_as_without_a_server(user: Cli, served: Path) -> None:
-    """Reasons, corrections and the advice where nothing is found come over the wire as well."""
+    """Reasons, corrections and suggestions are transferred as well."""
     done = user.run(served, "search", "reed the contents", "--explain")
     nothing = user.run(served, "search", "read the contents", "--threshold", "1")
 
@@ -75,7 +69,7 @@ def test_the_table_is_the_same_as_without_a_server(user: Cli, served: Path) -> N
 
 
 def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> None:
-    """A filter holds there; a value that cannot be is exit code 2."""
+    """A filter applies there; an invalid value is exit code 2."""
     answer = user.json(served, "search", "file", *ALL, "--kind", "skill")
     refused = user.run(served, "search", "file", "--limit", "5000")
 
@@ -85,7 +79,7 @@ def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> Non
 
 
 def test_items_are_listed_and_shown(user: Cli, served: Path) -> None:
-    """As without a server; an unknown id is exit code 2, with the one that was meant."""
+    """As without a server; an unknown id is exit code 2, with a similar id."""
     tools = user.json(served, "items", "list", "--kind", "tool")
     item = user.json(served, "items", "show", "files__read_file")
     unknown = user.run(served, "items", "show", "files__reed_file")
@@ -118,8 +112,8 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
     assert facts["queue"] == {"saves": 0, "builds": 0, "failed": 0}
 
 
-def test_what_is_saved_is_found_without_a_command(user: Cli, served: Path) -> None:
-    """A new file, and its removal, show in the next search but a few."""
+def test_saved_files_are_found_without_a_command(user: Cli, served: Path) -> None:
+    """A new file and its removal appear in one of the next searches."""
     file = add_skill(served, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
     until(lambda: "project/knots" in found(user, served, "bowline"))
     file.unlink()
@@ -127,7 +121,7 @@ def test_what_is_saved_is_found_without_a_command(user: Cli, served: Path) -> No
 
 
 def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
-    """Without --wait it is begun; with it, another generation is searched when it ends."""
+    """Without --wait it is started; with it, the new generation is active at the end."""
     before = user.json(served, "stats")["collection"]
     after = user.json(served, "rebuild", "--wait")
     begun = user.run(served, "rebuild")
@@ -139,8 +133,8 @@ def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
     assert "items are searched in repertory_" in written
 
 
-def test_index_leaves_it_to_the_server(user: Cli, served: Path) -> None:
-    """It says so; paths become the catalogue that the server watches."""
+def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
+    """It says so; given paths become the catalogue that the server watches."""
     done = user.run(served, "index", "tools")
     until(lambda: len(user.json(served, "items", "list")) == 3)
     user.run(served, "index")
@@ -150,8 +144,8 @@ def test_index_leaves_it_to_the_server(user: Cli, served: Path) -> None:
     assert done.stdout.startswith(f"The server at {url(user, served)} watches the sources")
 
 
-def test_doctor_looks_at_the_server(user: Cli, served: Path) -> None:
-    """That it holds the index is no fault."""
+def test_doctor_accepts_a_running_server(user: Cli, served: Path) -> None:
+    """It is no problem that the server holds the index."""
     done = user.run(served, "doctor")
 
     assert f"answers at {url(user, served)}" in done.stdout
@@ -159,7 +153,7 @@ def test_doctor_looks_at_the_server(user: Cli, served: Path) -> None:
 
 
 def test_a_second_server_of_a_directory_is_refused(user: Cli, served: Path) -> None:
-    """A directory has one server; the answer names it and what to do."""
+    """A directory has one server; the error names it and what to do."""
     done = user.run(served, "serve", "--port", "0")
 
     assert done.returncode == 4
@@ -169,10 +163,10 @@ def test_a_second_server_of_a_directory_is_refused(user: Cli, served: Path) -> N
     assert user.run(served, "search", "read_file").returncode == 0
 
 
-def test_another_directory_has_a_server_of_its_own(
+def test_another_directory_has_its_own_server(
     user: Cli, served: Path, project: Path, tmp_path: Path
 ) -> None:
-    """In the same data directory; commands ask the one of theirs."""
+    """The data directory is shared; each command uses the server of its directory."""
     add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
     with Serve(user, project, tmp_path / "log"):
         assert "project/knots" in found(user, project, "bowline")
@@ -181,26 +175,26 @@ def test_another_directory_has_a_server_of_its_own(
 
 
 @pytest.mark.usefixtures("served")
-def test_other_directories_do_not_ask_it(user: Cli, project: Path) -> None:
-    """They have an index of their own in the same data directory."""
+def test_other_directories_do_not_use_it(user: Cli, project: Path) -> None:
+    """They have their own index in the same data directory."""
     done = user.run(project, "search", "bake bread")
 
     assert "items of 3 sources indexed" in done.stderr
     assert user.run(project, "queue", "list").returncode == 4
 
 
-def test_what_asks_for_another_index_does_not_ask_it(user: Cli, served: Path) -> None:
-    """Another model, another configuration file and --no-cache are for this call alone."""
+def test_a_command_for_another_index_does_not_use_it(user: Cli, served: Path) -> None:
+    """Another model, another configuration file and --no-cache apply to one command."""
     (served.parent / "other.toml").write_text('[[sources]]\ntype = "tools"\npath = "tools"\n')
-    for arguments in (["--no-cache"], ["--config", "../other.toml"], ["--model", "nobody/none"]):
+    for arguments in (["--no-cache"], ["--config", "../other.toml"], ["--model", "unknown/none"]):
         done = user.run(served, "search", "read_file", *arguments)
 
         assert "indexed in" in done.stderr
         assert "files__read_file" in done.stdout or "../" in arguments[-1]
 
 
-def test_it_ends_in_order(own: Cli, project: Path, tmp_path: Path) -> None:
-    """SIGTERM is exit code 0; its log is JSON, its note gone, and the index is there without it."""
+def test_it_shuts_down_cleanly(own: Cli, project: Path, tmp_path: Path) -> None:
+    """SIGTERM is exit code 0; its log is JSON, its note is removed, and its index remains."""
     with Serve(own, project, tmp_path / "log") as server:
         assert server.get("/search?q=bake+bread")["results"][0]["toolId"] == "project/bread-baking"
         code = server.end(signal.SIGTERM)
@@ -212,10 +206,10 @@ def test_it_ends_in_order(own: Cli, project: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_what_it_indexed_is_found_without_it(
+def test_its_index_is_used_without_it(
     own: Cli, project: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Also where something was indexed before, and however it ended."""
+    """Also if there was an index before, and however it ended."""
     own.run(project, "index")
     with Serve(own, project, tmp_path / "log") as server:
         add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
@@ -225,8 +219,8 @@ def test_what_it_indexed_is_found_without_it(
     assert "project/knots" in found(own, project, "bowline")
 
 
-def test_a_note_left_behind_is_passed_over(own: Cli, project: Path, tmp_path: Path) -> None:
-    """After kill -9 commands do without the server, and another can be started."""
+def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) -> None:
+    """After kill -9 commands work without the server, and another can be started."""
     with Serve(own, project, tmp_path / "log") as server:
         server.end(signal.SIGKILL)
     note = note_of(own, project)
@@ -244,10 +238,10 @@ def test_a_note_left_behind_is_passed_over(own: Cli, project: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0.3, 0.6, 0.9])
-def test_it_can_be_ended_while_it_starts(
+def test_it_can_be_stopped_while_it_starts(
     own: Cli, project: Path, after: float, number: signal.Signals
 ) -> None:
-    """Whenever that is: it ends, and shows no traceback."""
+    """At any moment, without a traceback."""
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
         cwd=project,
@@ -259,15 +253,15 @@ def test_it_can_be_ended_while_it_starts(
     try:
         time.sleep(after)
         process.send_signal(number)
-        _, said = process.communicate(timeout=PATIENCE)
+        _, output = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
     assert process.returncode in {-number, 130 if number == signal.SIGINT else 0}
-    assert "Traceback" not in said
+    assert "Traceback" not in output
 
 
-def test_who_asks_while_it_starts_waits_for_it(own: Cli, project: Path) -> None:
-    """Once the server has left its note, no other process indexes."""
+def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
+    """Once the server has written its note, no other process indexes."""
     note = note_of(own, project)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
@@ -286,8 +280,8 @@ def test_who_asks_while_it_starts_waits_for_it(own: Cli, project: Path) -> None:
     assert "indexed in" not in done.stderr
 
 
-def test_a_port_in_use_is_said_in_one_line(own: Cli, project: Path) -> None:
-    """It names the port and the flag; the exit code is 2."""
+def test_a_port_in_use_is_an_error(own: Cli, project: Path) -> None:
+    """One line names the port and the flag; the exit code is 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = own.run(project, "serve", "--port", str(port))
@@ -298,7 +292,7 @@ def test_a_port_in_use_is_said_in_one_line(own: Cli, project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "environment", "said"),
+    ("command", "environment", "message"),
     [
         ("serve", {"REPERTORY_REDIS_URL": "redis://localhost"}, "unset REPERTORY_REDIS_URL"),
         ("serve", {"REPERTORY_SEARCH_NO_CACHE": "true"}, "unset REPERTORY_SEARCH_NO_CACHE"),
@@ -310,14 +304,14 @@ def test_a_port_in_use_is_said_in_one_line(own: Cli, project: Path) -> None:
         ("queue list", {"REPERTORY_REDIS_URL": "redis://localhost"}, "REPERTORY_SERVER_URL"),
     ],
 )
-def test_settings_that_do_not_fit_are_exit_code_2(
-    own: Cli, project: Path, command: str, environment: dict[str, str], said: str
+def test_conflicting_settings_are_exit_code_2(
+    own: Cli, project: Path, command: str, environment: dict[str, str], message: str
 ) -> None:
-    """The line says which setting, and what to do."""
+    """The line names the setting and what to do."""
     done = own.run(project, *command.split(), **environment)
 
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_a_missing_package_is_named(own: Cli, project: Path, tmp_path: Path) -> None:
@@ -333,8 +327,8 @@ def test_a_missing_package_is_named(own: Cli, project: Path, tmp_path: Path) -> 
     )
 
 
-def test_a_terminal_gets_lines_to_read(own: Cli, project: Path) -> None:
-    """It says where it serves, and its log is no JSON."""
+def test_a_terminal_gets_readable_lines(own: Cli, project: Path) -> None:
+    """They have the URL, and the log is not JSON."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
@@ -348,10 +342,10 @@ def test_a_terminal_gets_lines_to_read(own: Cli, project: Path) -> None:
     written = b""
     try:
         while b"collection_published" not in written:
-            assert select.select([ours], [], [], PATIENCE)[0]
+            assert select.select([ours], [], [], TIMEOUT_S)[0]
             written += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
+        assert process.wait(TIMEOUT_S) == 130
     finally:
         process.kill()
         os.close(ours)

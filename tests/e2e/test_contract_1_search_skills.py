@@ -13,9 +13,9 @@ from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
 from tests.support.command_line import add_skill
 from tests.support.query_service import MODEL
-from tests.support.server_process import until
 from tests.support.skill_files import ADD, ADD_FILE, AREA, AREA_FILE, VOLUME, VOLUME_FILE, write
 from tests.support.skill_sessions import Library, open_library
+from tests.support.waiting import until
 
 QUERY = "calculate rectangle area"
 UNRELATED = "Tell me about ancient history"

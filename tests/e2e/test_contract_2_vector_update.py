@@ -89,7 +89,7 @@ def test_ok_and_found(library: Library) -> None:
 @pytest.mark.parametrize("path", ["/etc/hostname", "..", "../secret.md", "library/../../secret.md"])
 def test_paths_outside_the_sandbox(library: Library, path: str) -> None:
     """An error message string: path outside the sandbox (absolute paths, `..`, …)."""
-    write(library.folder.parent, "secret.md", "What nobody may find.")
+    write(library.folder.parent, "secret.md", "Outside the sandbox.")
     answer = library.session.vector_update(path)
 
     assert answer.startswith(f"The path {path!r} ")

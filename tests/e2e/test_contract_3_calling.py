@@ -25,10 +25,10 @@ from repertory.errors import (
 )
 from tests.support import typescript
 from tests.support.command_line import Cli
+from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
 
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 SECRET = "s3cret-t0ken"
 
 
@@ -96,7 +96,7 @@ def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
         connection.close()
 
 
-def told(server: Serve, tool: str, arguments: object, status: int, side: str) -> str:
+def problem_of(server: Serve, tool: str, arguments: object, status: int, side: str) -> str:
     """The detail of a problem and who is responsible."""
     found, problem = post(server, tool, json.dumps(arguments).encode())
     assert (found, problem["status"], problem["side"]) == (status, status, side)
@@ -135,7 +135,7 @@ def test_calling_is_off_unless_it_is_switched_on(
         session.call("lab__good", {})
     other = Cli(Path(user.environment["HOME"]), Path(data))
     with Serve(other, folder, folder.parent / "log", "--model", MODEL) as off:
-        assert told(off, "lab__good", {}, 403, "caller") == str(caught.value)
+        assert problem_of(off, "lab__good", {}, 403, "caller") == str(caught.value)
         assert off.get("/stats")["callsAllowed"] is False
     assert server.get("/stats")["callsAllowed"] is True
 
@@ -179,15 +179,15 @@ def test_other_failures(session: repertory.Session) -> None:
 
 def test_errors_say_which_side_failed(server: Serve) -> None:
     """The caller, the tool, or its server; in the message and as a member of the problem."""
-    fault = told(server, "desk__add", {"first": "1"}, 422, "caller")
+    fault = problem_of(server, "desk__add", {"first": "1"}, 422, "caller")
     assert fault.startswith("The arguments do not fit the tool desk__add")
-    assert "nothing__here" in told(server, "nothing__here", {}, 404, "caller")
-    says = told(server, "desk__fail", {"reason": "out of paper"}, 502, "tool")
-    assert says.startswith("The tool desk__fail says: ")
-    assert says.endswith("out of paper")
-    refused = told(server, "lab__refuse", {}, 502, "server")
+    assert "nothing__here" in problem_of(server, "nothing__here", {}, 404, "caller")
+    detail = problem_of(server, "desk__fail", {"reason": "out of paper"}, 502, "tool")
+    assert detail.startswith("The tool desk__fail says: ")
+    assert detail.endswith("out of paper")
+    refused = problem_of(server, "lab__refuse", {}, 502, "server")
     assert refused == "The MCP server lab answered with an error: no ***[2J."
-    assert "within 1 s" in told(server, "desk__wait", {"seconds": 600}, 504, "server")
+    assert "within 1 s" in problem_of(server, "desk__wait", {"seconds": 600}, 504, "server")
 
 
 def test_a_body_that_is_no_object_is_refused(server: Serve) -> None:
@@ -234,8 +234,8 @@ def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
     """Caller, tool and outcome; never arguments or results."""
     post(server, "lab__colour", json.dumps({"value": SECRET}).encode())
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line]
-    told = [line for line in lines if line["event"] == "tool_called"]
-    [last] = [line for line in told if line["tool"] == "lab__colour"]
+    problem_of = [line for line in lines if line["event"] == "tool_called"]
+    [last] = [line for line in problem_of if line["tool"] == "lab__colour"]
     assert (last["server"], last["outcome"], last["caller"]) == ("lab", "ok", "address:127.0.0.1")
     assert last["ms"] > 0
     assert SECRET not in server.log.read_text()

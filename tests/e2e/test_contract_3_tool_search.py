@@ -1,7 +1,7 @@
 """Contract 3, hybrid tool search, sentence by sentence: embedded, and through a running server.
 
-Calls of tools have a file of their own. What downloading a model does in full is in
-``integration/test_embedding_hub.py``, and that the types compile for whatever servers list is in
+Calls of tools are in ``test_contract_3_calling.py``, downloads of models in
+``integration/test_embedding_hub.py``, and compiling the types of arbitrary tools in
 ``integration/test_typescript_compiles.py``.
 """
 
@@ -25,16 +25,17 @@ from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
 from repertory.one_shot import Repertory
 from repertory.search.query import query_of
-from repertory.server_state import Run
-from repertory.settings import Settings, load
+from repertory.settings import load
+from repertory.stats import Run
 from repertory.values import Values
 from tests.support.command_line import Cli, make_project
+from tests.support.mcp_servers import SERVERS
 from tests.support.model_folders import write_model
-from tests.support.query_service import MODEL, RunningService
+from tests.support.query_service import RunningService, settings_of
 from tests.support.server_process import Serve
 from tests.support.typescript import compile_strictly, compiler
 
-WEATHER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+WEATHER = SERVERS / "sdk.py"
 
 Answer = dict[str, Any]
 # Asks for something, with the options of the command line or the parameters of the address.
@@ -61,14 +62,6 @@ def write_tools(folder: Path, **descriptions: str) -> None:
     file.write_text(json.dumps({"server": "files", "tools": tools}), "utf-8")
 
 
-def settings_of(
-    folder: Path, environment: Mapping[str, str] | None = None, **flags: object
-) -> Settings:
-    """The settings in a folder, with a data directory beside it."""
-    given = {"data_dir": str(folder.parent / "data"), "model": MODEL}
-    return load(given | flags, folder, environment or {})
-
-
 def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: object) -> Run:
     """Index a folder."""
     with Repertory(settings_of(folder, environment, **flags), folder) as repertory:
@@ -76,9 +69,9 @@ def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: o
 
 
 @pytest.fixture(autouse=True)
-def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only the test's own files are found."""
-    monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
+    monkeypatch.setenv("HOME", str(tmp_path / "unknown"))
 
 
 @pytest.fixture
@@ -239,10 +232,10 @@ def test_a_code_search_is_found_by_what_it_does(ask: Ask) -> None:
     assert found[0]["toolId"] == "files__search_code"
 
 
-def test_nothing_above_the_threshold_is_said_so(cli: Cli, indexed: Path) -> None:
+def test_nothing_above_the_threshold(cli: Cli, indexed: Path) -> None:
     """Nothing above the threshold: ``No tools found matching query``.
 
-    With it comes the advice to try other words or a lower ``--threshold``.
+    The message suggests other words or a lower ``--threshold``.
     """
     done = cli.run(indexed, "search", "purple elephant quantum yodel")
     first, advice = done.stdout.splitlines()
@@ -292,14 +285,14 @@ def test_the_prefix_of_bge_is_for_queries_only() -> None:
     assert other.query_prefix == ""
 
 
-def test_the_device_is_taken_as_asked_and_logged(
+def test_the_requested_device_is_used_and_logged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """``auto`` falls back to the CPU; ``gpu`` fails with an error when there is none.
+    """``auto`` falls back to the CPU; ``gpu`` without a GPU is an error.
 
-    Which one was taken is logged at debug level.
+    The actual device is logged at debug level.
     """
     monkeypatch.setattr(loading, "accelerators", lambda **_: iter(()))
     model = str(write_model(tmp_path / "encoder"))
@@ -314,7 +307,7 @@ def test_the_device_is_taken_as_asked_and_logged(
 
 def test_without_a_model_words_answer(cli: Cli, folder: Path) -> None:
     """If no model can be loaded, search answers from keywords alone and says it is degraded."""
-    done = cli.run(folder, "search", "mail", "--model", "nobody/none", "--output", "json")
+    done = cli.run(folder, "search", "mail", "--model", "unknown/none", "--output", "json")
     answer = json.loads(done.stdout)
     assert answer["results"][0]["toolId"] == "files__send_mail"
     assert answer["mode"] == "keyword"
@@ -461,7 +454,7 @@ def refused(url: str, body: bytes | None = None) -> tuple[int, str]:
 def test_a_module_has_two_interfaces_a_tool(module: str) -> None:
     """All tools of the named servers and the named tools: a ``…Params`` and a ``…Result`` each.
 
-    They are made from the tool's schemas, ``[key: string]: unknown`` where there is none.
+    They follow the tool's schemas; a missing one is ``[key: string]: unknown``.
     """
     interfaces = dict(re.findall(r"export interface (\w+) (\{.*?\})\n\n", module, re.DOTALL))
     assert interfaces == {
@@ -515,9 +508,9 @@ def test_a_module_compiles_strictly(
 
 def test_a_module_of_unknown_names_is_refused(server: Serve) -> None:
     """The error lists the unknown names."""
-    status, words = refused(server.url + "/runtime/tools.ts?filter=weather,nobody,files__none")
+    status, words = refused(server.url + "/runtime/tools.ts?filter=weather,unknown,files__none")
     assert status == 404
-    assert words == "There is no server and no tool 'nobody' or 'files__none'."
+    assert words == "There is no server and no tool 'unknown' or 'files__none'."
 
 
 def test_types_are_printed_as_markdown(cli: Cli, indexed: Path) -> None:

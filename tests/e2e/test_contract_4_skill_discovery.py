@@ -58,7 +58,7 @@ def skills_dir(tmp_path: Path) -> Path:
     """A folder with a ``SKILL.md`` folder and a plain Markdown skill."""
     file = add_skill(tmp_path, "pdf", "---\nname: pdf\ndescription: Fill in PDF forms.\n---\nSo.\n")
     greet = file.parent.parent / "greet.md"
-    greet.write_text("# Greet\n\nWelcome somebody\nwarmly.\n\nThen stop.\n")
+    greet.write_text("# Greet\n\nWelcome guests\nwarmly.\n\nThen stop.\n")
     return greet.parent
 
 
@@ -83,7 +83,7 @@ def python_skill(folder: Path, name: str, description: str) -> None:
     (folder / name).mkdir(parents=True, exist_ok=True)
     manifest = json.dumps({"name": name, "description": description})
     (folder / name / "skill.json").write_text(manifest)
-    (folder / name / "main.py").write_text("raise SystemExit('nobody runs this')\n")
+    (folder / name / "main.py").write_text("raise SystemExit('never run')\n")
 
 
 def test_sources_are_folders_manifests_markdown_and_built_in_skills(
@@ -187,7 +187,7 @@ def test_the_text_of_a_python_skill_without_a_manifest(
 
 def test_the_text_of_a_markdown_skill(skills_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Name from the file, description from the first paragraph (`…_markdown_…_from_file`)."""
-    expected = ("greet", "Welcome somebody warmly.")
+    expected = ("greet", "Welcome guests warmly.")
     assert extract_markdown_skill_text(skills_dir / "greet.md") == expected
     monkeypatch.chdir(skills_dir)
     assert extract_markdown_skill_text(Path("greet.md")) == expected
@@ -271,7 +271,7 @@ def ask(request: pytest.FixtureRequest, embedded: Local, url: str) -> Callable[.
     return lambda **arguments: SEARCH.call(backend, arguments)
 
 
-def posted(url: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever it is
+def posted(url: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """The command's answer over HTTP."""
     request = Request(
         f"{url}/functions/skill.discovery.search",
@@ -320,7 +320,7 @@ def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
         assert posted(server.url, {"query": "anything"}) == {"results": []}
 
 
-def test_a_store_that_is_away_is_no_empty_list(tmp_path: Path) -> None:
+def test_an_unavailable_store_is_an_error(tmp_path: Path) -> None:
     """Other failures are errors, not empty lists."""
     with pytest.raises(StoreError, match="cannot be reached"):
         SEARCH.call(Client("http://127.0.0.1:9"), {"query": "anything"})
@@ -330,8 +330,8 @@ def test_a_store_that_is_away_is_no_empty_list(tmp_path: Path) -> None:
     "arguments",
     [{}, {"query": 5}, {"query": "x", "limit": 0}, {"query": "x", "limit": 101}, {"q": "x"}],
 )
-def test_the_command_refuses_what_it_does_not_take(url: str, arguments: dict[str, Any]) -> None:
-    """With a sentence that names the command."""
+def test_invalid_arguments_of_the_command_are_refused(url: str, arguments: dict[str, Any]) -> None:
+    """The sentence names the command."""
     with pytest.raises(HTTPError) as refused:
         posted(url, arguments)
     assert refused.value.code == 422

@@ -21,7 +21,7 @@ from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
 
 EMPTY = "searchQuery parameter is required and cannot be empty"
-LONG = "Long ago nobody rotated any of the keys. " * 5
+LONG = "Long ago no one rotated any of the keys. " * 5
 FILES = {
     "guides/rotation.md": f"# Key rotation\n\n{LONG}Now every API key is rotated monthly. {LONG}",
     "notes.txt": "Remember the ZEBRA crossing.",
@@ -90,7 +90,7 @@ def test_an_agent_tool_named_search_over_all_files_of_a_project(project: Project
     ]
 
 
-def test_files_that_are_no_documents(tmp_path: Path) -> None:
+def test_files_other_than_documents(tmp_path: Path) -> None:
     """All files, including code and data that are not items; no ignored or hidden ones."""
     folder = tmp_path / "project"
     for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
@@ -270,10 +270,10 @@ def test_its_definition_is_served(project: Project) -> None:
     definition = definitions["search"]
     assert definition["type"] == "function"
     parameters = definition["function"]["parameters"]
-    told = {
+    described = {
         name: (one["type"], one.get("default")) for name, one in parameters["properties"].items()
     }
-    assert told == {
+    assert described == {
         "searchQuery": ("string", None),
         "searchType": ("string", "all"),
         "fuzzySearch": ("boolean", False),

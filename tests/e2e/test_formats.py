@@ -1,4 +1,4 @@
-"""Answers for hosts, over HTTP and on the command line, of a server and of an embedded index."""
+"""Answers for hosts, over HTTP and on the command line, from a server and an embedded index."""
 
 import json
 from http.client import HTTPMessage
@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 
 from repertory.formats.uris import id_of
 from tests.support.command_line import Cli
-from tests.support.server_process import PATIENCE, note_of
+from tests.support.server_process import note_of
+from tests.support.waiting import TIMEOUT_S
 
 JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
 FORMATS = {
@@ -32,7 +33,7 @@ ALL = {"q": "file", "threshold": "0", "limit": "9"}  # tools, skills and a docum
 
 
 class Server:
-    """What a running server answers."""
+    """The answers of a running server."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -40,17 +41,17 @@ class Server:
     def get(self, path: str = "/search", **fields: object) -> tuple[HTTPMessage, str]:
         """The headers and the body of an answer."""
         query = urlencode(fields, doseq=True)
-        with urlopen(f"{self.url}{path}?{query}", timeout=PATIENCE) as response:
+        with urlopen(f"{self.url}{path}?{query}", timeout=TIMEOUT_S) as response:
             return response.headers, response.read().decode()
 
-    def json(self, path: str = "/search", **fields: object) -> Any:  # noqa: ANN401 - whatever it is
-        """The body of an answer that is JSON."""
+    def json(self, path: str = "/search", **fields: object) -> Any:  # noqa: ANN401 - JSON
+        """The body of a JSON answer."""
         return json.loads(self.get(path, **fields)[1])
 
 
 @pytest.fixture(scope="module")
 def server(user: Cli, served: Path) -> Server:
-    """The server of the project that is served."""
+    """The server of the served project."""
     return Server(json.loads(note_of(user, served).read_bytes())["url"])
 
 
@@ -58,13 +59,13 @@ def server(user: Cli, served: Path) -> Server:
 def command(
     request: pytest.FixtureRequest, cli: Cli, indexed: Path, user: Cli, served: Path
 ) -> tuple[Cli, Path]:
-    """The command line where nothing runs, and where a server does."""
+    """The command line without a server, and with one."""
     return (cli, indexed) if request.param == "embedded" else (user, served)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
-    """Each with its content type, and as the OpenAPI document describes it."""
+    """Each has its content type and matches the OpenAPI document."""
     headers, body = server.get(**ALL, format=form)
 
     assert headers["Content-Type"] == FORMATS[form]
@@ -78,10 +79,10 @@ def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
     jsonschema.validate(value, schema | {"components": document["components"]})
 
 
-def test_the_command_line_shows_what_a_server_answers(
+def test_the_command_line_prints_the_servers_answer(
     server: Server, user: Cli, served: Path
 ) -> None:
-    """In the same words, for every format."""
+    """In every format, word for word."""
     for form, media_type in FORMATS.items():
         body = server.get(q="read_file", limit=1, format=form)[1]
         shown = user.run(served, "search", "read_file", "--limit", "1", "--output", form).stdout
@@ -91,8 +92,8 @@ def test_the_command_line_shows_what_a_server_answers(
             assert shown.rstrip() == body.rstrip()
 
 
-def test_anthropic_is_given_the_content_of_a_tool_result(command: tuple[Cli, Path]) -> None:
-    """With the schemas of the tools, which the answer itself does not hold."""
+def test_anthropic_gets_the_content_of_a_tool_result(command: tuple[Cli, Path]) -> None:
+    """With the schemas of the tools, which are not in the answer itself."""
     cli, folder = command
     done = cli.run(folder, "search", "read the contents of a file", "--output", "anthropic")
 
@@ -104,8 +105,8 @@ def test_anthropic_is_given_the_content_of_a_tool_result(command: tuple[Cli, Pat
     assert found["definitions"][0]["input_schema"]["properties"] == {"path": {"type": "string"}}
 
 
-def test_openai_is_given_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> None:
-    """The functions of a server together, and skills by the function that reads them."""
+def test_openai_gets_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> None:
+    """A server's functions together, and skills through the function that reads them."""
     cli, folder = command
     everything = ("file bread", "--threshold", "0", "--limit", "9", "--output", "openai")
     found = json.loads(cli.run(folder, "search", *everything).stdout)
@@ -117,8 +118,8 @@ def test_openai_is_given_the_output_of_a_tool_search(command: tuple[Cli, Path]) 
     assert "project/bread-baking" in reader["parameters"]["properties"]["id"]["enum"]
 
 
-def test_mcp_is_given_a_result_whose_links_name_items(command: tuple[Cli, Path]) -> None:
-    """What a link stands for can be shown."""
+def test_mcp_gets_a_result_whose_links_name_items(command: tuple[Cli, Path]) -> None:
+    """Each linked item can be shown."""
     cli, folder = command
     found = json.loads(cli.run(folder, "search", "bread-baking", "--output", "mcp").stdout)
 
@@ -130,8 +131,8 @@ def test_mcp_is_given_a_result_whose_links_name_items(command: tuple[Cli, Path])
     assert "Bake sourdough bread" in shown.stdout
 
 
-def test_a_client_is_referred_only_to_what_it_declared(server: Server) -> None:
-    """The names are those of the definitions it was given before."""
+def test_references_name_declared_tools_only(server: Server) -> None:
+    """Their names are those of the definitions in earlier answers."""
     found = server.json(**ALL, kind="tool", format="anthropic", declared=["files__read_file", "x"])
 
     reference, more = found["content"]
@@ -140,20 +141,20 @@ def test_a_client_is_referred_only_to_what_it_declared(server: Server) -> None:
     assert len(found["definitions"]) == 3
 
 
-def test_the_call_that_is_answered_is_named(server: Server) -> None:
-    """Null where it is not said."""
+def test_the_answered_call_is_named(server: Server) -> None:
+    """It is null if the request does not name it."""
     assert server.json(q="file", format="openai", callId="call_7")["call_id"] == "call_7"
     assert server.json(q="file", format="openai")["call_id"] is None
 
 
-def test_a_format_sees_the_filters(server: Server) -> None:
+def test_filters_apply_to_every_format(server: Server) -> None:
     """They are those of every search."""
     found = server.json(**ALL, kind="tool", format="openai")
     assert [tool["type"] for tool in found["tools"]] == ["namespace"]
 
 
-def test_nothing_found_is_said_in_every_format(cli: Cli, indexed: Path) -> None:
-    """With the exit code that a table has."""
+def test_every_format_reports_no_hits(cli: Cli, indexed: Path) -> None:
+    """The exit code is that of a table."""
     for form in FORMATS:
         done = cli.run(indexed, "search", "zzqx", "--threshold", "1", "--output", form)
         assert done.returncode == 1
@@ -163,8 +164,8 @@ def test_nothing_found_is_said_in_every_format(cli: Cli, indexed: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"format": "xml"}, {"format": ""}, {"callId": "x" * 201}, {"declared": ["x"] * 1001}]
 )
-def test_what_cannot_be_asked_for_is_refused(server: Server, wrong: dict[str, Any]) -> None:
-    """As a problem that names it."""
+def test_an_invalid_request_is_refused(server: Server, wrong: dict[str, Any]) -> None:
+    """As a problem that names the parameter."""
     with pytest.raises(HTTPError) as refused:
         server.get(q="x", **wrong)
     with refused.value as response:
@@ -174,7 +175,7 @@ def test_what_cannot_be_asked_for_is_refused(server: Server, wrong: dict[str, An
 
 
 def test_an_unknown_output_is_exit_code_2(cli: Cli, indexed: Path) -> None:
-    """The formats are told."""
+    """The message lists the formats."""
     done = cli.run(indexed, "search", "file", "--output", "xml")
     assert (done.returncode, done.stdout) == (2, "")
     assert "anthropic" in done.stderr

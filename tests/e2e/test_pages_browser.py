@@ -1,4 +1,4 @@
-"""The pages in a real browser: typing, filters, keys, an item, the status, and hostile authors."""
+"""The pages in a real browser: typing, filters, keys, an item, the status, hostile authors."""
 
 import json
 import re
@@ -14,8 +14,9 @@ from repertory.coordination.failures import Failure
 from repertory.indexing.job import jobs
 from repertory.keys import Keys, Scope
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
+from tests.support.builders import write_skill
 from tests.support.listening import served
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.query_service import RunningService, indexed_server
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
 
@@ -45,7 +46,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of a few skills and tools, some of them by a hostile author."""
+    """A server with a few skills and tools, some of them by a hostile author."""
     root = tmp_path_factory.mktemp("pages")
     project = root / "project"
     for name, description in {
@@ -53,14 +54,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         "postmortem": "Write up an incident: timeline, causes, actions",
         "hostile": json.dumps(f"Hostile: {ATTACK}", ensure_ascii=False),
     }.items():
-        skill(project, name, description)
+        write_skill(project, name, description)
     runbook = project / "skills" / "key-rotation" / "SKILL.md"
     runbook.parent.mkdir()
     runbook.write_text(RUNBOOK.format(filler="Keys are replaced in four moves. " * 60), "utf-8")
     hostile = project / "skills" / "hostile" / "SKILL.md"
     tag = json.dumps([ATTACK, "javascript:alert(3)"])
-    told = hostile.read_text("utf-8").replace("---\nSteps", f"tags: {tag}\n---\n# {ATTACK}\nSteps")
-    hostile.write_text(told, "utf-8")
+    text = hostile.read_text("utf-8").replace("---\nSteps", f"tags: {tag}\n---\n# {ATTACK}\nSteps")
+    hostile.write_text(text, "utf-8")
     tools = {
         "server": "files",
         "tools": [
@@ -85,28 +86,26 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     }
     (project / "tools").mkdir()
     (project / "tools" / "files.json").write_text(json.dumps(tools), "utf-8")
-    with looked_at(project, root / "home") as server:
+    with indexed_server(project, root / "home") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def url(running: RunningService) -> Iterator[str]:
-    """Where the pages are, of a server without keys."""
+    """The URL of the pages; the server has no keys."""
     with served(running) as url:
         yield url
 
 
 @pytest.fixture
 def visitor(browser: Browser) -> Iterator[Visitor]:
-    """Somebody at a desk, with whom nothing may go wrong."""
+    """A desktop browser that fails the test on any error."""
     with Visitor(browser) as visitor:
         yield visitor
 
 
-def test_results_come_as_one_types_and_their_address_can_be_shared(
-    visitor: Visitor, url: str
-) -> None:
-    """The best first, with its confidence; going back leads to the page before the typing."""
+def test_results_follow_typing_and_have_a_url(visitor: Visitor, url: str) -> None:
+    """The best comes first, with its confidence; the back button leads to the page before."""
     page = visitor.page
     page.goto(url)
     page.keyboard.type("rotate api keys", delay=5)
@@ -124,7 +123,7 @@ def test_results_come_as_one_types_and_their_address_can_be_shared(
 
 
 def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) -> None:
-    """However long the server takes for the older."""
+    """Even if the server takes longer for the older one."""
     page = visitor.page
     page.goto(url)
     held: list[Route] = []
@@ -143,8 +142,8 @@ def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) 
     expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
 
 
-def test_filters_narrow_the_search_at_once(visitor: Visitor, url: str) -> None:
-    """They are in the address, and taking them away brings everything back."""
+def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
+    """They are in the URL, and removing them restores all results."""
     page = visitor.page
     page.goto(f"{url}/?q=read+write&threshold=0")
     everything = page.locator("ol.hits > li").count()
@@ -156,8 +155,8 @@ def test_filters_narrow_the_search_at_once(visitor: Visitor, url: str) -> None:
     expect(page.locator("ol.hits > li")).to_have_count(everything)
 
 
-def test_everything_can_be_done_with_the_keyboard(visitor: Visitor, url: str) -> None:
-    """Past the bar, a slash to the box, arrows through the results, Enter into one, Escape back."""
+def test_the_keyboard_is_enough(visitor: Visitor, url: str) -> None:
+    """Skip link, slash for the box, arrows through the results, Enter to open, Escape to return."""
     page = visitor.page
     page.goto(f"{url}/status")
     page.keyboard.press("Tab")
@@ -189,8 +188,8 @@ def test_everything_can_be_done_with_the_keyboard(visitor: Visitor, url: str) ->
     expect(page.locator("#q")).to_have_value("write")
 
 
-def test_a_hit_leads_to_the_section_that_matched(visitor: Visitor, url: str) -> None:
-    """It is marked, and in sight."""
+def test_a_hit_links_to_its_section(visitor: Visitor, url: str) -> None:
+    """The section is marked and visible."""
     page = visitor.page
     page.goto(f"{url}/?q=new+credential+refused,+restore+the+former+one+from+the+vault&threshold=0")
     page.locator("a.hit", has_text="key-rotation").click()
@@ -200,7 +199,7 @@ def test_a_hit_leads_to_the_section_that_matched(visitor: Visitor, url: str) -> 
 
 
 def test_a_tool_is_shown_with_its_parameters(visitor: Visitor, url: str) -> None:
-    """As a table, with the schema itself below."""
+    """As a table, with the schema below."""
     page = visitor.page
     page.goto(f"{url}/view/files__read_file")
     row = page.get_by_role("row", name=re.compile("path"))
@@ -211,7 +210,7 @@ def test_a_tool_is_shown_with_its_parameters(visitor: Visitor, url: str) -> None
 
 
 def test_it_follows_the_colours_of_the_system(browser: Browser, url: str) -> None:
-    """Light letters on a dark ground, or the other way; a screenshot is no plain surface."""
+    """Light on dark or dark on light; a screenshot is not blank."""
     grounds = []
     for dark in (False, True):
         with Visitor(browser, dark=dark) as visitor:
@@ -228,7 +227,7 @@ def test_it_follows_the_colours_of_the_system(browser: Browser, url: str) -> Non
 def test_nothing_is_wider_than_a_phone(
     browser: Browser, url: str, path: str, tmp_path: Path
 ) -> None:
-    """A hostile author's long words included."""
+    """Including a hostile author's long words."""
     with Visitor(browser, width=390) as visitor:
         visitor.page.goto(url + path)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -236,8 +235,8 @@ def test_nothing_is_wider_than_a_phone(
         visitor.troubles = [one for one in visitor.troubles if "404" not in one]
 
 
-def test_a_phone_shows_how_each_source_is(browser: Browser, url: str) -> None:
-    """Beside the longest of errors, without scrolling."""
+def test_a_phone_shows_the_state_of_each_source(browser: Browser, url: str) -> None:
+    """Beside the longest errors, without scrolling."""
     with Visitor(browser, width=390) as visitor:
         visitor.page.goto(f"{url}/status")
         table = visitor.page.get_by_role("region", name="Sources")
@@ -248,7 +247,7 @@ def test_a_phone_shows_how_each_source_is(browser: Browser, url: str) -> None:
 
 
 def test_without_scripts_it_is_a_plain_form(browser: Browser, url: str) -> None:
-    """Words, filters and limits are sent by the button."""
+    """Query, filters and limits are sent by the button."""
     with Visitor(browser, scripts=False) as visitor:
         page = visitor.page
         page.goto(url)
@@ -260,10 +259,10 @@ def test_without_scripts_it_is_a_plain_form(browser: Browser, url: str) -> None:
         assert "kind=skill" in page.url
 
 
-def test_what_hostile_authors_write_is_text(visitor: Visitor, url: str) -> None:
-    """In results, lists, filters, items, unknown ids and queries; nothing of it runs or is asked.
+def test_texts_of_hostile_authors_are_shown_as_text(visitor: Visitor, url: str) -> None:
+    """In results, lists, filters, items, unknown ids and queries, no script or dialog runs.
 
-    What would turn the direction of a text is shown as a sign of its own.
+    Characters that change the direction of a text are shown as symbols.
     """
     page = visitor.page
     page.goto(f"{url}/?q=hostile&threshold=0&limit=100")
@@ -300,8 +299,8 @@ def test_what_hostile_authors_write_is_text(visitor: Visitor, url: str) -> None:
     visitor.troubles = [one for one in visitor.troubles if "404" not in one]
 
 
-def test_a_key_is_asked_for_once(browser: Browser, running: RunningService, tmp_path: Path) -> None:
-    """Whoever signs in gets to where they wanted, may type and sign out; a wrong key is said."""
+def test_a_login_is_needed_once(browser: Browser, running: RunningService, tmp_path: Path) -> None:
+    """It returns to the requested page; typing and logging out work; a wrong key is reported."""
     file = tmp_path / "keys.json"
     key = Keys(file).create("reader", Scope.READ)
     with served(running, keys=str(file)) as url, Visitor(browser) as visitor:
@@ -326,10 +325,10 @@ def test_a_key_is_asked_for_once(browser: Browser, running: RunningService, tmp_
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
-def test_a_failure_is_tried_again_by_a_button(
+def test_a_failure_is_retried_by_a_button(
     visitor: Visitor, url: str, running: RunningService
 ) -> None:
-    """It appears on the status page by itself, and goes away with the job."""
+    """It appears on the status page by itself, and disappears with the job."""
     page = visitor.page
     page.goto(f"{url}/status")
     expect(page.get_by_role("heading", name="Sources")).to_be_visible()

@@ -21,10 +21,11 @@ from repertory.errors import (
     UsageError,
 )
 from tests.support.command_line import Cli, make_project
+from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
 
-SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+SERVER = SERVERS / "sdk.py"
 WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SERVER), "stdio"]}}}
 
 Opening = Callable[[], repertory.Session]
@@ -59,7 +60,7 @@ def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
 
 @pytest.fixture(params=["embedded", "connected"])
 def opening(request: pytest.FixtureRequest) -> Opening:
-    """Each way to a session."""
+    """Opens a session, embedded or connected."""
     found: Opening = request.getfixturevalue(request.param)
     return found
 
@@ -85,7 +86,7 @@ def test_a_search_is_explained(opening: Opening) -> None:
 
 
 def test_items_are_listed_and_shown_whole(opening: Opening) -> None:
-    """A list is filtered as a search is; one item carries its schema."""
+    """A list takes the filters of a search; one item has its schema."""
     with opening() as session:
         ids = [entry.id for entry in session.items(servers=["weather"])]
         assert ids == ["weather__alerts", "weather__forecast"]
@@ -97,7 +98,7 @@ def test_items_are_listed_and_shown_whole(opening: Opening) -> None:
 
 
 def test_a_tool_is_called(opening: Opening) -> None:
-    """Where calls are allowed, its server answers."""
+    """If calls are allowed, its server answers."""
     with opening() as session:
         result = session.call("weather__forecast", {"city": "Oslo", "days": 2})
         assert not result.is_error
@@ -105,7 +106,7 @@ def test_a_tool_is_called(opening: Opening) -> None:
 
 
 def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path) -> None:
-    """It says how they are switched on."""
+    """The error says how to allow them."""
     folder = make_project(tmp_path / "project")
     with (
         repertory.open(folder, data_dir=str(tmp_path / "data"), model=MODEL) as session,
@@ -115,7 +116,7 @@ def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path
 
 
 def test_every_contract_is_a_method(opening: Opening) -> None:
-    """The functions for agents, in the contracts' own forms."""
+    """The functions for agents, in the forms of the contracts."""
     with opening() as session:
         assert session.vector_update("handbook.md") == "OK"
         assert session.vector_update("../secret") != "OK"
@@ -132,7 +133,7 @@ def test_every_contract_is_a_method(opening: Opening) -> None:
 
 
 def test_every_method_can_be_awaited(opening: Opening) -> None:
-    """Several at once; each is the method of the same name, with its signature."""
+    """Concurrently too; each has the name and the signature of its sync method."""
 
     async def ask() -> None:
         async with opening() as session:
@@ -163,8 +164,8 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
         session.search("x")
 
 
-def test_a_query_is_checked_as_everywhere(opening: Opening) -> None:
-    """An empty one and a threshold out of range are refused."""
+def test_an_invalid_query_is_refused(opening: Opening) -> None:
+    """An empty one, and a threshold out of range."""
     with opening() as session:
         with pytest.raises(UsageError, match="empty"):
             session.search(" ")
@@ -172,8 +173,8 @@ def test_a_query_is_checked_as_everywhere(opening: Opening) -> None:
             session.search("x", threshold=2)
 
 
-def test_what_lets_nothing_through_by_mistake_is_refused(opening: Opening) -> None:
-    """An unknown kind, and a text where a list is expected."""
+def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
+    """An unknown kind, and a string instead of a list."""
     with opening() as session:
         with pytest.raises(UsageError, match="skill, tool, document"):
             session.search("x", kinds=["tol"])
@@ -181,8 +182,8 @@ def test_what_lets_nothing_through_by_mistake_is_refused(opening: Opening) -> No
             session.items(tags="x")
 
 
-def test_arguments_are_what_json_can_hold(opening: Opening) -> None:
-    """The same embedded and by a server, and never an error of Python's own."""
+def test_arguments_must_be_json(opening: Opening) -> None:
+    """The error is the same embedded and with a server, and never one of Python's own."""
     with opening() as session:
         for wrong in ({"max_results": math.nan}, {"threshold": math.nan}, {"max_results": 0}):
             with pytest.raises(UsageError):
@@ -193,8 +194,8 @@ def test_arguments_are_what_json_can_hold(opening: Opening) -> None:
             session.discover_skills("key", limit=0)
 
 
-def test_what_is_closed_says_so(opening: Opening) -> None:
-    """Instead of an error from within."""
+def test_a_closed_session_says_so(opening: Opening) -> None:
+    """It raises a clear error instead of an internal one."""
     session = opening()
     session.close()
     session.close()
@@ -203,10 +204,10 @@ def test_what_is_closed_says_so(opening: Opening) -> None:
             method("x")
 
 
-def test_a_sandbox_is_named_from_the_directory(
+def test_a_relative_sandbox_starts_at_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the other files are, wherever the process is."""
+    """Like other paths, regardless of the current directory."""
     folder = make_project(tmp_path / "project")
     (folder / "drafts").mkdir()
     (folder / "drafts" / "polish.md").write_text("Polish brass candlesticks.")
@@ -218,12 +219,12 @@ def test_a_sandbox_is_named_from_the_directory(
 
 
 def test_its_names_can_be_completed() -> None:
-    """Though they are imported only when they are used."""
+    """Although they are imported on first use."""
     assert {"open", "connect", "Session"} <= set(dir(repertory))
 
 
 def test_importing_it_is_light() -> None:
-    """Nothing is loaded until something is opened."""
+    """Nothing is loaded until a session is opened."""
     code = "import sys, repertory; print({'numpy', 'msgspec', 'mcp'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""What the README and the examples say is true."""
+"""The README and the examples are true."""
 
 import json
 import os
@@ -21,13 +21,13 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def blocks(language: str) -> list[str]:
-    """The blocks of code of a language."""
+    """The code blocks of a language."""
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
 @pytest.mark.parametrize("code", blocks("python"), ids=["a session", "an index of one's own"])
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pasted into an empty project with one skill, it finds the skill."""
+    """In an empty project with one skill, it finds the skill."""
     skill = tmp_path / "skills" / "keys" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: keys\ndescription: Rotate API keys without downtime\n---\n")
@@ -43,10 +43,10 @@ def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert re.search(r"(project|skills)/keys", done.stdout)
 
 
-def test_every_request_that_is_shown_is_answered(
+def test_every_request_is_answered(
     user: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each `curl` line works as it stands on a server of the examples that lets tools be called."""
+    """Each `curl` line works unchanged on a server of the examples that allows calls."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in an activated environment
     monkeypatch.setitem(user.environment, "PATH", path)
     lines = re.findall(r"^curl .*7700.*$", README, re.MULTILINE)
@@ -68,15 +68,15 @@ def test_every_request_that_is_shown_is_answered(
     assert len(lines) >= 8
 
 
-def test_the_configuration_is_one(tmp_path: Path) -> None:
-    """The configuration that is shown is accepted as it stands."""
+def test_the_configuration_is_valid(tmp_path: Path) -> None:
+    """It is accepted unchanged."""
     (tmp_path / "repertory.toml").write_text(blocks("toml")[0])
     settings = load({}, tmp_path, {})
     assert (settings.values.limit, len(settings.sources)) == (5, 2)
 
 
-def test_every_command_that_is_shown_exists() -> None:
-    """No command of the README is unknown to the command line."""
+def test_every_command_exists() -> None:
+    """Each is a command of the command line."""
     named = set(re.findall(r"^repertory (\w+)", README, re.MULTILINE))
     named |= set(re.findall(r"`repertory (\w+)", README))
     assert {"search", "index", "eval", "doctor"} <= named
@@ -89,7 +89,7 @@ def test_every_command_that_is_shown_exists() -> None:
 
 
 def example_items() -> dict[str, Item]:
-    """Every item of the examples that is read from a file, by its id."""
+    """Every example item that is read from a file, by its id."""
     settings = load({"config": str(ROOT / "examples" / "repertory.toml")}, ROOT, {})
     entries = [entry for entry in settings.sources if entry["type"] != "mcp"]
     items: dict[str, Item] = {}
@@ -100,8 +100,8 @@ def example_items() -> dict[str, Item]:
     return items
 
 
-def test_the_examples_labelled_set_is_of_the_examples() -> None:
-    """What `eval` measures there is what is in the catalogue, word for word."""
+def test_the_examples_labelled_set_matches_the_examples() -> None:
+    """`eval` measures exactly the items of the catalogue."""
     items = example_items()
     assert len(items) >= 30
     lines = (ROOT / "examples" / "eval" / "corpus.jsonl").read_text("utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""The same wrong input on every face: one clear sentence in that face's own form, and no more."""
+"""The same invalid input on every face: one clear sentence in that face's own form."""
 
 import asyncio
 import json
@@ -18,9 +18,10 @@ from starlette.testclient import TestClient
 
 from repertory.functions.table import FUNCTIONS
 from repertory.wire import Refusal
+from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS, Cli
 from tests.support.listening import served
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.query_service import RunningService, indexed_server
 
 HUGE = 10**30
 Response = Any  # of the library that the test client takes
@@ -30,25 +31,25 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """The parts of a server of a skill and some tools, where no failure goes unnoticed."""
+    """A server with a skill and some tools, whose logged failures fail the test."""
     project = tmp_path_factory.mktemp("served") / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     (project / "tools").mkdir()
     (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
-    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+    with indexed_server(project, tmp_path_factory.mktemp("home")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def client(running: RunningService) -> Iterator[TestClient]:
-    """A client of it over HTTP."""
+    """Its client over HTTP."""
     with running.client(allow_calls=True, requests_per_minute=1_000_000) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def url(running: RunningService) -> Iterator[str]:
-    """Where it listens."""
+    """Its URL on a real socket."""
     with served(running, requests_per_minute=1_000_000) as url:
         yield url
 
@@ -61,20 +62,20 @@ def _nothing_unforeseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def problem(response: Response) -> str:
-    """The words of a problem, which is told as one, in a sentence or two."""
+    """Return the detail of a problem, after checks of its form."""
     assert 400 <= response.status_code < 500
     assert response.headers["content-type"] == "application/problem+json"
-    told = msgspec.json.decode(response.content, type=Refusal)
-    assert told.status == response.status_code
-    assert 0 < len(told.detail) < 600
-    assert "\n" not in told.detail
-    return told.detail
+    refusal = msgspec.json.decode(response.content, type=Refusal)
+    assert refusal.status == response.status_code
+    assert 0 < len(refusal.detail) < 600
+    assert "\n" not in refusal.detail
+    return refusal.detail
 
 
 # A search
 
 
-Face = Callable[..., str]  # searches with arguments that are wrong, for what is said of them
+Face = Callable[..., str]  # searches with invalid arguments, and returns the error
 
 WRONG: dict[str, dict[str, object]] = {
     "no query": {},
@@ -103,7 +104,7 @@ LACKS: dict[str, set[str]] = {  # what cannot be asked there, or is not wrong th
 
 @pytest.fixture
 def faces(client: TestClient) -> dict[str, Face]:
-    """Every face that a search may come by, but the command line."""
+    """Every face that accepts a search, except the command line."""
 
     def by_get(**arguments: object) -> str:
         renamed = {
@@ -126,25 +127,25 @@ def faces(client: TestClient) -> dict[str, Face]:
 
 
 def post(client: TestClient, target: str, body: object) -> Response:
-    """Send JSON as Python writes it: half characters are escaped, and NaN is as it is."""
+    """Send JSON as Python writes it, with escaped surrogates and NaN."""
     return client.post(target, content=json.dumps(body), headers=JSON)
 
 
 def rpc(client: TestClient, method: str, params: object, path: str = "/mcp") -> Response:
-    """Send a request of MCP, of the protocol's older and simpler sort."""
+    """Send an MCP request of the older and simpler protocol."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     accepted = {"Accept": "application/json, text/event-stream"}
     return client.post(path, content=json.dumps(message), headers=JSON | accepted)
 
 
 def mcp_error(response: Response) -> str:
-    """The words of an MCP error: a result that is one, or a request that is refused."""
-    told = response.json()
-    if "error" in told:
-        words = told["error"]["message"]
+    """Return the message of an MCP error: a failed result or a refused request."""
+    answer = response.json()
+    if "error" in answer:
+        words = answer["error"]["message"]
     else:
-        assert told["result"]["isError"]
-        (content,) = told["result"]["content"]
+        assert answer["result"]["isError"]
+        (content,) = answer["result"]["content"]
         words = content["text"]
     assert "Traceback" not in words
     assert "Something went wrong" not in words
@@ -156,16 +157,16 @@ def mcp_error(response: Response) -> str:
     ("face", "wrong"),
     [(face, wrong) for face in LACKS for wrong in WRONG if wrong not in LACKS[face]],
 )
-def test_a_search_that_cannot_be_is_refused(faces: dict[str, Face], face: str, wrong: str) -> None:
-    """By HTTP, as a function and over MCP; never with a failure, never with an answer."""
+def test_an_invalid_search_is_refused(faces: dict[str, Face], face: str, wrong: str) -> None:
+    """Over HTTP, as a function and over MCP it is neither a failure nor an answer."""
     assert faces[face](**WRONG[wrong])
 
 
 @pytest.mark.parametrize(
     "query", ["\0", "x\0y", "\u202e\x1b[31m", "𒀀" * 4_000, "'; DROP --", "%00"]
 )
-def test_a_query_of_odd_characters_is_only_a_query(client: TestClient, query: str) -> None:
-    """It is answered, whatever it finds."""
+def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -> None:
+    """It is a query like any other."""
     assert client.get("/search", params={"q": query}).json()["query"] == query
     body = {"query": query}
     assert "results" in post(client, "/functions/skill.discovery.search", body).json()
@@ -177,9 +178,9 @@ def test_a_query_of_odd_characters_is_only_a_query(client: TestClient, query: st
 # Functions and bodies
 
 
-def test_an_unknown_function_is_said_so(client: TestClient) -> None:
-    """With those that there are; whatever the name is."""
-    for name in ("nobody", "Vector.searchskills", "%00", "x" * 5_000):
+def test_an_unknown_function_is_an_error(client: TestClient) -> None:
+    """The message lists the functions, whatever the name."""
+    for name in ("unknown", "Vector.searchskills", "%00", "x" * 5_000):
         words = problem(post(client, f"/functions/{name}", {}))
         assert all(known in words for known in FUNCTIONS)
 
@@ -187,8 +188,8 @@ def test_an_unknown_function_is_said_so(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "target", ["/search", "/items", *(f"/functions/{name}" for name in FUNCTIONS), "/queue/retry"]
 )
-def test_a_body_that_is_no_object_is_refused(client: TestClient, target: str) -> None:
-    """Not JSON, something else than an object, too deep, too large, numbers beyond all bounds."""
+def test_a_body_other_than_an_object_is_refused(client: TestClient, target: str) -> None:
+    """Invalid JSON, other types, deep nesting, large bodies, and numbers out of range."""
     deep = [b'{"query": %s1%s}' % (b"[" * depth, b"]" * depth) for depth in DEEP]
     deep += [b'{"query": %s1%s}' % (b'{"a":' * depth, b"}" * depth) for depth in DEEP]
     for body in (
@@ -202,8 +203,8 @@ def test_a_body_that_is_no_object_is_refused(client: TestClient, target: str) ->
     problem(large)
 
 
-def test_what_a_function_does_not_take_is_named(client: TestClient) -> None:
-    """Types and bounds are checked before anything is done."""
+def test_an_invalid_argument_is_named(client: TestClient) -> None:
+    """Types and ranges are checked first."""
     for name, arguments in {
         "Vector.SearchSkills": {"query": 1},
         "Vector.VectorUpdate": {"filepath": ["a"]},
@@ -215,8 +216,8 @@ def test_what_a_function_does_not_take_is_named(client: TestClient) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("value", [None, True, 1.5, HUGE, [], {}, "", "\0", "\ud800", "x" * 90_000])
-def test_a_function_fails_in_words_alone(client: TestClient, name: str, value: object) -> None:
-    """Any value for any argument is answered or refused."""
+def test_a_function_survives_any_value(client: TestClient, name: str, value: object) -> None:
+    """Any value of any argument is answered or refused, without a server error."""
     known = FUNCTIONS[name].parameters["properties"]
     needed = dict.fromkeys(FUNCTIONS[name].parameters["required"], "x")
     for argument in known:
@@ -230,33 +231,33 @@ def test_a_function_fails_in_words_alone(client: TestClient, name: str, value: o
 
 @pytest.mark.parametrize(
     "item_id",
-    ["nobody", "files__read", "..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%A5%84", "x" * 9_999],
+    ["unknown", "files__read", "..%2F..%2Fetc%2Fpasswd", "%00", "%F0%9F%A5%84", "x" * 9_999],
 )
-def test_an_unknown_item_is_said_so(client: TestClient, item_id: str) -> None:
-    """To be looked at, or to be called."""
+def test_an_unknown_item_is_an_error(client: TestClient, item_id: str) -> None:
+    """It can be neither shown nor called."""
     assert "no item" in problem(client.get(f"/items/{item_id}"))
     assert problem(post(client, f"/tools/{item_id}", {}))
 
 
-def test_an_unknown_format_is_said_so(client: TestClient) -> None:
-    """With those that there are."""
+def test_an_unknown_format_is_an_error(client: TestClient) -> None:
+    """The message lists the formats."""
     assert "'json'" in problem(client.get("/search", params={"q": "x", "format": "carrier-pigeon"}))
 
 
 # MCP
 
 
-def test_mcp_tells_its_clients_what_is_wrong(url: str) -> None:
-    """The official client gets results that are errors, and refusals; the session lives on."""
+def test_mcp_reports_errors_to_its_clients(url: str) -> None:
+    """The official client gets failed results and refusals; its session continues."""
     failures: dict[str, list[tuple[str, dict[str, Any]]]] = {
         "/mcp": [
             ("search", {}),
             ("search", {"query": ""}),
             ("search", {"query": "x" * 4_001}),
             ("search", {"query": "x", "limit": HUGE}),
-            ("get", {"id": "nobody"}),
+            ("get", {"id": "unknown"}),
             ("get", {"id": "project/key-rotation", "section": "None"}),
-            ("call", {"tool": "nobody", "arguments": {}}),
+            ("call", {"tool": "unknown", "arguments": {}}),
         ],
         "/mcp/skills": [
             ("Vector.SearchSkills", {"query": ["x"]}),
@@ -276,8 +277,8 @@ def test_mcp_tells_its_clients_what_is_wrong(url: str) -> None:
                     (content,) = result.content
                     assert content.type == "text"
                     assert "Something went wrong" not in content.text
-                with pytest.raises(MCPError, match="There is no tool 'nobody'"):
-                    await client.call_tool("nobody", {})
+                with pytest.raises(MCPError, match="There is no tool 'unknown'"):
+                    await client.call_tool("unknown", {})
                 with pytest.raises(MCPError, match="no resource"):
                     await client.read_resource("https://example.org/")
 
@@ -285,8 +286,8 @@ def test_mcp_tells_its_clients_what_is_wrong(url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/skills", "/mcp/project"])
-def test_what_is_no_mcp_is_refused(client: TestClient, path: str) -> None:
-    """Whatever is sent there, it is refused as such."""
+def test_requests_other_than_mcp_are_refused(client: TestClient, path: str) -> None:
+    """Each is refused with a status of HTTP."""
     headers = JSON | {"Accept": "application/json, text/event-stream"}
     deep = [b"[" * depth + b"]" * depth for depth in DEEP]
     for body in (b"", b"{", b"[]", b"null", b"{}", b"\xff", b'{"jsonrpc": "2.0"}', *deep):
@@ -302,17 +303,17 @@ def test_what_is_no_mcp_is_refused(client: TestClient, path: str) -> None:
 # The command line
 
 
-def test_the_command_line_says_it_in_a_line(tmp_path: Path) -> None:
-    """On stderr, with exit code 2; nothing is printed, and nobody meets a traceback."""
+def test_the_command_line_reports_errors_in_one_line(tmp_path: Path) -> None:
+    """The error is on stderr, with exit code 2 and without a traceback."""
     (tmp_path / "home").mkdir()
     cli = Cli(tmp_path / "home", tmp_path / "data")
     project = tmp_path / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     assert cli.run(project, "index").returncode == 0
     wrong = {
         ("search", "x" * 4_001): "4,000 is the limit",
         ("search", "x", "--threshold", "nan"): "--threshold is nan",
-        ("items", "show", "nobody"): "no item 'nobody'",
+        ("items", "show", "unknown"): "no item 'unknown'",
         ("items", "show", os.fsdecode(b"\xff")): "no item",
         ("index", os.fsdecode(b"\xff")): "There is no",
     }

@@ -3,12 +3,11 @@
 import json
 import logging
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +26,16 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.settings import load
-from repertory.sources.mcp import client, traffic
+from repertory.sources.mcp import traffic
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.tools import tool_items
 from repertory.workspace import Workspace
+from tests.support.builders import tool
+from tests.support.mcp_servers import SERVERS, started
+from tests.support.ports import free_port
+from tests.support.waiting import TIMEOUT_S, until
 
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 SECRET = "s3cret-t0ken"
-PATIENCE = 30.0  # seconds; only a server that hangs takes that long
 LONG = 600  # seconds, longer than any test
 
 
@@ -45,7 +46,7 @@ class Line:
         self.sessions = shared or Sessions()
         self.server = server
 
-    def __call__(self, tool: str, arguments: dict[str, Any] = {}, within: float = PATIENCE) -> Any:  # noqa: ANN401, B006 - JSON, and never changed
+    def __call__(self, tool: str, arguments: dict[str, Any] = {}, within: float = TIMEOUT_S) -> Any:  # noqa: ANN401, B006 - JSON, and never changed
         """Call a tool."""
         return self.sessions.call(self.server, tool, arguments, within)
 
@@ -95,7 +96,7 @@ def stdio(script: str, *arguments: str, **env: str) -> ServerConfig:
         command=sys.executable,
         args=(str(SERVERS / script), *arguments),
         env={"TOKEN": SECRET} | env,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
     )
 
 
@@ -109,14 +110,6 @@ def notes(tmp_path: Path) -> Path:
 def line(lines: Lines, notes: Path) -> Line:
     """A server whose tools' names say how they behave."""
     return lines(stdio("raw.py", "callee", NOTES=str(notes)))
-
-
-def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def is_running(process: str) -> bool:
@@ -144,9 +137,8 @@ def test_a_server_on_the_sdk(lines: Lines) -> None:
     assert "out of luck" in failed["content"][0]["text"]
 
 
-def test_the_newer_protocol(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newer_protocol(lines: Lines, newer_protocol: None) -> None:
     """A server without a handshake is called the same way, and calls can be cancelled."""
-    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
     before = good.text("process")
@@ -169,7 +161,7 @@ def test_a_call_that_times_out_is_cancelled(line: Line, notes: Path) -> None:
     """The server is notified, and its session continues."""
     before = line.text("process")
     line.wait_in_vain()
-    wait_until(lambda: "cancelled" in notes.read_text())
+    until(lambda: "cancelled" in notes.read_text())
     assert line.text("process") == before
 
 
@@ -189,7 +181,7 @@ def test_a_server_killed_between_calls_is_restarted(line: Line) -> None:
     """No call fails."""
     before = line.text("process")
     os.kill(int(before), 9)
-    wait_until(lambda: not line.sessions._sessions)  # a call before that may fail
+    until(lambda: not line.sessions._sessions)  # a call before that may fail
     assert line.text("process") != before
 
 
@@ -198,14 +190,14 @@ def test_another_configuration_is_another_session(line: Line) -> None:
     before = line.text("process")
     line.server = stdio("raw.py", "callee", COLOUR="blue")
     assert line.text("colour") == "blue"
-    wait_until(lambda: not is_running(before))
+    until(lambda: not is_running(before))
 
 
 def test_an_unused_session_is_closed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its server exits some time after the last call; the next call starts it again."""
     monkeypatch.setattr(sessions, "IDLE_TIMEOUT_S", 0.05)
     before = line.text("process")
-    wait_until(lambda: not is_running(before))
+    until(lambda: not is_running(before))
     assert line.text("process") != before
 
 
@@ -216,7 +208,7 @@ def test_an_old_session_is_renewed(line: Line, monkeypatch: pytest.MonkeyPatch) 
     with ThreadPoolExecutor(1) as threads:
         before = line.text("process")
         slow = threads.submit(line.text, "wait", {"seconds": 0.3})
-        wait_until(lambda: line.text("process") != before)
+        until(lambda: line.text("process") != before)
         assert slow.result() == "done"
 
 
@@ -242,11 +234,11 @@ def test_a_process_exits_without_closing_its_sessions() -> None:
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT_S,
         check=True,
         cwd=SERVERS.parent.parent.parent,
     )
-    wait_until(lambda: not is_running(done.stdout))
+    until(lambda: not is_running(done.stdout))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +270,7 @@ def test_a_server_that_hangs_is_restarted(line: Line, monkeypatch: pytest.Monkey
     process = line.text("process")
     with pytest.raises(CallTimeoutError):
         line("hang", within=0.1)
-    wait_until(lambda: not is_running(process))
+    until(lambda: not is_running(process))
     assert line.text("process") != process
 
 
@@ -330,26 +322,18 @@ class Web:
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
+        self._running = ExitStack()
         self.start()
 
     def start(self) -> None:
         """Start it."""
-        self._process = subprocess.Popen(
-            [sys.executable, str(SERVERS / "callee.py"), self._kind, str(self._port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self._process.stdout
-        self.url = self._process.stdout.readline().strip()
+        server = started("callee.py", self._kind, str(self._port))
+        self.url = self._running.enter_context(server)
 
     def end(self) -> None:
         """Stop it."""
-        self._process.kill()
-        self._process.communicate()
+        self._running.close()
 
     @property
     def config(self) -> ServerConfig:
@@ -359,7 +343,7 @@ class Web:
             transport=Transport.HTTP,
             url=f"{self.url}?key={SECRET}",
             headers={"X-Key": SECRET},
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
         )
 
 
@@ -412,10 +396,9 @@ def test_too_much_over_http(
 
 
 def test_the_newer_protocol_over_http(
-    lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
+    lines: Lines, start_web: Callable[[str], Web], newer_protocol: None
 ) -> None:
     """A server may require arguments as headers as well; its error then names them."""
-    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     remote = lines(start_web("stateless").config)
     assert remote.text("region", {"name": "Österreich"}) == "Österreich"
     before = remote.text("process")
@@ -464,11 +447,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         calls.close()
 
 
-def tool(name: str, **more: Any) -> Item:  # noqa: ANN401 - schemas
-    """A tool of `lab`."""
-    return Item(id=f"lab__{name}", kind=Kind.TOOL, name=name, source="lab", server="lab", **more)
-
-
 def refusal(calls: Calls, item: Item, **arguments: object) -> RepertoryError:
     """Return the error of a refused call."""
     with pytest.raises(RepertoryError) as caught:
@@ -476,7 +454,7 @@ def refusal(calls: Calls, item: Item, **arguments: object) -> RepertoryError:
     return caught.value
 
 
-GOOD = tool("good")
+GOOD = tool("lab__good")
 
 
 def test_only_trusted_servers_are_called(place: Place) -> None:
@@ -494,11 +472,11 @@ def test_only_trusted_servers_are_called(place: Place) -> None:
 def test_a_changed_configuration_is_active_at_once(place: Place) -> None:
     """With the next call, in a new session; a broken one keeps the last one active."""
     calls = place.open()
-    assert calls.call(tool("colour"), {}).words == "none"
+    assert calls.call(tool("lab__colour"), {}).words == "none"
     place.write(env={"COLOUR": "green"})
-    assert calls.call(tool("colour"), {}).words == "green"
+    assert calls.call(tool("lab__colour"), {}).words == "green"
     place.config.write_text("{")
-    assert calls.call(tool("colour"), {}).words == "green"
+    assert calls.call(tool("lab__colour"), {}).words == "green"
 
 
 def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,7 +507,7 @@ def test_arguments_are_validated_first(place: Place) -> None:
     """Invalid arguments are not sent: the server is not even started."""
     place.write(command="no-such-command")
     calls = place.open()
-    days = tool("good", input_schema={"properties": {"days": {"type": "integer"}}})
+    days = tool("lab__good", input_schema={"properties": {"days": {"type": "integer"}}})
     error = refusal(calls, days, days="1")
     assert isinstance(error, ArgumentsError)
     assert "days must be integer" in str(error)
@@ -541,21 +519,21 @@ def test_results_are_validated(place: Place) -> None:
     """A result that violates the tool's own output schema is the server's failure."""
     calls = place.open()
     days = {"type": "object", "properties": {"days": {"type": "integer"}}}
-    good = calls.call(tool("good", output_schema=days), {})
+    good = calls.call(tool("lab__good", output_schema=days), {})
     assert good.as_json() == {"content": [], "structuredContent": {"days": 3}, "isError": False}
     for name, wrong in (("lie", "days must be integer"), ("forget", "no structured content")):
-        error = refusal(calls, tool(name, output_schema=days))
+        error = refusal(calls, tool(f"lab__{name}", output_schema=days))
         assert isinstance(error, CallError)
         assert str(error).startswith("The MCP server lab answered the call of ")
         assert wrong in str(error)
-    assert calls.call(tool("forget"), {}).as_json() == {"content": [], "isError": False}
-    assert calls.call(tool("fail", output_schema=days), {"a": 1}).is_error
+    assert calls.call(tool("lab__forget"), {}).as_json() == {"content": [], "isError": False}
+    assert calls.call(tool("lab__fail", output_schema=days), {"a": 1}).is_error
 
 
 def test_timeouts(place: Place) -> None:
     """A server's own timeout overrides the setting."""
     calls = place.open(call_timeout=0.2)
-    assert "within 0.2 s" in str(refusal(calls, tool("wait"), seconds=LONG))
+    assert "within 0.2 s" in str(refusal(calls, tool("lab__wait"), seconds=LONG))
     place.config.write_text("{}")
     codex = place.folder / ".codex" / "config.toml"
     codex.parent.mkdir()
@@ -566,7 +544,7 @@ def test_timeouts(place: Place) -> None:
     )
     place.trust(codex)
     calls = place.open(named=False, call_timeout=0.2)
-    assert "within 0.1 s" in str(refusal(calls, tool("wait"), seconds=LONG))
+    assert "within 0.1 s" in str(refusal(calls, tool("lab__wait"), seconds=LONG))
     assert calls.outcomes == {"timeout": 1}
 
 
@@ -584,9 +562,9 @@ def test_each_call_is_logged_without_its_data(
     caplog.set_level(logging.DEBUG)
     calls = place.open()
     calls.call(GOOD, {"key": SECRET})
-    assert SECRET in calls.call(tool("fail"), {"key": SECRET}).words
-    told = [vars(one) for one in caplog.records if one.getMessage() == "tool_called"]
-    assert [(one["tool"], one["server"], one["outcome"]) for one in told] == [
+    assert SECRET in calls.call(tool("lab__fail"), {"key": SECRET}).words
+    logged = [vars(one) for one in caplog.records if one.getMessage() == "tool_called"]
+    assert [(one["tool"], one["server"], one["outcome"]) for one in logged] == [
         ("lab__good", "lab", "ok"),
         ("lab__fail", "lab", "tool"),
     ]

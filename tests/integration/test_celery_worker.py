@@ -1,4 +1,4 @@
-"""Celery workers as a team has them: real processes, a real Redis, and a Qdrant over HTTP."""
+"""Celery workers as a team runs them: real processes, a real Redis, and Qdrant over HTTP."""
 
 import itertools
 import json
@@ -23,7 +23,8 @@ from repertory_worker.app import run
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
-from tests.support.worker import PATIENCE, WorkerProcess
+from tests.support.waiting import until
+from tests.support.worker import WorkerProcess
 
 POISON = "poison"  # the model of these tests breaks on this word
 SHORT = 1.0  # seconds of visibility, for tests that wait until it has passed
@@ -32,7 +33,7 @@ _numbers = itertools.count(1)
 
 
 class Team:
-    """A Redis, a Qdrant, a collection to write to, and workers that a test starts.
+    """A Redis, a Qdrant, a collection, and workers that a test starts.
 
     Attributes:
         collection: A new one for each test.
@@ -58,19 +59,19 @@ class Team:
         self.collection = ""
 
     def begin(self) -> None:
-        """Start a test: nothing waits, and there is a new collection."""
+        """Start a test with empty queues and a new collection."""
         self.redis.flush()
         configuration = f"{next(_numbers):016x}"
         self.writer.begin(configuration)
         self.collection = self.parts.store.alias(next_alias(self.parts.active, configuration)) or ""
 
     def worker(self, visibility: float = 1_800) -> WorkerProcess:
-        """A worker, not yet started."""
+        """Return a worker that is not started yet."""
         folder = self._folder / f"worker-{next(_numbers)}"
         return WorkerProcess(folder, self._environment, visibility=visibility)
 
     def submit(self, *names: str, queue_name: QueueName = QueueName.SAVES) -> Job:
-        """Submit one job that writes items of these names, and return it."""
+        """Submit a job that writes items of these names, and return it."""
         number = next(_numbers)
         items = tuple(
             Item(id=f"s/{name}", kind=Kind.SKILL, name=name, source="s", description=f"Of {name}.")
@@ -86,22 +87,15 @@ class Team:
             return {state.item.removeprefix("s/") for state in collection.states()}
 
     def wait_until_indexed(self, *names: str) -> None:
-        """Wait until there are items of these names."""
-        deadline = time.monotonic() + PATIENCE
-        while not self.indexed().issuperset(names):
-            assert time.monotonic() < deadline, f"{names} are not indexed"
-            time.sleep(0.05)
+        """Wait until the collection holds items of these names."""
+        until(lambda: self.indexed().issuperset(names))
 
     def wait_for_failures(self) -> list[Failure]:
         """Wait until a job has failed."""
-        deadline = time.monotonic() + PATIENCE
-        while not (failures := self.parts.coordination.failures.list()):
-            assert time.monotonic() < deadline, "no job has failed"
-            time.sleep(0.05)
-        return list(failures)
+        return list(until(self.parts.coordination.failures.list))
 
     def taken(self) -> int:
-        """How many messages workers have taken and not acknowledged."""
+        """The number of messages that workers have taken and not acknowledged."""
         with redis.Redis.from_url(self.redis.url) as client:
             return int(client.hlen("repertory:unacked"))
 
@@ -114,21 +108,21 @@ def _team(tmp_path_factory: pytest.TempPathFactory, redis_process: RedisProcess)
 
 @pytest.fixture
 def team(_team: Team) -> Team:
-    """A team whose queues are empty."""
+    """A team with empty queues."""
     _team.begin()
     return _team
 
 
 def test_a_job_is_done_and_announced(team: Team) -> None:
-    """A worker writes items, announces them, says who it is, and ends when it is asked to."""
+    """A worker writes items, announces them, reports its name, and stops on request."""
     deltas = team.parts.coordination.deltas
     before = deltas.position(team.collection)
     with team.worker() as worker:
         job = team.submit("a", "b")
         worker.wait_for("jobs_done")
-        told = deltas.since(team.collection, before)
-        assert told.hashes == {item.id: item.metadata_hash() for item in job.items}
-        assert not told.gap
+        delta = deltas.since(team.collection, before)
+        assert delta.hashes == {item.id: item.metadata_hash() for item in job.items}
+        assert not delta.gap
         assert team.indexed() == {"a", "b"}
         assert worker.terminate() == 0
     ((who, report),) = team.parts.coordination.status.reports().items()
@@ -139,10 +133,10 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
     assert team.taken() == 0
 
 
-def test_saves_go_before_builds_and_jobs_that_wait_together_are_embedded_together(
+def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
     team: Team,
 ) -> None:
-    """Ten saves are one batch of texts, though builds were waiting before they came."""
+    """Ten saves are one batch of texts, although builds were queued before them."""
     for number in range(2):
         team.submit(*(f"build-{number}-{item}" for item in range(32)), queue_name=QueueName.BUILDS)
     saved = [f"save-{number}" for number in range(10)]
@@ -163,8 +157,8 @@ def test_saves_go_before_builds_and_jobs_that_wait_together_are_embedded_togethe
     assert team.taken() == 0
 
 
-def test_a_process_killed_in_the_middle_of_a_job_is_followed_by_another(team: Team) -> None:
-    """The message goes back to the queue as soon as the worker misses its process."""
+def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:
+    """The message returns to the queue as soon as the worker notices."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -175,8 +169,8 @@ def test_a_process_killed_in_the_middle_of_a_job_is_followed_by_another(team: Te
     assert team.indexed() == {"a"}
 
 
-def test_what_a_killed_worker_had_taken_is_done_by_the_next(team: Team) -> None:
-    """Also the jobs that it had gathered; they come back when the visibility timeout has passed."""
+def test_jobs_of_a_killed_worker_are_done_by_the_next(team: Team) -> None:
+    """Gathered jobs return after the visibility timeout."""
     names = ["a", "b", "c"]
     for name in names:
         team.submit(name)
@@ -193,8 +187,8 @@ def test_what_a_killed_worker_had_taken_is_done_by_the_next(team: Team) -> None:
         team.wait_until_indexed(*names)
 
 
-def test_a_store_that_stays_away_makes_no_job_fail(team: Team) -> None:
-    """The jobs go back to the queue as often as it takes, and are done when it is there again."""
+def test_an_unavailable_store_fails_no_job(team: Team) -> None:
+    """The jobs return to the queue until the store is back."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -205,8 +199,8 @@ def test_a_store_that_stays_away_makes_no_job_fail(team: Team) -> None:
     assert team.parts.coordination.failures.list() == []
 
 
-def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
-    """Its neighbours are indexed at once; it is tried again with back-off, then it fails."""
+def test_a_poison_item_fails_alone_and_can_be_retried(team: Team) -> None:
+    """Its neighbours are indexed at once; it is retried with back-off, and then fails."""
     failures = team.parts.coordination.failures
     with team.worker() as worker:
         team.submit("good", POISON, "fine")
@@ -229,10 +223,10 @@ def test_a_poison_item_is_put_aside_and_can_be_retried(team: Team) -> None:
     assert team.indexed() == {"good", "fine", POISON}
 
 
-def test_a_job_that_cannot_be_read_is_put_aside(team: Team) -> None:
-    """One of another version is kept as it is, one that is no job at all is kept somehow."""
+def test_an_unreadable_job_fails(team: Team) -> None:
+    """A job of another version is stored unchanged, any other message in a readable form."""
     with team.worker():
-        app = team.queue._app  # no method of the queue sends what is no job
+        app = team.queue._app  # no method of the queue sends anything but jobs
         newer = Job(id="newer", collection=team.collection, revision=1, version=99)
         for text in (json.dumps(newer.plain()), "no job"):
             app.send_task("repertory.write", args=(text, "saves"), queue="repertory:saves")
@@ -246,8 +240,8 @@ def test_a_job_that_cannot_be_read_is_put_aside(team: Team) -> None:
     assert retry(failures, team.queue) == 0
 
 
-def test_a_worker_survives_its_redis(team: Team) -> None:
-    """When Redis is back, though it forgot everything, the worker takes jobs again."""
+def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:
+    """It takes jobs again, although Redis lost everything."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -273,9 +267,9 @@ def test_a_worker_survives_its_redis(team: Team) -> None:
         ),
     ],
 )
-def test_what_no_worker_can_run_with_is_refused(
+def test_a_worker_refuses_invalid_settings(
     environment: dict[str, str], only: list[str], message: str, tmp_path: Path
 ) -> None:
-    """A worker without a server, or for a queue that there is not, says so and does not start."""
+    """Without a server or with an unknown queue, it reports an error and does not start."""
     with pytest.raises(ConfigurationError, match=message):
         run(load({}, tmp_path, environment), only=only)

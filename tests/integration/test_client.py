@@ -1,11 +1,10 @@
-"""The client, against a real server, and against answers that no good server gives."""
+"""The client, against a real server and against invalid answers."""
 
 import json
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -26,22 +25,24 @@ from repertory.errors import (
 )
 from repertory.index.vectors import Filter
 from repertory.search.query import Query, Weights
+from tests.support.builders import write_skill
+from tests.support.http_stub import serving
 from tests.support.listening import served
 from tests.support.ports import free_port
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.query_service import RunningService, indexed_server
 
 FILTERED = Filter(kinds=("skill",), sources=("project",))
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """The parts of a server of three skills and a document."""
+    """A server with three skills and a document."""
     project = tmp_path_factory.mktemp("served") / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
-    skill(project, "release-notes", "Write release notes from merged pull requests")
-    skill(project, "post-mortem?", "Write up an incident: timeline, causes, actions")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "release-notes", "Write release notes from merged pull requests")
+    write_skill(project, "post-mortem?", "Write up an incident: timeline, causes, actions")
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+    with indexed_server(project, tmp_path_factory.mktemp("home")) as running:
         yield running
 
 
@@ -65,8 +66,8 @@ def client(running: RunningService) -> Iterator[Client]:
         Query(text="100 % & more? #é+漢字"),
     ],
 )
-def test_an_answer_is_the_engines(client: Client, running: RunningService, query: Query) -> None:
-    """Hits, evidence and all: what crossed the wire is what was found."""
+def test_answers_equal_the_engines(client: Client, running: RunningService, query: Query) -> None:
+    """Hits and evidence arrive unchanged."""
     answer = client.search(query)
 
     assert answer == running.service.engine.search(query)
@@ -77,31 +78,31 @@ def test_an_answer_is_the_engines(client: Client, running: RunningService, query
 @pytest.mark.parametrize(
     "query", [Query(text="rotate API keys", limit=1), Query(text="wriet", where=FILTERED)]
 )
-def test_an_explanation_is_the_engines(
+def test_an_explanation_equals_the_engines(
     client: Client, running: RunningService, query: Query, item: str
 ) -> None:
-    """Of what is shown, as the search shows it, left out or filtered out; by id and by name."""
+    """Of shown, hidden and filtered items, by id and by name."""
     found = client.explain(query, item)
 
     assert found == running.service.explain(query, item)
     assert found.shown == (found.hit in client.search(query).hits)
 
 
-def test_what_cannot_be_explained_is_an_error(client: Client) -> None:
-    """The same one as in the server."""
+def test_an_unknown_item_cannot_be_explained(client: Client) -> None:
+    """The error is the same as in the server."""
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
         client.explain(Query(text="keys"), "key-rotaton")
 
 
-def test_what_cannot_be_sent_is_replaced(client: Client) -> None:
-    """A shell may hand over bytes that are no text."""
+def test_invalid_unicode_is_replaced(client: Client) -> None:
+    """A shell may pass bytes that are not text."""
     assert client.search(Query(text="rotate keys \udcff")).query == "rotate keys ?"
 
 
-def test_entries_come_in_pages(
+def test_entries_are_read_in_pages(
     client: Client, running: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them, in order, once each."""
+    """All arrive in order, each once."""
     monkeypatch.setattr(module, "PAGE_SIZE", 3)
     entries = client.entries()
     there = running.service.entries(Filter())
@@ -113,8 +114,8 @@ def test_entries_come_in_pages(
     assert {entry.kind for entry in client.entries(FILTERED)} == {Kind.SKILL}
 
 
-def test_an_item_is_whole(client: Client, running: RunningService) -> None:
-    """Whatever its id; one that is not there is told with what was meant."""
+def test_items_are_complete(client: Client, running: RunningService) -> None:
+    """This holds for any id; for an unknown one the error suggests a similar id."""
     for entry in client.entries():
         assert client.item(entry.id) == running.service.item(entry.id)
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
@@ -122,7 +123,7 @@ def test_an_item_is_whole(client: Client, running: RunningService) -> None:
 
 
 def test_stats_and_jobs_are_read(client: Client, running: RunningService) -> None:
-    """What is indexed and what failed; failed jobs go back on the queue."""
+    """Statistics and failed jobs are read, and failed jobs are retried."""
     failure = Failure(
         id="f1", collection="c", items={"a": ""}, error="It is odd.", at=1.0, attempts=3, job={}
     )
@@ -136,53 +137,43 @@ def test_stats_and_jobs_are_read(client: Client, running: RunningService) -> Non
     assert client.retry(["nothing"]) == 0
 
 
-def test_a_rebuild_is_begun(client: Client) -> None:
-    """It says which generation of what."""
+def test_a_rebuild_is_started(client: Client) -> None:
+    """The answer has the configuration and the generation."""
     begun = client.rebuild()
 
     assert begun.configuration == client.stats().configuration
     assert begun.generation == 2
 
 
-def test_whether_it_is_alive(client: Client) -> None:
-    """Who answers is; who does not is not."""
+def test_health_is_checked(client: Client) -> None:
+    """A server that answers is alive; one that does not is not."""
     assert client.is_alive(5.0)
     assert not Client(f"http://127.0.0.1:{free_port()}").is_alive(5.0)
 
 
 @contextmanager
 def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[Client]:
-    """A client of a server that gives one answer to everything."""
+    """A client of a server that gives one answer to every request."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            for name, value in headers:
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in headers:
+            request.send_header(name, value)
+        request.end_headers()
+        request.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield Client(f"http://127.0.0.1:{server.server_port}", "rpt_key")
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(answer) as url:
+        yield Client(url, "rpt_key")
 
 
 def problem(status: int, error: object = "") -> bytes:
-    """A problem as the server tells it."""
-    told = {"type": "about:blank", "title": "No", "detail": "It is so.", "side": "us"}
-    return json.dumps({**told, "status": status, "error": error}).encode()
+    """A problem as the server sends it."""
+    fields = {"type": "about:blank", "title": "No", "detail": "It is so.", "side": "us"}
+    return json.dumps({**fields, "status": status, "error": error}).encode()
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "said"),
+    ("status", "error", "message"),
     [
         (401, UsageError, "It is so. A key is given as REPERTORY_SERVER_API_KEY"),
         (403, UsageError, "REPERTORY_SERVER_API_KEY"),
@@ -193,11 +184,14 @@ def problem(status: int, error: object = "") -> bytes:
         (503, StoreError, "cannot answer now: It is so."),
     ],
 )
-def test_a_problem_is_the_error_it_stands_for(
-    status: int, error: type[RepertoryError], said: str
+def test_a_problem_becomes_the_matching_error(
+    status: int, error: type[RepertoryError], message: str
 ) -> None:
-    """Its words are kept."""
-    with answering(status, problem(status)) as client, pytest.raises(error, match=said) as raised:
+    """Its message is unchanged."""
+    with (
+        answering(status, problem(status)) as client,
+        pytest.raises(error, match=message) as raised,
+    ):
         client.stats()
     assert type(raised.value) is error
 
@@ -212,28 +206,29 @@ def test_a_problem_is_the_error_it_stands_for(
         (504, CallTimeoutError),
     ],
 )
-def test_an_error_that_was_raised_there_is_raised_here(
+def test_an_error_of_the_server_is_raised_by_the_client(
     status: int, error: type[RepertoryError]
 ) -> None:
-    """The problem names its class; the words are the same."""
-    told = answering(status, problem(status, error.__name__))
-    with told as client, pytest.raises(error, match=r"^It is so\.$") as raised:
+    """The problem names its class; the message is the same."""
+    server = answering(status, problem(status, error.__name__))
+    with server as client, pytest.raises(error, match=r"^It is so\.$") as raised:
         client.stats()
     assert type(raised.value) is error
 
 
 @pytest.mark.parametrize(
-    "error", ["", "Nobody", "__doc__", "__builtins__", "Exception", "x" * 9_999, "é\0", 5, None, {}]
+    "error",
+    ["", "UnknownError", "__doc__", "__builtins__", "Exception", "x" * 9_999, "é\0", 5, None, {}],
 )
-def test_a_class_that_is_none_of_ours_is_passed_over(error: object) -> None:
-    """Whatever a server says: only our own errors are raised, by what the status stands for."""
+def test_a_foreign_error_class_is_ignored(error: object) -> None:
+    """Only our own errors are raised; otherwise the status decides."""
     with answering(422, problem(422, error)) as client, pytest.raises(RepertoryError) as raised:
         client.stats()
     assert type(raised.value) in (UsageError, StoreError)
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "said"),
+    ("status", "body", "message"),
     [
         (404, b"<h1>Not found</h1>", "no Repertory server"),
         (404, b'{"detail":"Not Found"}', "no Repertory server"),
@@ -244,22 +239,22 @@ def test_a_class_that_is_none_of_ours_is_passed_over(error: object) -> None:
         (200, b'{"query": "\xff"}', "cannot be read"),
     ],
 )
-def test_what_is_no_server_is_said_to_be_none(status: int, body: bytes, said: str) -> None:
-    """Whatever it answers, it is one sentence; and it is not followed elsewhere."""
+def test_an_answer_of_another_program_is_an_error(status: int, body: bytes, message: str) -> None:
+    """The error is one sentence, and redirects are not followed."""
     elsewhere = ("Location", "http://127.0.0.1:1/")
-    with answering(status, body, elsewhere) as client, pytest.raises(StoreError, match=said):
+    with answering(status, body, elsewhere) as client, pytest.raises(StoreError, match=message):
         client.search(Query(text="x"))
 
 
 def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more is read than can be of any use."""
+    """No more than the maximum is read."""
     monkeypatch.setattr(module, "MAX_ANSWER_SIZE", 100)
     with answering(200, b" " * 101) as client, pytest.raises(StoreError, match="more than"):
         client.stats()
 
 
-def test_a_server_that_says_nothing_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for, but not for ever."""
+def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client waits, but not forever."""
     monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -281,16 +276,16 @@ def test_a_server_that_says_nothing_is_away(monkeypatch: pytest.MonkeyPatch) -> 
         "http://localhost/?key=secret",
     ],
 )
-def test_what_is_no_url_is_refused(url: str) -> None:
-    """The message shows what one looks like, and nothing of what may be secret."""
+def test_an_invalid_url_is_refused(url: str) -> None:
+    """The message shows a valid URL and no possible secret."""
     with pytest.raises(ConfigurationError, match="http://localhost:7700") as raised:
         Client(url)
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("key", ["two\r\nlines: x", "ключ"])
-def test_what_can_be_no_key_is_refused(key: str) -> None:
-    """It is not sent, and not shown."""
+def test_an_invalid_key_is_refused(key: str) -> None:
+    """It is neither sent nor shown."""
     with pytest.raises(ConfigurationError) as raised:
         Client("http://localhost", key)
     assert key not in str(raised.value)

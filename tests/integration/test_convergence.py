@@ -1,4 +1,4 @@
-"""The law of the team server: whatever happens to jobs, the index comes to equal the sources."""
+"""The law of the team server: whatever happens to jobs, the index equals the sources in the end."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +41,7 @@ class Server(RuleBasedStateMachine):
         self.begin_again()
 
     def begin_again(self) -> None:
-        """Make all that a process holds in memory anew."""
+        """Recreate everything that a process holds in memory."""
         self.coordination = msgspec.structs.replace(self.coordination, claims=MemoryClaims())
         self.writer = words_writer(self.store, self.cache, self.coordination)
         self.queue = LossyQueue(self.writer)
@@ -56,56 +56,56 @@ class Server(RuleBasedStateMachine):
         self.coordinator.adopt(Catalogue((self.folder,)))
 
     @initialize()
-    def something_is_there(self) -> None:
-        """A folder is never empty: that is a case of its own."""
+    def one_item_exists(self) -> None:
+        """Start with an item, since an empty folder is a case of its own."""
         self.folder.write("always", "Here", "")
-        self.look()
+        self.scan()
 
     @rule(name=st.sampled_from(NAMES), words=st.sampled_from("abc"), body=st.sampled_from(BODIES))
     def save(self, name: str, words: str, body: str) -> None:
-        """Create or change an item, maybe back to what it was."""
+        """Create or change an item, perhaps back to an earlier text."""
         self.folder.write(name, words, body)
-        self.look()
+        self.scan()
 
     @rule(name=st.sampled_from(NAMES))
     def delete(self, name: str) -> None:
-        """Delete an item, if it is there."""
+        """Delete an item, if it exists."""
         self.folder.delete(name)
-        self.look()
+        self.scan()
 
     @rule(broken=st.booleans())
     def break_or_mend(self, broken: bool) -> None:
-        """The folder goes away and comes back."""
+        """Make the folder unreadable, or readable again."""
         self.folder.is_unreadable = broken
-        self.look()
+        self.scan()
 
     @rule()
-    def look(self) -> None:
-        """Look at the folder."""
+    def scan(self) -> None:
+        """Scan the folder."""
         self.coordinator.observe(scan_source(self.folder))
         self.tick()
 
     @rule()
     def tick(self) -> None:
-        """A second passes."""
+        """Let a second pass."""
         self.time += 1.0
         self.coordinator.tick()
 
     @precondition(lambda self: self.queue.jobs)
     @rule(place=st.integers(0, 50), keep=st.booleans())
     def deliver(self, place: int, keep: bool) -> None:
-        """A job is done, out of order, and maybe once more later."""
+        """Do a job out of order, perhaps to be done again later."""
         self.queue.deliver(place, keep=keep)
 
     @precondition(lambda self: self.queue.jobs)
     @rule(place=st.integers(0, 50))
     def lose(self, place: int) -> None:
-        """A job is lost."""
+        """Lose a job."""
         self.queue.jobs.pop(place % len(self.queue.jobs))
 
     @rule()
     def flush(self) -> None:
-        """All that Redis holds is lost, and a worker still has one of the jobs in hand."""
+        """Lose everything in Redis while a worker still holds a job."""
         in_hand = self.queue.jobs[-1:]
         self.day += RETENTION_S
         for collection in self.store.collections():
@@ -115,24 +115,24 @@ class Server(RuleBasedStateMachine):
 
     @rule()
     def restart(self) -> None:
-        """The watch service is killed and started again; what waits goes on waiting."""
+        """Kill and restart the watch service; queued jobs stay queued."""
         waiting = self.queue.jobs
         self.begin_again()
         self.queue.jobs += waiting
-        self.look()
+        self.scan()
 
     @rule()
     def rebuild(self) -> None:
-        """Somebody asks for a new generation."""
+        """Request a new generation."""
         target = max(self.store.collections(), default="_g0")
         self.queue.begin(
             self.coordinator.status().configuration, int(target.rpartition("_g")[2]) + 1
         )
 
     def teardown(self) -> None:
-        """When the dust has settled, index, sections and keywords equal the folder."""
+        """In the end, index, sections and keywords equal the folder."""
         self.folder.is_unreadable = False
-        self.look()
+        self.scan()
         for _ in range(3):
             while self.queue.jobs:
                 self.queue.deliver(0)

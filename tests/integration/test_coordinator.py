@@ -1,4 +1,4 @@
-"""What the coordinator does when jobs, stores and clocks misbehave in ways that need a story."""
+"""The coordinator when jobs, stores and clocks misbehave."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,13 +25,13 @@ from tests.support.lossy_queue import LossyQueue
 
 
 class Modelled(WordsEngine):
-    """An engine of a model that is to be had."""
+    """An engine whose model is available."""
 
     model = Model(id="test", slug="test", dimension=1, max_tokens=8)
 
 
 class CountingStore(EdgeStore):
-    """A store that counts how often a collection is opened, and may be away."""
+    """A store that counts how often a collection is opened, and can be unavailable."""
 
     opened = 0
     is_away = False
@@ -75,35 +75,35 @@ class Team:
         self.adopt(*self.folders)
 
     def adopt(self, *folders: Folder) -> None:
-        """Have these folders watched."""
+        """Watch these folders."""
         self.folders = folders
         self.coordinator.adopt(Catalogue(folders))
-        self.look()
+        self.scan()
 
-    def look(self) -> None:
-        """Look at all folders."""
+    def scan(self) -> None:
+        """Scan all folders."""
         for folder in self.folders:
             self.coordinator.observe(scan_source(folder))
         self.tick()
 
     def tick(self, seconds: float = 1.0) -> None:
-        """Some time passes."""
+        """Let some time pass."""
         self.time += seconds
         self.coordinator.tick()
 
     def work(self) -> None:
-        """Do all jobs, and what follows from them."""
+        """Do all jobs and their follow-up jobs."""
         for _ in range(3):
             while self.queue.jobs:
                 self.queue.deliver(0)
             self.tick()
 
     def queues(self) -> list[QueueName]:
-        """The queues of the jobs that wait."""
+        """The queues of the waiting jobs."""
         return [name for _, name in self.queue.jobs]
 
     def indexed(self) -> set[str]:
-        """The ids of what is searched."""
+        """The ids of the active collection."""
         with self.store.open(self.store.alias(ACTIVE) or "") as collection:
             return {state.item for state in collection.states()}
 
@@ -118,11 +118,11 @@ def team(tmp_path: Path) -> Iterator[Team]:
     made.cache.close()
 
 
-def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team: Team) -> None:
-    """What failed before the start, is tried again and still on its way, outlives a reconcile."""
+def test_a_failure_can_be_retried_after_a_restart(team: Team) -> None:
+    """A retried job that is still queued survives a reconcile."""
     (folder,) = team.folders
     folder.write("bad")
-    team.look()
+    team.scan()
     ((job, _),) = team.queue.jobs
     team.queue.jobs.clear()
     team.failures.add(
@@ -149,8 +149,8 @@ def test_a_failure_may_be_retried_after_the_watch_service_was_started_again(team
 
 
 @pytest.mark.parametrize("is_unreadable", [False, True])
-def test_an_empty_configuration_is_refused_without_haste(team: Team, is_unreadable: bool) -> None:
-    """While a configuration that offers nothing is refused, the store is not read all the time."""
+def test_refusing_an_empty_configuration_costs_few_reads(team: Team, is_unreadable: bool) -> None:
+    """While a configuration without items is refused, the store is read only now and then."""
     empty = Folder("other")
     empty.is_unreadable = is_unreadable
     team.adopt(empty)
@@ -164,31 +164,31 @@ def test_an_empty_configuration_is_refused_without_haste(team: Team, is_unreadab
     assert team.store.opened <= 2
     empty.is_unreadable = False
     empty.write("b")
-    team.look()
+    team.scan()
     team.work()
     assert team.indexed() == {"other/b"}
     assert team.coordinator.status().error == ""
 
 
 def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: Team) -> None:
-    """Jobs of a build that wait do not hide that a save was lost."""
+    """Queued jobs of a build do not hide that a save was lost."""
     (folder,) = team.folders
     collection = team.store.alias(ACTIVE) or ""
     team.queue.begin(team.coordinator.status().configuration, generation_of(collection) + 1)
     team.tick()
     assert team.queues() == [QueueName.BUILDS]
     folder.write("b")
-    team.look()
+    team.scan()
     team.queue.jobs = [one for one in team.queue.jobs if one[1] is QueueName.BUILDS]
     team.tick(LOST_AFTER_S + 1)
     assert QueueName.SAVES in team.queues()
 
 
-def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:
-    """An outage of Qdrant loses no job, so the queue does not grow with every one."""
+def test_an_unavailable_store_resends_no_jobs(team: Team) -> None:
+    """An outage of Qdrant loses no job, so the queue does not grow."""
     (folder,) = team.folders
     folder.write("b")
-    team.look()
+    team.scan()
     for is_away in (True, False) * 3:
         team.store.is_away = is_away
         team.coordinator.reconcile()
@@ -198,30 +198,30 @@ def test_jobs_are_not_sent_again_because_the_store_was_away(team: Team) -> None:
     assert team.indexed() == {"team/a", "team/b"}
 
 
-def test_an_item_comes_back_though_the_clock_went_back(team: Team) -> None:
-    """What was deleted, and made again after a start at an earlier hour, is written at once."""
+def test_a_deleted_item_returns_although_the_clock_was_set_back(team: Team) -> None:
+    """An item that is created again after a restart at an earlier time is written at once."""
     (folder,) = team.folders
     folder.write("b")
-    team.look()
+    team.scan()
     team.work()
     team.now += 3_600
     folder.delete("b")
-    team.look()
+    team.scan()
     team.work()
     assert team.indexed() == {"team/a"}
     team.now -= 3_600
     team.start()
     folder.write("b")
-    team.look()
+    team.scan()
     team.work()
     assert team.indexed() == {"team/a", "team/b"}
 
 
-def test_a_gap_is_met_again_when_the_store_is_back(team: Team) -> None:
-    """Deltas that were lost while the store was away are not taken for read."""
+def test_a_gap_is_handled_when_the_store_is_back(team: Team) -> None:
+    """Deltas that were lost during an outage are not treated as read."""
     (folder,) = team.folders
     folder.write("b")
-    team.look()
+    team.scan()
     team.queue.jobs.clear()
     team.deltas.drop(team.store.alias(ACTIVE) or "")
     team.store.is_away = True
@@ -232,8 +232,8 @@ def test_a_gap_is_met_again_when_the_store_is_back(team: Team) -> None:
     assert team.indexed() == {"team/a", "team/b"}
 
 
-def test_what_was_stored_without_a_model_goes_when_there_is_one(team: Team) -> None:
-    """Nobody goes back to it; what another model made stays."""
+def test_a_collection_without_a_model_is_dropped_once_there_is_one(team: Team) -> None:
+    """It is never active again; collections of other models stay."""
     team.engine = Modelled("a test")
     team.coordinator.reconcile()
     team.tick()
@@ -244,8 +244,8 @@ def test_what_was_stored_without_a_model_goes_when_there_is_one(team: Team) -> N
     assert team.store.collections() == [team.store.alias(ACTIVE)]
 
 
-def test_failures_go_with_what_they_were_to_be_written_to(team: Team) -> None:
-    """They are no news of a collection that is not filled any more."""
+def test_failures_are_dropped_with_their_collection(team: Team) -> None:
+    """A collection that is no longer written to has no failures."""
     (folder,) = team.folders
     item = folder.items["a"]
     failure = Failure(
@@ -259,6 +259,6 @@ def test_failures_go_with_what_they_were_to_be_written_to(team: Team) -> None:
     )
     team.failures.add(failure)
     folder.write("b")
-    team.look()
+    team.scan()
     team.tick()
     assert team.failures.list() == []

@@ -1,16 +1,13 @@
-"""What `docker compose up` starts: that the files under deploy/ fit each other and the code."""
+"""The files under ``deploy/``: they match each other and the code."""
 
-import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import threading
 import tomllib
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,9 +16,10 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.index.qdrant_connection import OLDEST_SERVER
-from repertory.server_state import Building, Lengths, SourceState, Stats, Watch, Worker
+from repertory.stats import Building, Lengths, SourceState, Stats, Watch, Worker
 from repertory.values import SETTINGS
 from repertory_query.metrics import Metrics
+from tests.support.http_stub import serving
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -41,13 +39,13 @@ each_of_ours = pytest.mark.parametrize("service", [SERVICES[name] for name in OU
 
 
 def substituted(value: str) -> str:
-    """A value as it is when nothing is set."""
+    """A value with the defaults of its variables."""
     return PLACEHOLDER.sub(lambda match: match[2] or "", value)
 
 
 @pytest.mark.parametrize("profiles", [[], ["gpu"], ["monitoring"], ["gpu", "monitoring"]])
 def test_docker_accepts_the_compose_file(profiles: list[str]) -> None:
-    """Docker itself reads the file, with and without each profile."""
+    """Docker reads the file with and without each profile."""
     if (
         not shutil.which("docker")
         or subprocess.run(
@@ -56,7 +54,7 @@ def test_docker_accepts_the_compose_file(profiles: list[str]) -> None:
     ):
         pytest.skip("There is no Docker client with compose here.")
     asked = [word for profile in profiles for word in ("--profile", profile)]
-    # Without the .env of whoever runs the tests.
+    # Without the .env of the user who runs the tests.
     command = ["docker", "compose", "--env-file", os.devnull, *asked, "config", "--services"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -68,8 +66,8 @@ def test_docker_accepts_the_compose_file(profiles: list[str]) -> None:
     assert set(done.stdout.split()) == expected
 
 
-def test_the_parts_of_the_server_start_without_a_profile() -> None:
-    """What a team needs is started by default; the GPU and the monitoring are asked for."""
+def test_the_team_server_needs_no_profile() -> None:
+    """The GPU and the monitoring need one."""
     asked_for = {
         name: service["profiles"] for name, service in SERVICES.items() if "profiles" in service
     }
@@ -94,8 +92,8 @@ def test_a_service_is_hardened(service: dict[str, Any]) -> None:
 
 
 @each_service
-def test_a_service_recovers_and_is_bounded(service: dict[str, Any]) -> None:
-    """Each is checked, restarted, and can take neither all memory nor all processes."""
+def test_a_service_restarts_and_has_limits(service: dict[str, Any]) -> None:
+    """Each has a health check, a restart policy, and limits of memory and processes."""
     assert service["restart"] == "unless-stopped"
     assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
     limits = service["deploy"]["resources"]["limits"]
@@ -107,7 +105,7 @@ def test_a_service_recovers_and_is_bounded(service: dict[str, Any]) -> None:
 
 @each_service
 def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
-    """A foreign image names an exact version."""
+    """A foreign image has an exact version."""
     if "build" in service:
         target = service["build"]["target"]
         assert service["image"] == f"repertory-{target}"
@@ -117,7 +115,7 @@ def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
 
 
 def test_the_qdrant_of_the_team_is_new_enough() -> None:
-    """It knows conditional writes."""
+    """It supports conditional writes."""
     version = re.findall(r"\d+", SERVICES["qdrant"]["image"])
     assert (int(version[0]), int(version[1])) >= OLDEST_SERVER
 
@@ -134,7 +132,7 @@ def test_only_the_query_service_is_published() -> None:
 
 
 def test_only_our_services_reach_the_stores() -> None:
-    """Qdrant and Redis are on a network that leads nowhere else."""
+    """The network of Qdrant and Redis has no other members."""
     assert COMPOSE["networks"]["stores"]["internal"] is True
     assert SERVICES["qdrant"]["networks"] == SERVICES["redis"]["networks"] == ["stores"]
     assert {name for name, one in SERVICES.items() if "stores" in one["networks"]} == {
@@ -145,8 +143,8 @@ def test_only_our_services_reach_the_stores() -> None:
 
 
 @each_service
-def test_what_is_mounted_from_the_host_is_read_only(service: dict[str, Any]) -> None:
-    """Named volumes are written to; the folders of the host are not."""
+def test_folders_of_the_host_are_mounted_read_only(service: dict[str, Any]) -> None:
+    """Only named volumes are writable."""
     for volume in service.get("volumes", []):
         source, target, *mode = substituted(volume).split(":")
         if source in COMPOSE["volumes"]:
@@ -155,8 +153,8 @@ def test_what_is_mounted_from_the_host_is_read_only(service: dict[str, Any]) -> 
             assert mode == ["ro"], target
 
 
-def test_the_catalogue_is_mounted_for_whom_reads_it_alone() -> None:
-    """Workers are handed the text of what changed, so they need no files."""
+def test_only_services_that_read_the_catalogue_mount_it() -> None:
+    """Workers get the changed texts in their jobs and need no files."""
     mounted = {
         name
         for name, service in SERVICES.items()
@@ -165,8 +163,8 @@ def test_the_catalogue_is_mounted_for_whom_reads_it_alone() -> None:
     assert mounted == {"watch", "query"}
 
 
-def test_whoever_calls_tools_has_what_the_watch_service_has() -> None:
-    """Its servers are started in the same image, with the same secrets and configuration."""
+def test_the_service_that_calls_tools_equals_the_watch_service() -> None:
+    """Its servers start in the same image, with the same secrets and configuration."""
     query, watch = CALLS["query"], SERVICES["watch"]
     assert query["build"]["target"] == watch["build"]["target"]
     assert query["env_file"] == watch["env_file"]
@@ -182,7 +180,7 @@ def test_whoever_calls_tools_has_what_the_watch_service_has() -> None:
 
 @each_of_ours
 def test_every_variable_is_a_setting(service: dict[str, Any]) -> None:
-    """No variable is misspelt or was renamed."""
+    """No variable is misspelt or outdated."""
     known = {setting.variable for setting in SETTINGS.values()} | {
         "REPERTORY_CONFIG",
         "REPERTORY_MCP_CONFIG",
@@ -192,14 +190,14 @@ def test_every_variable_is_a_setting(service: dict[str, Any]) -> None:
 
 
 @each_of_ours
-def test_ours_wait_for_the_stores(service: dict[str, Any]) -> None:
+def test_our_services_wait_for_the_stores(service: dict[str, Any]) -> None:
     """They start when Qdrant and Redis answer."""
     waits = {name: how["condition"] for name, how in service["depends_on"].items()}
     assert waits == {"qdrant": "service_healthy", "redis": "service_healthy"}
 
 
-def test_the_example_of_settings_lists_what_can_be_set() -> None:
-    """The example has every variable that the compose files take, with its default."""
+def test_the_example_of_settings_is_complete() -> None:
+    """It has every variable of the compose files with its default."""
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     taken = dict(PLACEHOLDER.findall(text))
     passed = {
@@ -217,8 +215,8 @@ def test_the_example_of_settings_lists_what_can_be_set() -> None:
             assert example[name] == default, name
 
 
-def test_the_images_are_built_from_what_the_project_has() -> None:
-    """The extras, the base image and the files that the Dockerfile names are there."""
+def test_the_dockerfile_names_what_the_project_has() -> None:
+    """The extras, the base image and the copied files exist."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
     ]
@@ -235,8 +233,8 @@ def test_the_images_are_built_from_what_the_project_has() -> None:
 
 
 @pytest.mark.parametrize("command", sorted(set(re.findall(r'^CMD \["(\w+)"\]$', DOCKERFILE, re.M))))
-def test_an_image_runs_a_command_that_there_is(command: str) -> None:
-    """What a container is started with is a command of the command line."""
+def test_an_image_runs_an_existing_command(command: str) -> None:
+    """It is a command of the command line."""
     done = subprocess.run(
         [sys.executable, "-m", "repertory_admin", command, "--help"],
         capture_output=True,
@@ -246,8 +244,8 @@ def test_an_image_runs_a_command_that_there_is(command: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_only_the_gpu_image_carries_torch() -> None:
-    """The extra that all images have asks for no torch."""
+def test_only_the_gpu_image_contains_torch() -> None:
+    """The extra of the other images does not require torch."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
     ]
@@ -255,41 +253,26 @@ def test_only_the_gpu_image_carries_torch() -> None:
     assert re.findall(r"\[\$\{EXTRAS\}(.*?)\]", DOCKERFILE) == ["", ",torch"]
 
 
-@contextlib.contextmanager
-def answering(status: int) -> Iterator[int]:
-    """A server that answers everything with one status; gives its port."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - named so there
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
-
-
 @pytest.mark.skipif(not shutil.which("bash"), reason="There is no bash here.")
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
 def test_the_health_check_of_qdrant_reads_the_status(status: int, healthy: bool) -> None:
-    """Qdrant's image has bash and nothing to ask with, so the check speaks HTTP by hand."""
-    with answering(status) as port:
+    """Qdrant's image has only bash, so the check speaks HTTP by itself."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        request.end_headers()
+
+    with serving(answer) as url:
         _, *command = (
-            word.replace("6333", str(port)).replace("$$", "$")
+            word.replace("6333", url.rpartition(":")[2]).replace("$$", "$")
             for word in SERVICES["qdrant"]["healthcheck"]["test"]
         )
         done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode == 0) is healthy
 
 
-def test_prometheus_asks_every_query_service() -> None:
-    """Its configuration names the service and the port that it listens on."""
+def test_prometheus_scrapes_every_query_service() -> None:
+    """Its configuration names the service and its port."""
     configuration = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
     (job,) = configuration["scrape_configs"]
     assert job.get("metrics_path", "/metrics") == "/metrics"
@@ -326,7 +309,7 @@ STATS = Stats(
 
 
 def exported() -> dict[str, set[str]]:
-    """The labels of every metric of a query service at which all is happening."""
+    """The labels of every metric of a busy query service."""
     metrics = Metrics(lambda: STATS, lambda: {"ok": 1})
     metrics.request("GET", "/search", 200, 0.01)
     metrics.search("hybrid")
@@ -339,7 +322,7 @@ def exported() -> dict[str, set[str]]:
     }
 
 
-def test_the_dashboard_shows_metrics_that_there_are() -> None:
+def test_the_dashboard_shows_existing_metrics() -> None:
     """Every metric and label of every panel is exported by the query service."""
     dashboard = json.loads((DEPLOY / "grafana" / "repertory.json").read_text("utf-8"))
     known = exported()
@@ -358,16 +341,16 @@ def test_the_dashboard_shows_metrics_that_there_are() -> None:
             assert asked <= labels, panel["title"]
 
 
-def test_the_dashboard_shows_every_metric_of_ours() -> None:
-    """No metric is exported that nobody would see."""
+def test_the_dashboard_shows_all_our_metrics() -> None:
+    """No exported metric is without a panel."""
     text = (DEPLOY / "grafana" / "repertory.json").read_text("utf-8")
     suffix = r"(_created|_sum|_count|_bucket|_total)$"
     ours = {re.sub(suffix, "", name) for name in exported() if name.startswith("repertory_")}
     assert [name for name in sorted(ours) if name not in text] == []
 
 
-def test_grafana_is_given_the_dashboard_and_its_source() -> None:
-    """What is provisioned is what the panels and the mounts name."""
+def test_grafana_finds_the_dashboard_and_its_source() -> None:
+    """The provisioned files match the panels and the mounts."""
     provisioning = DEPLOY / "grafana" / "provisioning"
     (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yml").read_text())[
         "datasources"

@@ -1,4 +1,4 @@
-"""The embedded store among files and processes: killed, shared, damaged, full, not writable."""
+"""The embedded store and its files: killed, shared, damaged, full and read-only."""
 
 import collections
 import os
@@ -21,12 +21,12 @@ NAME = "repertory_0123456789abcdef_minilm_g1"
 
 @pytest.fixture
 def store(tmp_path: Path) -> EdgeStore:
-    """A store with nothing in it, that does not wait long."""
+    """An empty store with a short timeout."""
     return EdgeStore(tmp_path, timeout=0.1)
 
 
 def shard(tmp_path: Path) -> Path:
-    """Where the engine keeps the collection."""
+    """The engine's folder of the collection."""
     return tmp_path / "collections" / NAME
 
 
@@ -55,7 +55,7 @@ with EdgeStore(Path(sys.argv[1])).open(sys.argv[2]) as collection:
 
 
 def child(program: str, *args: object) -> "subprocess.Popen[str]":
-    """A process of its own that runs a program."""
+    """A separate process that runs a program."""
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, args)],
         stdin=subprocess.PIPE,
@@ -65,8 +65,8 @@ def child(program: str, *args: object) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("writes", [1, 7, 40])
-def test_what_was_written_survives_kill_9(store: EdgeStore, tmp_path: Path, writes: int) -> None:
-    """After kill -9 in the midst of writing, all that upsert returned for is there and usable."""
+def test_writes_survive_kill_9(store: EdgeStore, tmp_path: Path, writes: int) -> None:
+    """All writes for which upsert returned are complete and usable."""
     store.create(NAME, DIMENSION).close()
     with child(WRITER, tmp_path, NAME) as writer:
         assert writer.stdout
@@ -82,7 +82,7 @@ def test_what_was_written_survives_kill_9(store: EdgeStore, tmp_path: Path, writ
 
 
 def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_path: Path) -> None:
-    """It is told who holds the collection; the holder's later writes are all kept."""
+    """The error names the holder of the collection, whose later writes are all kept."""
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder:
         assert holder.stdout
@@ -98,7 +98,7 @@ def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_pat
 
 
 def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Path) -> None:
-    """Two stores of one directory do not share: the lock goes with the first one's last opening."""
+    """Two stores of one directory do not share; the first store's last opening holds the lock."""
     other = EdgeStore(tmp_path, timeout=0.1)
     with store.create(NAME, DIMENSION) as collection:
         store.open(NAME).close()
@@ -109,8 +109,8 @@ def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Pat
         assert again.count() == 1
 
 
-def test_what_is_open_is_not_dropped(store: EdgeStore) -> None:
-    """Dropping is refused until the last opening is closed; a stale one does no harm then."""
+def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:
+    """It can be dropped after its last opening is closed; outdated openings do no harm."""
     first = store.create(NAME, DIMENSION)
     second = store.open(NAME)
     for one in (first, second):
@@ -125,7 +125,7 @@ def test_what_is_open_is_not_dropped(store: EdgeStore) -> None:
 
 
 def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
-    """Within its timeout, an opening waits until the collection is let go of."""
+    """Within its timeout, an opening waits until the holder closes the collection."""
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder:
         assert holder.stdout
@@ -137,8 +137,8 @@ def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
             assert collection.count() == 2
 
 
-def test_a_collection_half_made_is_cleared(store: EdgeStore, tmp_path: Path) -> None:
-    """What a crash while creating or dropping left behind is no collection and blocks nothing."""
+def test_an_incomplete_collection_is_removed(store: EdgeStore, tmp_path: Path) -> None:
+    """Remains of a crash while creating or dropping are not a collection and block nothing."""
     for remains in (f".new-{NAME}", f".old-{NAME}"):
         (tmp_path / "collections" / remains / "segments").mkdir(parents=True)
     assert store.collections() == []
@@ -150,7 +150,7 @@ def test_a_collection_half_made_is_cleared(store: EdgeStore, tmp_path: Path) -> 
 
 
 def empty(path: Path) -> None:
-    """Cut a file to nothing."""
+    """Truncate a file to nothing."""
     path.write_bytes(b"")
 
 
@@ -161,7 +161,7 @@ def garble(path: Path) -> None:
 
 
 def age(path: Path) -> None:
-    """Write the version of an engine that never was."""
+    """Write an engine version that never existed."""
     path.write_text("99.99.99-not-a-version-\u00e4")
 
 
@@ -182,10 +182,10 @@ def age(path: Path) -> None:
         ("wal/open-1", garble),
     ],
 )
-def test_a_corrupt_collection_is_an_error_in_words(
+def test_a_corrupt_collection_is_an_error(
     store: EdgeStore, tmp_path: Path, pattern: str, damage: Callable[[Path], None]
 ) -> None:
-    """Whether it shows at once or at the first search: StoreCorruptError, and it can be dropped."""
+    """It raises StoreCorruptError at once or at the first search, and can be dropped."""
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point(str(number)) for number in range(300)])
     damage(next(shard(tmp_path).glob(pattern)))
@@ -198,7 +198,7 @@ def test_a_corrupt_collection_is_an_error_in_words(
 
 
 def test_an_empty_folder_is_a_corrupt_collection(store: EdgeStore, tmp_path: Path) -> None:
-    """A collection whose files are gone cannot be opened, and can be dropped."""
+    """A collection without files cannot be opened, and can be dropped."""
     shard(tmp_path).mkdir(parents=True)
     with pytest.raises(StoreCorruptError, match=NAME):
         store.open(NAME)
@@ -206,10 +206,10 @@ def test_an_empty_folder_is_a_corrupt_collection(store: EdgeStore, tmp_path: Pat
     assert store.collections() == []
 
 
-def test_a_full_disk_is_an_error_in_words(
+def test_a_full_disk_is_an_error(
     store: EdgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With next to no room nothing is written, what there is can be read, and nothing is lost."""
+    """Almost without space nothing is written, reads continue, and nothing is lost."""
     usage = collections.namedtuple("usage", "total used free")
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point("a")])
@@ -234,8 +234,8 @@ def test_a_full_disk_is_an_error_in_words(
     assert store.collections() == [NAME]
 
 
-def test_a_data_directory_that_is_a_file_is_an_error_in_words(tmp_path: Path) -> None:
-    """Reading and writing both say what is wrong with the directory."""
+def test_a_data_directory_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    """Reads and writes name the problem."""
     (tmp_path / "data").write_text("")
     store = EdgeStore(tmp_path / "data")
     with pytest.raises(StoreError, match="data"):
@@ -245,8 +245,8 @@ def test_a_data_directory_that_is_a_file_is_an_error_in_words(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_data_directory_is_an_error_in_words(store: EdgeStore, tmp_path: Path) -> None:
-    """A directory without permission to write raises StoreError that says so."""
+def test_a_read_only_data_directory_is_an_error(store: EdgeStore, tmp_path: Path) -> None:
+    """Writing raises StoreError with the reason."""
     store.create(NAME, DIMENSION).close()
     (tmp_path / "collections").chmod(0o555)
     with pytest.raises(StoreError, match="cannot be written"):
@@ -256,8 +256,8 @@ def test_a_read_only_data_directory_is_an_error_in_words(store: EdgeStore, tmp_p
     (tmp_path / "collections").chmod(0o755)
 
 
-def test_an_empty_store_makes_nothing(tmp_path: Path) -> None:
-    """Looking into a store that is not there finds nothing and leaves no directory behind."""
+def test_reading_creates_nothing(tmp_path: Path) -> None:
+    """Reading a missing store finds nothing and creates no directory."""
     store = EdgeStore(tmp_path / "data")
     assert store.collections() == []
     assert store.alias("repertory_x") is None

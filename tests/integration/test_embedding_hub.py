@@ -99,15 +99,15 @@ def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_p
 
 def test_a_model_that_the_hub_does_not_have_is_an_error(hub: HubServer, tmp_path: Path) -> None:
     """The message names the repository and the other places."""
-    with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*nobody/nothing: .*404"):
-        download(tmp_path, "nobody/nothing")
+    with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*unknown/nothing: .*404"):
+        download(tmp_path, "unknown/nothing")
 
 
 def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Path) -> None:
     """The message says that the hub failed, and what to do."""
     hub.close()
     with pytest.raises(
-        WeightsUnavailableError, match=r"hub did not give them: .*repertory\[offline\]"
+        WeightsUnavailableError, match=r"hub did not provide its files: .*repertory\[offline\]"
     ):
         download(tmp_path)
 

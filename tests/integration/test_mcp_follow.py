@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
@@ -13,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import SourceError
-from repertory.sources.mcp import McpServer, client
+from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
+from tests.support.mcp_servers import SERVERS, started
 
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 SECRET = "s3cret-t0ken"
 
 
@@ -114,10 +113,9 @@ def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) ->
 
 
 def test_the_newer_protocol_reports_changes_too(
-    place: Place, follow: Follow, monkeypatch: pytest.MonkeyPatch
+    place: Place, follow: Follow, newer_protocol: None
 ) -> None:
     """A protocol without a handshake has a subscription for changes."""
-    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
     lab = follow(stdio(place))
     lab.wait_for("first")
     place.offer("second")
@@ -169,15 +167,7 @@ def test_stopping_ends_the_server(place: Place, follow: Follow) -> None:
 def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixture) -> None:
     """Changes arrive on the session's open stream; the key is never logged."""
     caplog.set_level(logging.DEBUG)
-    process = subprocess.Popen(
-        [sys.executable, str(SERVERS / "changing.py"), "http"],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | place.environment,
-    )
-    try:
-        assert process.stdout
-        url = process.stdout.readline().strip()
+    with started("changing.py", "http", **place.environment) as url:
         config = ServerConfig(
             name="lab",
             transport=Transport.HTTP,
@@ -190,9 +180,6 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
         place.offer("second")
         lab.wait_for("second")
         lab.stop()
-    finally:
-        process.kill()
-        process.communicate()
     assert SECRET not in caplog.text
 
 
@@ -204,7 +191,7 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
         ServerConfig(name="lab", command="repertory", args=("mcp",)),
     ],
 )
-def test_a_server_that_may_not_run_is_not_followed(config: ServerConfig) -> None:
+def test_servers_that_may_not_run_are_not_followed(config: ServerConfig) -> None:
     """An untrusted server, an invalid one, and Repertory itself."""
     trusted = config.command != "true"
     assert McpServer(config, trusted=trusted).watch(lambda: None, 60) is None

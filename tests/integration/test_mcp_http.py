@@ -1,73 +1,37 @@
 """MCP servers over streamable HTTP and SSE, on this machine."""
 
 import logging
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
+from tests.support.http_stub import Answer, serving
+from tests.support.mcp_servers import started
 
-SCRIPT = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
 TOKEN = "s3cret-t0ken"
 TOOLS = ["forecast", "alerts"]
 
 Start = Callable[..., str]
-Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start servers of a kind by a function that returns their address."""
-    processes = []
-
-    def start_server(kind: str, **env: str) -> str:
-        process = subprocess.Popen(
-            [sys.executable, str(SCRIPT), kind],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | env,
-        )
-        processes.append(process)
-        assert process.stdout
-        return process.stdout.readline().strip()
-
-    yield start_server
-    for process in processes:
-        process.kill()
-        process.communicate()
+    """Starts a server of a kind and returns its URL."""
+    with ExitStack() as servers:
+        yield lambda kind, **env: servers.enter_context(started("sdk.py", kind, **env))
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Answer], str]]:
-    """Serve every request with a given function; returns the address."""
-    servers = []
-
-    def serve_requests(answer: Answer) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names the base class looks for
-
-            def log_message(self, *_: object) -> None:
-                """Log nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        servers.append((server, thread))
-        thread.start()
-        return f"http://127.0.0.1:{server.server_port}/mcp"
-
-    yield serve_requests
-    for server, thread in servers:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    """Serves every request with a function and returns the URL."""
+    with ExitStack() as servers:
+        yield lambda answer: f"{servers.enter_context(serving(answer))}/mcp"
 
 
 def source(
@@ -100,7 +64,7 @@ def test_streamable_http(start: Start, kind: str) -> None:
 
 
 def test_sse(start: Start) -> None:
-    """Tools are listed over SSE, even if the configuration names no transport."""
+    """Tools are listed over SSE, also if the configuration does not name it."""
     url = start("sse")
     assert tools(source(url, Transport.SSE)) == TOOLS
     assert tools(source(url, Transport.HTTP)) == TOOLS
@@ -108,7 +72,7 @@ def test_sse(start: Start) -> None:
 
 @pytest.mark.parametrize(("kind", "transport"), [("http", "http"), ("sse", "sse")])
 def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Configured headers are sent with their variables; the message has the status of a refusal."""
+    """The configured headers are sent with resolved variables; a missing one is reported."""
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
     url = start(kind, TOKEN=TOKEN)
     assert tools(source(url, Transport(transport), Authorization="Bearer ${WEB_TOKEN}")) == TOOLS
@@ -119,25 +83,25 @@ def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.Mo
 
 
 def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """A key in an address is never logged, even at the lowest level."""
+    """A key in a URL is in no log, at any level."""
     caplog.set_level(logging.DEBUG)
     assert tools(source(f"{start('http')}?key={TOKEN}")) == TOOLS
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
 
 
 def test_no_server() -> None:
-    """An address without a server is a failure."""
+    """A URL without a listener is a failure."""
     assert "could not be queried" in failure(source("http://127.0.0.1:9/mcp"))
 
 
 def test_not_found(serve: Callable[[Answer], str]) -> None:
-    """The message for an HTTP error has its status."""
+    """Another program at the URL is a failure with its status."""
     url = serve(lambda request: request.send_error(404))
     assert "answered with HTTP status 404" in failure(source(url))
 
 
 def test_not_mcp(serve: Callable[[Answer], str]) -> None:
-    """A web page is a failure, not an MCP server without tools."""
+    """A web page is not treated as an MCP server."""
 
     def page(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -149,7 +113,7 @@ def test_not_mcp(serve: Callable[[Answer], str]) -> None:
 
 
 def test_silent(serve: Callable[[Answer], str]) -> None:
-    """A silent server is abandoned after its timeout."""
+    """A server that never answers is abandoned after the timeout."""
     over = threading.Event()
 
     def wait(_: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""The MCP server on a real index, asked by the official client, in both eras of the protocol."""
+"""The MCP server on a real index, with the official client and both versions of the protocol."""
 
 import asyncio
 import json
@@ -32,12 +32,13 @@ from repertory_query.mcp.face import Face
 from repertory_query.mcp.tool import Work
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
+from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.query_service import RunningService, indexed_server
+from tests.support.waiting import TIMEOUT_S
 
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
-PATIENCE = 60.0  # seconds; only a hanging server takes as long
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
 TOOLS = {"server": "files", "tools": [{"name": "read_file", "description": "Read a file."}]}
 BODY = """
@@ -59,33 +60,29 @@ Revoke the old one.
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """The parts of a server of three skills, a tool and a document."""
+    """A server with three skills, a tool and a document."""
     project = tmp_path_factory.mktemp("served") / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
-    file = project / "skills" / "key-rotation" / "SKILL.md"
+    file = write_shop(project) / "skills" / "key-rotation" / "SKILL.md"
     file.write_text(file.read_text() + BODY)
-    skill(project, "release-notes", "Write release notes from merged pull requests")
-    skill(project, "postmortem", "Write up an incident: timeline, causes, actions")
-    (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
     (project / "tools").mkdir()
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
     TOOLS["tools"][0]["inputSchema"] = schema  # type: ignore[index]  # a list of tools
     (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
-    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+    with indexed_server(project, tmp_path_factory.mktemp("home")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def url(running: RunningService) -> Iterator[str]:
-    """Where that server answers, without keys."""
+    """The URL of that server, which has no keys."""
     with served(running) as url:
         yield url
 
 
 def asked(url: str, mode: Mode, ask: Callable[[Client], Awaitable[Any]]) -> Any:  # noqa: ANN401
-    """What asking a server gives."""
+    """The result of requests in a new session."""
 
-    async def run() -> Any:  # noqa: ANN401 - whatever it is
+    async def run() -> Any:  # noqa: ANN401 - any result
         async with Client(url, mode=mode) as client:
             return await ask(client)
 
@@ -100,7 +97,7 @@ def called(url: str, mode: Mode, name: str, /, **arguments: Any) -> CallToolResu
 
 
 def text_of(result: CallToolResult) -> str:
-    """The text that a result begins with."""
+    """The first text of a result."""
     first = result.content[0]
     assert isinstance(first, TextContent)
     return first.text
@@ -108,7 +105,7 @@ def text_of(result: CallToolResult) -> str:
 
 @BOTH
 def test_the_tools_are_listed(url: str, mode: Mode) -> None:
-    """In order, and the search says what there is; ``call`` is not there while calls are off."""
+    """In a fixed order, with a summary of the catalogue; ``call`` is only there if allowed."""
     tools = asked(f"{url}/mcp", mode, lambda client: client.list_tools()).tools
 
     assert [tool.name for tool in tools] == ["search", "get"]
@@ -117,16 +114,16 @@ def test_the_tools_are_listed(url: str, mode: Mode) -> None:
     )
 
 
-def test_a_list_may_be_kept_for_a_while_by_whoever_got_it(url: str) -> None:
-    """The newer protocol says for how long, and for whom."""
+def test_clients_may_cache_a_list(url: str) -> None:
+    """The newer protocol says how long and by which clients."""
     found = asked(f"{url}/mcp", "auto", lambda client: client.list_tools())
 
     assert (found.ttl_ms, found.cache_scope) == (60_000, "private")
 
 
 @BOTH
-def test_a_search_gives_data_its_text_and_links(url: str, mode: Mode) -> None:
-    """The data fits the schema that was told; each skill is a resource that can be read."""
+def test_a_search_returns_data_text_and_links(url: str, mode: Mode) -> None:
+    """The data matches the announced schema; each skill is a readable resource."""
 
     async def ask(client: Client) -> None:
         schema = (await client.list_tools()).tools[0].output_schema
@@ -150,9 +147,9 @@ def test_a_search_gives_data_its_text_and_links(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_filters_hold(url: str, mode: Mode) -> None:
-    """Kinds, sources, servers and tags, as over HTTP."""
+    """Kinds, sources, servers and tags filter as over HTTP."""
     found = called(url, mode, "search", query="write", threshold=0, kinds=["document"])
-    none = called(url, mode, "search", query="write", threshold=0, tags=["nobody's"])
+    none = called(url, mode, "search", query="write", threshold=0, tags=["unknown"])
 
     assert [hit["kind"] for hit in (found.structured_content or {})["results"]] == ["document"]
     assert (none.structured_content or {})["totalResults"] == 0
@@ -161,7 +158,7 @@ def test_filters_hold(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
-    """A section comes with those below it, whatever the case and the marks of its heading."""
+    """A section includes its subsections; case and markup of its heading do not matter."""
     whole = text_of(called(url, mode, "get", id="project/key-rotation"))
     section = text_of(called(url, mode, "get", id="project/key-rotation", section="## rotating"))
 
@@ -181,10 +178,8 @@ def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
     }
 
 
-def test_a_long_text_is_cut_and_says_how_to_read_on(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It names the sections."""
+def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint names the sections."""
     monkeypatch.setattr(catalogue, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
 
@@ -214,15 +209,15 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 
 @BOTH
-def test_what_cannot_be_done_is_said_in_one_sentence(url: str, mode: Mode) -> None:
-    """As the tool's own error, which a model reads."""
+def test_a_failed_tool_returns_one_sentence(url: str, mode: Mode) -> None:
+    """It is an error of the tool, which a model reads."""
 
     async def ask(client: Client) -> None:
-        for tool, arguments, said in WRONG:
+        for tool, arguments, message in WRONG:
             result = await client.call_tool(tool, arguments)
 
             assert result.is_error
-            assert said in text_of(result)
+            assert message in text_of(result)
             assert len(text_of(result)) < 700
             assert len(text_of(result).splitlines()) == 1
 
@@ -239,15 +234,15 @@ ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
 
 
 @BOTH
-def test_what_is_not_there_is_an_error_of_the_protocol(url: str, mode: Mode) -> None:
-    """With the code for wrong parameters, and a sentence."""
+def test_unknown_names_are_errors_of_the_protocol(url: str, mode: Mode) -> None:
+    """They have the code for invalid parameters and one sentence."""
 
     async def ask(client: Client) -> None:
-        for request, said in ABSENT:
+        for request, message in ABSENT:
             with pytest.raises(MCPError) as raised:
                 await request(client)
             assert raised.value.error.code == INVALID_PARAMS
-            assert said in raised.value.error.message
+            assert message in raised.value.error.message
 
     asked(f"{url}/mcp", mode, ask)
 
@@ -256,7 +251,7 @@ def test_what_is_not_there_is_an_error_of_the_protocol(url: str, mode: Mode) -> 
 def test_skills_are_listed_as_resources_in_pages(
     url: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each once, by id."""
+    """Each is listed once, by id."""
     monkeypatch.setattr(face, "PAGE_SIZE", 2)
 
     async def ask(client: Client) -> list[list[str]]:
@@ -275,8 +270,8 @@ def test_skills_are_listed_as_resources_in_pages(
 
 
 @BOTH
-def test_the_other_toolsets_have_addresses_of_their_own(url: str, mode: Mode) -> None:
-    """Functions of the table: strings come as text, objects as data and text."""
+def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
+    """Functions return strings as text, and objects as data and text."""
 
     async def ask(client: Client) -> None:
         listed = [tool.name for tool in (await client.list_tools()).tools]
@@ -295,7 +290,7 @@ def test_the_other_toolsets_have_addresses_of_their_own(url: str, mode: Mode) ->
 
 
 @BOTH
-def test_many_ask_at_once(url: str, mode: Mode) -> None:
+def test_concurrent_clients(url: str, mode: Mode) -> None:
     """Each gets its own answer."""
 
     async def ask(client: Client) -> list[CallToolResult]:
@@ -309,8 +304,8 @@ def test_many_ask_at_once(url: str, mode: Mode) -> None:
 
 
 @BOTH
-def test_a_cancelled_request_harms_no_other(url: str, mode: Mode) -> None:
-    """The same client goes on."""
+def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
+    """The same client continues."""
 
     async def ask(client: Client) -> CallToolResult:
         for _ in range(5):
@@ -321,10 +316,10 @@ def test_a_cancelled_request_harms_no_other(url: str, mode: Mode) -> None:
     assert not asked(f"{url}/mcp", mode, ask).is_error
 
 
-def test_a_defect_is_told_without_its_details(
+def test_a_defect_is_reported_without_details(
     running: RunningService, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A number that the log has as well, and nothing else."""
+    """The client gets only a reference to the log entry."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret")
@@ -340,14 +335,14 @@ def test_a_defect_is_told_without_its_details(
     error = asked(f"{url}/mcp", "auto", read).error
     assert result.is_error
     assert error.code == INTERNAL_ERROR
-    for told in (text_of(result), error.message):
-        assert told.startswith("Something went wrong here; the server's log says what, at ")
-        assert "secret" not in told
+    for message in (text_of(result), error.message):
+        assert message.startswith("Something went wrong here; the server's log says what, at ")
+        assert "secret" not in message
 
 
 @BOTH
-def test_keys_and_their_scopes_hold(running: RunningService, tmp_path: Path, mode: Mode) -> None:
-    """Without a key nothing is answered; what changes something is for keys of the scope call."""
+def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mode: Mode) -> None:
+    """Every request needs a key; changes need the scope call."""
     keys = Keys(tmp_path / "keys.json")
     tokens = {scope: keys.create(scope, scope) for scope in (Scope.READ, Scope.CALL)}
 
@@ -383,8 +378,8 @@ def guarded(running: RunningService) -> Iterator[TestClient]:
         yield client
 
 
-def test_the_guard_stands_before_it(guarded: TestClient) -> None:
-    """What a web page may have sent is refused as on every route, and rates hold."""
+def test_guards_apply_to_mcp(guarded: TestClient) -> None:
+    """Requests of web pages are refused as on every route, and rates are limited."""
     listed = guarded.post("/mcp", json=LIST)
     rebound = guarded.post("/mcp", json=LIST, headers={"Host": "evil.example"})
     foreign = guarded.post("/mcp", json=LIST, headers={"Origin": "https://evil.example"})
@@ -396,18 +391,18 @@ def test_the_guard_stands_before_it(guarded: TestClient) -> None:
     assert again == [200, 429]
 
 
-def test_bodies_are_bounded(guarded: TestClient) -> None:
-    """Whether they say their length or not."""
+def test_bodies_are_limited(guarded: TestClient) -> None:
+    """With or without a declared length."""
     large = json.dumps(LIST | {"params": {"x": "x" * 1_000_000}}).encode()
     pieces = (large[start : start + 65_536] for start in range(0, len(large), 65_536))
 
-    told = {"Content-Type": "application/json"}
-    assert guarded.post("/mcp", content=large, headers=told).status_code == 413
-    assert guarded.post("/mcp", content=pieces, headers=told).status_code == 413
+    headers = {"Content-Type": "application/json"}
+    assert guarded.post("/mcp", content=large, headers=headers).status_code == 413
+    assert guarded.post("/mcp", content=pieces, headers=headers).status_code == 413
 
 
-def test_what_is_no_message_is_refused(guarded: TestClient) -> None:
-    """With a status of HTTP and no traceback; only POST is there."""
+def test_requests_other_than_messages_are_refused(guarded: TestClient) -> None:
+    """With a status of HTTP and no traceback; only POST is allowed."""
     assert guarded.post("/mcp", json=[1]).status_code == 400
     assert guarded.post("/mcp", content=b"{", headers={"Content-Type": "application/json"}).json()[
         "error"
@@ -417,7 +412,7 @@ def test_what_is_no_message_is_refused(guarded: TestClient) -> None:
 
 
 def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
-    """As those of every route."""
+    """As on every route."""
     guarded.post("/mcp", json=LIST)
     text = guarded.get("/metrics").text
 
@@ -426,28 +421,28 @@ def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
     )
 
 
-def test_clients_are_told_when_the_catalogue_changes(
+def test_clients_are_notified_of_a_changed_catalogue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after the first index: the description of the search is another one then."""
+    """The first index, for example, changes the description of the search."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(face, "RETRY_INTERVAL_S", 0.05)
-    skill(tmp_path / "project", "knots", "Tie a bowline")
+    write_skill(tmp_path / "project", "knots", "Tie a bowline")
 
     def faced(running: RunningService) -> Face:
         tools = tools_of([Toolset.CATALOGUE], Values())
         return Face(running.service, tools, threads, announcing=True)
 
     async def run(running: RunningService) -> None:
-        told = asyncio.Event()
+        notified = asyncio.Event()
 
         async def heard(message: object) -> None:
             if isinstance(message, ToolListChangedNotification):
-                told.set()
+                notified.set()
 
         old, new = faced(running), faced(running)
         async with (
-            asyncio.timeout(PATIENCE),
+            asyncio.timeout(TIMEOUT_S),
             Client(old.server, mode="legacy", message_handler=heard) as older,
             Client(new.server, mode="auto") as newer,
             newer.listen(tools_list_changed=True) as changes,
@@ -456,8 +451,8 @@ def test_clients_are_told_when_the_catalogue_changes(
             before = [await described(older), await described(newer)]
             tasks.start_soon(old.announce)
             tasks.start_soon(new.announce)
-            await to_thread.run_sync(running.look)
-            await told.wait()
+            await to_thread.run_sync(running.scan)
+            await notified.wait()
             assert await anext(changes) == ToolsListChanged()
             after = [await described(older), await described(newer)]
             tasks.cancel_scope.cancel()
@@ -474,5 +469,5 @@ async def threads(_: Work, call: Callable[[], T]) -> T:
 
 
 async def described(client: Client) -> str:
-    """What the first tool is said to do."""
+    """The description of the first tool."""
     return (await client.list_tools()).tools[0].description or ""

@@ -4,8 +4,6 @@ import json
 import logging
 import os
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,8 +15,9 @@ from repertory.errors import SourceError
 from repertory.sources.mcp import McpServer, build
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Scan, Severity
+from tests.support.mcp_servers import SERVERS
+from tests.support.waiting import until
 
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 SECRET = "s3cret-t0ken"
 
 
@@ -230,7 +229,7 @@ def test_nothing_is_left_behind(tmp_path: Path, hang: bool) -> None:
         assert names(source.scan()) == ["good"]
     started = [int(pid) for pid in pids.read_text().split()]
     assert len(started) == 3
-    wait_for(lambda: not any(map(is_running, started)))
+    until(lambda: not any(map(is_running, started)))
 
 
 def is_running(pid: int) -> bool:
@@ -239,12 +238,6 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def wait_for(done: Callable[[], bool]) -> None:
-    """Wait for a condition; the test's timeout is the limit."""
-    while not done():
-        time.sleep(0.02)
 
 
 def test_side_by_side(tmp_path: Path) -> None:

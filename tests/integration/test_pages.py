@@ -1,4 +1,4 @@
-"""The pages over HTTP, on a real index: what they show, to whom, and how they are confined."""
+"""The pages over HTTP on a real index: their content, their access and their confinement."""
 
 import re
 import time
@@ -14,29 +14,30 @@ from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
 from repertory_query.access import COOKIE
 from repertory_query.pages.choices import Choice, Choices
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.builders import write_skill
+from tests.support.query_service import RunningService, indexed_server
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of three skills, two of them of one name, and a document."""
+    """A server with three skills, two of them with the same name, and a document."""
     root = tmp_path_factory.mktemp("pages")
     project = root / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
-    skill(project, "release-notes", "Write release notes from merged pull requests")
-    skill(project, "archive/release-notes", "Write release notes as they were once written")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "release-notes", "Write release notes from merged pull requests")
+    write_skill(project, "archive/release-notes", "Write release notes as they were once written")
     archived = project / "skills" / "archive" / "release-notes" / "SKILL.md"
     archived.write_text(archived.read_text().replace("name: archive/", "name: "))
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    with looked_at(project, root / "home") as running:
+    with indexed_server(project, root / "home") as running:
         yield running
 
 
 @pytest.fixture
 def client(server: RunningService) -> TestClient:
-    """A browser on the same machine, of a server without keys."""
+    """A browser on the same machine; the server has no keys."""
     client = server.client()
     client.headers.update(HTML)
     return client
@@ -44,13 +45,13 @@ def client(server: RunningService) -> TestClient:
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[Scope, str]:
-    """A key of each scope, in ``keys.json`` of the test's folder."""
+    """A key of each scope in the test's ``keys.json``."""
     keys = Keys(tmp_path / "keys.json")
     return {scope: keys.create(scope.value, scope) for scope in Scope}
 
 
 def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient:
-    """A browser from elsewhere, of a server with keys, which keeps one if it is given."""
+    """A browser on another machine; the server has keys. With a key, it is signed in."""
     client = server.client(
         host="tools.example", address="192.0.2.7", keys=str(tmp_path / "keys.json")
     )
@@ -61,8 +62,8 @@ def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient
     return client
 
 
-def test_a_search_is_a_page_without_any_script(client: TestClient) -> None:
-    """With each hit's confidence and its parts in figures, the reason, and a link to the item."""
+def test_a_search_works_without_scripts(client: TestClient) -> None:
+    """Each hit has its confidence with its parts, the reason, and a link to the item."""
     text = client.get("/?q=rotate+credentials&limit=&threshold=").text
     assert '<a class="hit" href="/view/project/key-rotation"' in text
     for part in ("confidence", "semantic", "keyword", "name"):
@@ -71,15 +72,15 @@ def test_a_search_is_a_page_without_any_script(client: TestClient) -> None:
     assert "hybrid search" in text
 
 
-def test_only_the_results_are_sent_to_who_types(client: TestClient) -> None:
-    """The same as they are on the whole page."""
+def test_typing_requests_only_the_results(client: TestClient) -> None:
+    """They equal those of the whole page."""
     whole, part = client.get("/?q=rotate").text, client.get("/?q=rotate&part=true").text
     assert part.strip() in whole
     assert "<html" not in part
 
 
-def test_what_can_be_chosen_is_what_is_indexed(client: TestClient) -> None:
-    """With counts; a field of one value or none is not offered, a chosen value always is."""
+def test_filters_offer_the_indexed_values(client: TestClient) -> None:
+    """With counts; a field with fewer than two values is not offered, a chosen value always is."""
     text = client.get("/").text
     assert re.search(r'value="skill"><span>skill <small>3</small>', text)
     assert 'name="server"' not in text
@@ -89,10 +90,10 @@ def test_what_can_be_chosen_is_what_is_indexed(client: TestClient) -> None:
     assert "0 items" in text
 
 
-def test_choices_are_counted_once_for_each_version_of_the_index(
+def test_filters_are_counted_once_per_index_version(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A letter typed costs a search, no more."""
+    """A typed letter costs only a search."""
     count, counted = Choices.of, 0
 
     def counting(choices: Choices, engine: SearchEngine) -> list[Choice]:
@@ -106,16 +107,16 @@ def test_choices_are_counted_once_for_each_version_of_the_index(
     assert counted == 1
 
 
-def test_without_words_one_looks_through_what_there_is(client: TestClient) -> None:
-    """All of it in numbers, or the items of what was chosen."""
+def test_without_a_query_the_catalogue_is_browsed(client: TestClient) -> None:
+    """The page has the counts of all items, or the items of the chosen filter."""
     assert "4 items. Describe" in client.get("/").text
     text = client.get("/?kind=document").text
     assert "1 item<" in text
     assert 'href="/view/documents/README.md"' in text
 
 
-def test_that_nothing_fits_is_said_with_what_to_try(client: TestClient) -> None:
-    """How near the best came, and how to see it all the same."""
+def test_no_hits_come_with_suggestions(client: TestClient) -> None:
+    """The page names the best confidence and how to show that item."""
     text = client.get("/?q=zxqv+wobbly&kind=skill&threshold=0.9").text
     assert "Nothing fits well enough" in text
     assert re.search(r"reaches a confidence of\s+0\.\d\d; shown are those from 0\.90", text)
@@ -123,10 +124,10 @@ def test_that_nothing_fits_is_said_with_what_to_try(client: TestClient) -> None:
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
 
 
-def test_what_an_answer_lacks_is_said(
+def test_a_degraded_answer_says_so(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Words that answer alone, and sources that may have gone on since."""
+    """Keywords alone, and sources that may have changed since."""
 
     def failing() -> NoReturn:
         raise ModelError("The model is away.")
@@ -139,15 +140,15 @@ def test_what_an_answer_lacks_is_said(
     assert re.search(r"<dt>semantic</dt>\s*<dd title=\"The meaning was not searched", text)
 
 
-def test_a_skill_that_another_shadows_says_so(client: TestClient) -> None:
-    """With a link to the one that is taken first."""
+def test_a_shadowed_skill_says_so(client: TestClient) -> None:
+    """With a link to the skill that takes precedence."""
     text = client.get("/?q=release-notes&threshold=0").text
     (shadowing,) = re.findall(r'Shadowed by <a href="/view/([^"]+)"', text)
     assert "release-notes" in shadowing
 
 
-def test_an_item_is_shown_whole(client: TestClient) -> None:
-    """Its text as it is written, and its file as seen from where the server runs."""
+def test_an_item_is_complete(client: TestClient) -> None:
+    """Its unchanged text, and its file relative to the server's folder."""
     text = client.get("/view/project/key-rotation").text
     assert "Rotate API keys without downtime" in text
     assert "Steps follow." in text
@@ -156,7 +157,7 @@ def test_an_item_is_shown_whole(client: TestClient) -> None:
 
 
 def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
-    """In the same look as all others."""
+    """It looks like all other pages."""
     response = client.get("/view/project/key-rotatoin")
     assert response.status_code == 404
     assert 'href="/view/project/key-rotation"' in response.text
@@ -170,14 +171,14 @@ def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
         ("/?q=" + "x" * 4_001, 422, "4,000 is the limit"),
         ("/nothing", 404, "There is nothing at this address"),
         ("/static/secret", 404, "There is nothing at this address"),
-        ("/items/nobody", 404, "There is no item"),
+        ("/items/unknown", 404, "There is no item"),
         ("/search?q=%ff", 400, "not UTF-8"),
     ],
 )
-def test_what_goes_wrong_is_told_as_a_page_to_who_reads_pages(
+def test_browsers_get_errors_as_pages(
     client: TestClient, path: str, status: int, words: str
 ) -> None:
-    """And as JSON to everybody else."""
+    """Programs get JSON."""
     response = client.get(path)
     assert response.status_code == status
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -188,10 +189,8 @@ def test_what_goes_wrong_is_told_as_a_page_to_who_reads_pages(
     assert words in response.json()["detail"]
 
 
-def test_before_there_is_an_index_the_page_waits_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It looks again by itself; the status says what is missing."""
+def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reloads by itself; the status says what is missing."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "project").mkdir()
     with RunningService(tmp_path / "project") as running:
@@ -208,7 +207,7 @@ def test_before_there_is_an_index_the_page_waits_for_it(
     "path", ["/", "/?q=x", "/view/project/key-rotation", "/view/no", "/status", "/no", "/login"]
 )
 def test_pages_are_confined(client: TestClient, path: str) -> None:
-    """They load nothing from elsewhere, run nothing but their script, and stand in no frame."""
+    """They load only their own files, run only their script, and cannot be framed."""
     headers = client.get(path).headers
     policy = dict(
         part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";")
@@ -228,10 +227,10 @@ def test_pages_are_confined(client: TestClient, path: str) -> None:
     assert headers["cache-control"] == "no-store"
 
 
-def test_the_files_of_pages_are_for_everybody_and_for_good(
+def test_static_files_are_public_and_cached(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Without a key, and under another address as soon as they change."""
+    """They need no key, and have a new URL when they change."""
     client = browser(server, tmp_path)
     files = re.findall(r'"(/static/[^"]+)"', client.get("/").text)
     assert {file.partition("?")[0].rpartition(".")[2] for file in files} == {"css", "js", "svg"}
@@ -245,10 +244,10 @@ def test_the_files_of_pages_are_for_everybody_and_for_good(
 # Keys
 
 
-def test_without_a_key_a_browser_is_asked_for_one(
+def test_without_a_key_a_browser_gets_the_login_page(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """At any address but a form's it leads on to that address; a program gets a problem."""
+    """It returns to its page afterwards, except to a form's target; a program gets a problem."""
     client = browser(server, tmp_path)
     for path in ("/", "/?q=a&kind=skill", "/status", "/view/x", "/search?q=x"):
         response = client.get(path)
@@ -260,10 +259,10 @@ def test_without_a_key_a_browser_is_asked_for_one(
     assert 'value="/"' in client.post("/status/retry").text
 
 
-def test_a_key_that_was_given_is_kept_by_the_browser_alone(
+def test_the_key_is_in_a_confined_cookie(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """No script sees it, from other sites only links send it, and over HTTPS nothing else does."""
+    """Scripts cannot read it, other sites only send it with links, and HTTPS makes it secure."""
     client = browser(server, tmp_path)
     sent = {"key": f" {keys[Scope.READ]} ", "target": "/status"}
     origin = {"Origin": "http://tools.example"}
@@ -285,10 +284,10 @@ def test_a_key_that_was_given_is_kept_by_the_browser_alone(
     assert "secure" in response.headers["set-cookie"].lower()
 
 
-def test_a_wrong_key_is_said_to_be(
+def test_an_invalid_key_is_reported(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Also one that was valid when the browser was given it."""
+    """So is a key that was revoked after the login."""
     client = browser(server, tmp_path)
     for sent in ({}, {"key": ""}, {"key": "rpt_wrong", "target": "//evil.example"}):
         response = client.post("/login", data=sent)
@@ -302,10 +301,10 @@ def test_a_wrong_key_is_said_to_be(
     assert "not valid" in client.get("/").text
 
 
-def test_a_cookie_changes_nothing_for_a_page_of_another_site(
+def test_a_cookie_gives_other_sites_no_access(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Nor for one of the same machine or domain, where browsers send it along."""
+    """This includes sites of the same machine or domain, where browsers send cookies along."""
     client = browser(server, tmp_path, keys[Scope.ADMIN])
     for path in ("/status/retry", "/queue/retry", "/rebuild", "/logout", "/login"):
         for origin in ("http://evil.example", "http://tools.example:81", "null"):
@@ -317,27 +316,27 @@ def test_a_cookie_changes_nothing_for_a_page_of_another_site(
     assert client.get("/search?q=x", headers=loaded).status_code == 403
 
 
-def test_a_key_in_the_header_comes_first(
+def test_a_key_in_the_header_takes_precedence(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """A cookie beside it counts for nothing; other schemes are a proxy's own affair."""
+    """A cookie beside it is ignored, and so are other schemes of authentication."""
     client = browser(server, tmp_path, keys[Scope.ADMIN])
     wrong = client.get("/items", headers={"Authorization": "Bearer rpt_wrong"})
     assert wrong.status_code == 401
     assert client.get("/items", headers={"Authorization": "Basic eDp5"}).status_code == 200
 
 
-def test_without_keys_there_is_nothing_to_sign_in_to(client: TestClient) -> None:
-    """The address leads to the search, and there is no way out either."""
+def test_without_keys_there_is_no_login(client: TestClient) -> None:
+    """The login redirects to the search, and there is no logout."""
     response = client.get("/login", follow_redirects=False)
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert "Sign out" not in client.get("/").text
 
 
-def test_pages_are_counted_like_all_that_is_asked(
+def test_pages_count_as_requests(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Whoever tries keys is, too; the files of pages are not."""
+    """So do login attempts; static files do not."""
     client = server.client(keys=str(tmp_path / "keys.json"), requests_per_minute=3)
     client.headers.update(HTML)
     statuses = [client.post("/login", data={"key": "x"}).status_code for _ in range(4)]
@@ -348,18 +347,16 @@ def test_pages_are_counted_like_all_that_is_asked(
 # The status
 
 
-def test_the_status_tells_how_fresh_everything_is(client: TestClient) -> None:
-    """Sources, the queue, the index; the part that is looked at again is the same."""
+def test_the_status_shows_freshness(client: TestClient) -> None:
+    """Sources, the queue and the index; the part that is polled is the same."""
     text = client.get("/status").text
     for words in ("project", "documents", "fresh", "just now", "all-minilm-l6-v2", "Waiting"):
         assert words in text
     assert client.get("/status?part=true").text.strip() in text
 
 
-def test_the_status_tells_what_is_being_done_and_what_is_wrong(
-    server: RunningService, client: TestClient
-) -> None:
-    """A build with its progress, workers with what they do, sources that fail, problems."""
+def test_the_status_shows_activity_and_problems(server: RunningService, client: TestClient) -> None:
+    """A build with its progress, workers with their work, failed sources, problems."""
     board = server.parts.coordination.status
     watch = board.reports()["watch"]
     failing = watch["sources"][0] | {
@@ -386,10 +383,10 @@ def test_the_status_tells_what_is_being_done_and_what_is_wrong(
     assert "5 items on the way" in text
 
 
-def test_recent_searches_are_for_those_who_run_the_server(
+def test_recent_searches_are_for_administrators(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Whatever way they came by; a reader sees none, and cannot retry either."""
+    """Searches of all faces are shown; a reader sees none, and cannot retry either."""
     admin = browser(server, tmp_path, keys[Scope.ADMIN])
     reader = browser(server, tmp_path, keys[Scope.READ])
     admin.get("/?q=strange+wish")

@@ -1,4 +1,4 @@
-"""The whole pipeline on real files, the real engine and the real store: it converges, whatever."""
+"""The whole pipeline on real files, with the real engine and the real store."""
 
 import os
 import random
@@ -29,31 +29,17 @@ from repertory.index.keywords.snapshot import pack, unpack
 from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
-from repertory.server_state import Run
-from repertory.settings import Settings, load
+from repertory.stats import Run
+from tests.support.builders import write_shop, write_skill
 from tests.support.model_folders import write_model
+from tests.support.query_service import MODEL, settings_of
 
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "exports", "imports"]
 
 
 @pytest.fixture(autouse=True)
-def _nobodys_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-
-
-def skill(root: Path, name: str, description: str, body: str = "") -> Path:
-    """Write a skill below a project's skills folder."""
-    file = root / "skills" / name / "SKILL.md"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}")
-    return file
-
-
-def settings_of(project: Path, **flags: object) -> Settings:
-    """The settings in a project, with a data directory beside it."""
-    given = {"data_dir": str(project.parent / "data"), "model": MODEL} | flags
-    return load(given, project, {})
 
 
 def index(project: Path, **flags: object) -> Run:
@@ -69,7 +55,7 @@ def contents(project: Path, **flags: object) -> dict[str, Item]:
 
 
 def keyword_index(folder: Path) -> KeywordIndex:
-    """The one keyword index that is stored in a folder."""
+    """The only keyword index that is stored in a folder."""
     (snapshot,) = folder.iterdir()
     return unpack(snapshot.read_bytes())[0]
 
@@ -82,17 +68,14 @@ def first(project: Path, text: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project of three skills and a document."""
+    """A project with three skills and a document."""
     root = tmp_path / "project"
-    skill(root, "key-rotation", "Rotate API keys without downtime")
-    skill(root, "release-notes", "Write release notes from merged pull requests")
-    skill(root, "postmortem", "Write up an incident: timeline, causes, actions")
-    (root / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
+    write_shop(root)
     return root
 
 
-def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None:
-    """The main job: index a project, then ask."""
+def test_indexed_items_are_found_by_meaning_and_by_name(project: Path) -> None:
+    """The main job: index a project, then search."""
     report = index(project)
     assert (report.added, report.stats.items, report.embedded) == (4, 4, 4)
     assert first(project, "change our API credentials with no outage") == "project/key-rotation"
@@ -101,15 +84,15 @@ def test_what_was_indexed_is_found_by_meaning_and_by_name(project: Path) -> None
 
 
 def test_indexing_again_embeds_nothing(project: Path) -> None:
-    """What did not change costs no embedding and writes nothing."""
+    """Unchanged items cost no embedding and write nothing."""
     revision = index(project).stats.index_version
     again = index(project)
     assert (again.unchanged, again.added, again.changed, again.embedded) == (4, 0, 0, 0)
     assert again.stats.index_version == revision
 
 
-def test_saving_renaming_and_retagging_embed_only_what_is_new(project: Path) -> None:
-    """Vectors are addressed by what they are of: a renamed or retagged text has its vector."""
+def test_only_new_texts_are_embedded(project: Path) -> None:
+    """Vectors are stored by their text, so a renamed or retagged item has its vector."""
     index(project)
     (project / "README.md").rename(project / "ABOUT.md")
     renamed = index(project)
@@ -119,21 +102,21 @@ def test_saving_renaming_and_retagging_embed_only_what_is_new(project: Path) -> 
     retagged = index(project)
     assert (retagged.changed, retagged.embedded) == (1, 0)
     assert contents(project)["project/postmortem"].tags == ("ops",)
-    skill(project, "postmortem", "Something else entirely")
+    write_skill(project, "postmortem", "Something else entirely")
     assert index(project).embedded == 1
 
 
 def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
-    """A hit deep in a skill says where it is."""
+    """A hit deep in a skill names its section."""
     filler = "".join(f"## Part {n}\n{'Plain words about nothing much. ' * 12}\n" for n in range(5))
     warm = "Blow warm air over the frozen pipe, slowly, from the tap towards the wall. " * 3
-    skill(project, "household", "Looks after a house", f"{filler}## Thawing pipes\n{warm}\n")
+    write_skill(project, "household", "Looks after a house", f"{filler}## Thawing pipes\n{warm}\n")
     assert (index(project).stats.points or 0) > 8
     with Repertory(settings_of(project), project) as repertory:
         hit = repertory.search(Query(text="the water pipe is frozen, warm it up")).hits[0]
     assert hit.id == "project/household"
     assert hit.matched_in == "## Thawing pipes"
-    skill(project, "household", "Looks after a house", "Short now.")
+    write_skill(project, "household", "Looks after a house", "Short now.")
     index(project)
     with Repertory(settings_of(project), project) as repertory:
         assert not any(
@@ -157,12 +140,12 @@ def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
     assert back.unchanged == 3
 
 
-def test_a_broken_file_is_reported_and_keeps_what_was_indexed(project: Path) -> None:
-    """One broken item is quarantined with file and line; the rest goes on."""
+def test_a_broken_file_is_reported_and_keeps_its_item(project: Path) -> None:
+    """The problem has file and line; other items are indexed."""
     index(project)
     file = project / "skills" / "postmortem" / "SKILL.md"
     file.write_text("---\nname: [\n---\n")
-    skill(project, "new-one", "A skill that is new")
+    write_skill(project, "new-one", "A skill that is new")
     report = index(project)
     assert (report.added, report.removed) == (1, 0)
     assert any(problem.path == str(file) and problem.line for problem in report.stats.problems)
@@ -171,7 +154,7 @@ def test_a_broken_file_is_reported_and_keeps_what_was_indexed(project: Path) -> 
 
 
 def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(project: Path) -> None:
-    """A failure is never a deletion, and neither is a folder that is suddenly empty."""
+    """Neither a failure nor a folder that is suddenly empty is a deletion."""
     index(project)
     hidden = project.parent / "hidden"
     (project / "skills").rename(hidden)
@@ -192,7 +175,7 @@ def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(proje
 
 
 def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> None:
-    """The same items under a new collection; no vector is made again."""
+    """The new collection has the same items, and no vector is computed again."""
     before = index(project)
     with Repertory(settings_of(project), project) as repertory:
         after = repertory.rebuild(no_progress)
@@ -204,7 +187,7 @@ def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> No
 
 
 def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Path) -> None:
-    """Convergence: create, change, delete and restore at random, indexing now and then."""
+    """Convergence: create, change, delete and restore at random, with some runs in between."""
     choice = random.Random(7)
     for step in range(24):
         name = f"skill-{choice.randrange(5)}"
@@ -212,7 +195,7 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
         if file.exists() and choice.random() < 0.4:
             file.unlink()
         else:
-            skill(project, name, f"All about {choice.choice(TOPICS)}", choice.choice(TOPICS))
+            write_skill(project, name, f"All about {choice.choice(TOPICS)}", choice.choice(TOPICS))
         if step % 4 == 3:
             index(project)
     index(project)
@@ -225,8 +208,8 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
     assert pack(kept, 0) == pack(built, 0)
 
 
-def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
-    """no_cache loads nothing, recomputes, and leaves nothing behind."""
+def test_no_cache_keeps_nothing(project: Path) -> None:
+    """no_cache loads nothing, recomputes everything, and stores nothing."""
     with Repertory(settings_of(project, no_cache=True), project) as repertory:
         assert repertory.index(no_progress).embedded == 4
         assert repertory.search(Query(text="postmortem")).hits
@@ -235,7 +218,7 @@ def test_nothing_is_kept_when_nothing_shall_be(project: Path) -> None:
 
 
 def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) -> None:
-    """Damage is said aloud, and mended from the sources and the vector cache."""
+    """The damage is reported, and repaired from the sources and the vector cache."""
     collection = index(project).stats.collection
     folder = project.parent / "data" / "collections" / collection
     for file in folder.rglob("*"):
@@ -247,7 +230,7 @@ def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) ->
 
 
 def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
-    """It holds nothing that the collection does not."""
+    """Everything in it comes from the collection."""
     index(project)
     for damage in (None, b"garbage"):
         for snapshot in (project.parent / "data" / "keywords").iterdir():
@@ -255,19 +238,19 @@ def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> 
         assert first(project, "relaese-notes") == "project/release-notes"
 
 
-def test_a_corrupt_vector_cache_is_begun_anew(project: Path) -> None:
+def test_a_corrupt_vector_cache_is_replaced(project: Path) -> None:
     """It costs embeddings, never the index."""
     index(project)
     (project.parent / "data" / "vectors.sqlite").write_bytes(b"garbage" * 2_000)
-    skill(project, "one-more", "Another skill")
+    write_skill(project, "one-more", "Another skill")
     assert index(project).stats.items == 5
     with sqlite3.connect(project.parent / "data" / "vectors.sqlite") as connection:
         assert connection.execute("SELECT count(*) FROM vectors").fetchone()[0] >= 1
     connection.close()
 
 
-def test_an_unknown_item_is_an_error_that_offers_what_is_close(project: Path) -> None:
-    """A mistyped id is answered with the right one."""
+def test_an_unknown_item_is_an_error_with_a_suggestion(project: Path) -> None:
+    """The right id is suggested for a mistyped one."""
     index(project)
     with (
         Repertory(settings_of(project), project) as repertory,
@@ -276,8 +259,8 @@ def test_an_unknown_item_is_an_error_that_offers_what_is_close(project: Path) ->
         repertory.item("postmortm")
 
 
-def test_a_directory_that_was_never_indexed_says_what_to_do(project: Path) -> None:
-    """No search makes an index behind the caller's back in the library."""
+def test_searching_without_an_index_is_an_error(project: Path) -> None:
+    """In the library, a search never creates an index by itself."""
     with (
         Repertory(settings_of(project), project) as repertory,
         pytest.raises(StoreError, match="repertory index"),
@@ -285,18 +268,18 @@ def test_a_directory_that_was_never_indexed_says_what_to_do(project: Path) -> No
         repertory.search(Query(text="anything"))
 
 
-def test_without_any_model_words_are_indexed_and_searched(
+def test_without_a_model_keywords_are_indexed_and_searched(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A machine that has no model and no hub answers from keywords and says so; later it mends."""
+    """The answer says so; the index gets its vectors once there is a model."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    unknown = {"model": "nobody/has-this-model"}
+    unknown = {"model": "unknown/has-this-model"}
     with Repertory(settings_of(project, **unknown), project) as repertory:
         with pytest.raises(WeightsUnavailableError):
             repertory.index(no_progress)
         report = repertory.index(no_progress, words_suffice=True)
         assert (report.stats.items, report.embedded, report.stats.model) == (4, 0, "")
-        assert any("nobody/has-this-model" in notice for notice in report.notices)
+        assert any("unknown/has-this-model" in notice for notice in report.notices)
         answer = repertory.search(Query(text="relaese-notes"))
     assert answer.mode is Mode.KEYWORD
     assert "repertory index" in answer.degraded
@@ -306,7 +289,7 @@ def test_without_any_model_words_are_indexed_and_searched(
 def test_an_index_with_vectors_is_not_replaced_when_the_model_is_gone(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An index run fails in words, and what was indexed still answers from keywords."""
+    """Indexing is an error, and the existing index still answers from keywords."""
     index(project)
 
     def gone(*_args: object, **_options: object) -> EmbeddingEngine:
@@ -332,7 +315,7 @@ HOLD = """
 
 
 def test_while_another_process_holds_the_store_keywords_answer(project: Path) -> None:
-    """A search goes on without the semantic arm and says why; an index run is refused in words."""
+    """A search continues without the semantic arm and says why; indexing is an error."""
     collection = index(project).stats.collection
     holder = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(HOLD), str(project.parent / "data"), collection],
@@ -357,7 +340,7 @@ def test_while_another_process_holds_the_store_keywords_answer(project: Path) ->
 def test_a_search_recovers_when_the_store_is_free_again(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One repertory, without a restart: degraded while another holds the store, whole after."""
+    """Without a restart: degraded while another process holds the store, complete afterwards."""
     monkeypatch.setattr("repertory.one_shot.REFRESH_INTERVAL_S", 0.0)
     name = index(project).stats.collection
     holder = EdgeStore(project.parent / "data").open(name)
@@ -368,8 +351,8 @@ def test_a_search_recovers_when_the_store_is_free_again(
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
 
 
-def test_many_threads_search_at_once(project: Path) -> None:
-    """The first searches of one repertory, all at the same time, get the same whole answer."""
+def test_threads_may_search_concurrently(project: Path) -> None:
+    """Concurrent first searches of one repertory get the same complete answer."""
     index(project)
     with (
         Repertory(settings_of(project), project) as repertory,
@@ -380,7 +363,7 @@ def test_many_threads_search_at_once(project: Path) -> None:
     assert all(answer == answers[0] for answer in answers)
 
 
-def test_a_snapshot_that_cannot_be_read_does_not_stop_a_search(project: Path) -> None:
+def test_an_unreadable_snapshot_does_not_stop_a_search(project: Path) -> None:
     """The keyword index is built from the collection instead."""
     name = index(project).stats.collection
     snapshot = project.parent / "data" / "keywords" / f"{name}.keywords"
@@ -389,10 +372,10 @@ def test_a_snapshot_that_cannot_be_read_does_not_stop_a_search(project: Path) ->
     assert first(project, "relaese-notes") == "project/release-notes"
 
 
-def test_a_directory_whose_name_is_no_text_is_told_of(tmp_path: Path) -> None:
-    """Names of folders are bytes; one that is no text is a problem in words, and no crash."""
+def test_a_directory_with_an_invalid_name_is_reported(tmp_path: Path) -> None:
+    """Names are bytes; one that is not text is a problem, and not a crash."""
     project = tmp_path / os.fsdecode(b"dir\xff")
-    skill(project, "postmortem", "Write up an incident")
+    write_skill(project, "postmortem", "Write up an incident")
     assert any("path" in problem.message for problem in index(project).stats.problems)
     with Repertory(settings_of(project), project) as repertory:
         assert repertory.search(Query(text="postmortem")).hits == []
@@ -412,7 +395,7 @@ LOADED = """
 """
 
 
-def test_a_search_loads_nothing_that_it_does_not_need(project: Path) -> None:
+def test_a_search_imports_only_what_it_needs(project: Path) -> None:
     """No torch, no client of a server or a hub, no MCP, no YAML and no database."""
     index(project)
     command = [sys.executable, "-c", textwrap.dedent(LOADED), str(project), MODEL]
@@ -441,10 +424,10 @@ RUN = """
 """
 
 
-def test_killed_at_any_moment_the_next_run_is_right(project: Path) -> None:
-    """A kill -9 in the middle of indexing leaves nothing that stands in the way."""
+def test_a_run_succeeds_after_kill_9(project: Path) -> None:
+    """A kill in the middle of indexing leaves nothing that blocks the next run."""
     for number in range(60):
-        skill(project, f"bulk-{number}", f"Number {number} about {TOPICS[number % 8]} " * 8)
+        write_skill(project, f"bulk-{number}", f"Number {number} about {TOPICS[number % 8]} " * 8)
     for delay in (0.25, 0.5, 0.8, 1.1, 1.5):
         process = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(RUN), str(project), MODEL],
@@ -462,10 +445,10 @@ def test_killed_at_any_moment_the_next_run_is_right(project: Path) -> None:
     assert first(project, "bulk-17") == "project/bulk-17"
 
 
-def test_an_index_of_another_model_is_never_mixed_with(
+def test_models_are_never_mixed(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model has a collection of its own; vectors of one never answer queries of another."""
+    """Each model has its own collection; its vectors never answer queries of another."""
     first = index(project)
     other = write_model(tmp_path / "other-model", dimension=8)
     second = index(project, model=str(other))
@@ -490,14 +473,14 @@ SHORTER = LONG[: LONG.index("## Part 4")]
 
 
 @pytest.mark.parametrize("write", range(3))
-def test_interrupted_between_any_two_writes_the_next_run_is_right(
+def test_a_run_succeeds_after_an_interruption_between_any_two_writes(
     project: Path, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
-    """An item whose sections were half written, or half deleted, is seen to be unfinished."""
-    skill(project, "long-one", "A skill with many parts", LONG)
+    """An item with half its sections written or deleted counts as unfinished."""
+    write_skill(project, "long-one", "A skill with many parts", LONG)
     index(project)
-    skill(project, "long-one", "A skill with fewer parts", SHORTER)
-    skill(project, "long-two", "Another skill with many parts", LONG)
+    write_skill(project, "long-one", "A skill with fewer parts", SHORTER)
+    write_skill(project, "long-two", "Another skill with many parts", LONG)
     writes = iter(range(10))
 
     def interrupting(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Nothing is reported to anybody."""
+"""No data leaves the machine."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def test_the_embedding_runtime_leaves_nothing_in_the_home(tmp_path: Path) -> None:
-    """ONNX Runtime's telemetry is off: it makes no device id and no database."""
+    """ONNX Runtime's telemetry is off: it creates no device id and no database."""
     code = "import repertory.embedding.session; import onnxruntime"
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("ORT_DISABLE_TELEMETRY", None)

@@ -1,4 +1,4 @@
-"""The vector cache on a Qdrant server: made by many at once, deleted, taken for nothing else."""
+"""The vector cache on a Qdrant server: concurrent creation, deletion, foreign points."""
 
 import threading
 from collections.abc import Iterator
@@ -29,13 +29,13 @@ NAME = "repertory_vectors_all-minilm-l6-v2"
 
 @pytest.fixture
 def server() -> Iterator[QdrantStandIn]:
-    """A server with nothing in it."""
+    """An empty server."""
     with QdrantStandIn() as made:
         yield made
 
 
-def test_workers_may_make_it_at_once(server: QdrantStandIn) -> None:
-    """Whoever is first makes it; what each of them puts is kept."""
+def test_workers_may_create_it_concurrently(server: QdrantStandIn) -> None:
+    """The first worker creates it; the vectors of all workers are stored."""
     start = threading.Barrier(6)
     keys = [vector_key(MINILM, str(number)) for number in range(6)]
     failed = []
@@ -59,14 +59,14 @@ def test_workers_may_make_it_at_once(server: QdrantStandIn) -> None:
 
 
 def test_vectors_come_back_exactly(server: QdrantStandIn) -> None:
-    """Also those that are not of unit length, to the last bit."""
+    """To the last bit, and at any length."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     assert cache.get([KEY])[KEY].tobytes() == VECTOR.tobytes()
 
 
-def test_one_that_was_deleted_is_made_anew(server: QdrantStandIn) -> None:
-    """The use that meets it says so; the next one finds it empty."""
+def test_a_deleted_cache_is_created_again(server: QdrantStandIn) -> None:
+    """The first use reports an error; the next one finds an empty cache."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     QdrantStore(server.url).drop(NAME)
@@ -75,8 +75,8 @@ def test_one_that_was_deleted_is_made_anew(server: QdrantStandIn) -> None:
     assert cache.get([KEY]) == {}
 
 
-def test_a_point_of_another_key_is_passed_over(server: QdrantStandIn) -> None:
-    """Keys that begin alike, and points that somebody else wrote, are not taken for ours."""
+def test_a_point_of_another_key_is_ignored(server: QdrantStandIn) -> None:
+    """Keys with the same prefix and foreign points are not treated as ours."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     alike = KEY[:16] + bytes(16)
     cache.put({KEY: VECTOR})
@@ -89,8 +89,8 @@ def test_a_point_of_another_key_is_passed_over(server: QdrantStandIn) -> None:
     assert cache.get([KEY, alike]) == {}
 
 
-def test_it_is_taken_for_no_index(server: QdrantStandIn) -> None:
-    """Its name says nothing of a configuration, a model or a generation."""
+def test_it_is_not_an_index(server: QdrantStandIn) -> None:
+    """Its name contains no configuration, model or generation."""
     QdrantVectorCache(server.url, None, MINILM).put({KEY: VECTOR})
     store = QdrantStore(server.url)
     assert store.collections() == [NAME]
@@ -100,8 +100,8 @@ def test_it_is_taken_for_no_index(server: QdrantStandIn) -> None:
     assert (configuration_of(NAME), model_slug(NAME), generation_of(NAME)) == ("", "", 0)
 
 
-def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
-    """Nothing is sent before the first use, which says what is wrong."""
+def test_an_unavailable_server_is_an_error() -> None:
+    """The first use reports it; nothing is sent before."""
     gone = QdrantVectorCache("http://127.0.0.1:9", None, MINILM)
     with pytest.raises(StoreError, match="cannot be reached"):
         gone.get([KEY])

@@ -1,4 +1,4 @@
-"""What a Qdrant server's failures are called, and that the stand-in for one is strict."""
+"""Errors of a Qdrant server, and the strictness of its stand-in."""
 
 import json
 import socket
@@ -22,8 +22,8 @@ from tests.support.qdrant_collections import Json
 from tests.support.qdrant_server import QdrantStandIn
 
 
-def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
-    """The message names the server, and neither the user nor the password in its URL."""
+def test_an_unavailable_server_is_an_error() -> None:
+    """The message names the server, without the user and the password in its URL."""
     with QdrantStandIn() as server:
         url = server.url.replace("//", "//user:secret@")
     with pytest.raises(StoreError, match="cannot be reached") as caught:
@@ -35,14 +35,14 @@ def test_a_server_that_is_not_there_is_an_error_in_words() -> None:
 @pytest.mark.parametrize(
     "url", ["", "localhost:6333", "ftp://host", "http://", "http://[x", "http://h:x"]
 )
-def test_a_url_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     """Before anything is sent."""
     with pytest.raises(StoreError, match="must look like"):
         QdrantStore(url)
 
 
-def test_a_server_that_goes_away_and_comes_back() -> None:
-    """Each call says that it is gone; a collection that vanished is named."""
+def test_a_server_that_stops_and_starts_again() -> None:
+    """Each call reports the outage; a collection that is gone is named."""
     with QdrantStandIn() as server:
         store = QdrantStore(server.url)
         collection = store.create("c", DIMENSION)
@@ -65,7 +65,7 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
 
 
 def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query has a timeout of its own, far below that of a write."""
+    """A query has its own timeout, far below that of a write."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(qdrant_connection, "TIMEOUT_S", 1_000)
@@ -80,7 +80,7 @@ def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_server_that_is_killed_is_used_again_after_its_restart() -> None:
-    """All that was written is there, and the same objects go on, many threads at once."""
+    """All writes survive, and the same objects continue to work with many threads."""
     with QdrantProcess() as server:
         store = QdrantStore(server.url)
         collection = store.create("c", DIMENSION)
@@ -105,7 +105,7 @@ def test_a_server_that_is_killed_is_used_again_after_its_restart() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
-def test_a_wrong_key_is_an_error_in_words() -> None:
+def test_a_wrong_key_is_an_error() -> None:
     """The message says to check the key, and does not show it."""
     with QdrantStandIn(api_key="right") as server:
         assert QdrantStore(server.url, "right").collections() == []
@@ -115,7 +115,7 @@ def test_a_wrong_key_is_an_error_in_words() -> None:
 
 
 def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
-    """Such a server passes over the condition, so nothing is created or opened on it."""
+    """It would ignore the condition, so no collection is created or opened on it."""
     with QdrantStandIn(version="1.15.4") as server:
         store = QdrantStore(server.url)
         with pytest.raises(StoreError, match=r"1\.16 or newer"):
@@ -124,8 +124,8 @@ def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
             store.open("c")
 
 
-def test_indexes_that_an_interrupted_creation_left_out_are_made() -> None:
-    """Opening a collection that somebody made half adds what it lacks."""
+def test_missing_payload_indexes_are_created() -> None:
+    """Opening a collection after an interrupted creation adds them."""
     with QdrantStandIn() as server:
         QdrantStore(server.url).create("c", DIMENSION)
         indexed = ask(server.url, "GET", "/collections/c")["result"]["payload_schema"]
@@ -142,7 +142,7 @@ PLAIN = """{"vectors": {"size": 4, "distance": "Cosine"}, "hnsw_config": {},
 
 
 def ask(url: str, method: str, path: str, body: Json = None) -> Json:
-    """One plain request."""
+    """Send one plain request."""
     request = urllib.request.Request(
         url + path, None if body is None else json.dumps(body).encode(), method=method
     )
@@ -164,8 +164,8 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
         ("PUT", "/collections/c/points?wait=false", {"points": []}),
     ],
 )
-def test_the_stand_in_refuses_what_it_does_not_know(method: str, path: str, body: object) -> None:
-    """A call, a parameter, a field or a condition that is new to it is answered with 501."""
+def test_the_stand_in_refuses_unknown_requests(method: str, path: str, body: object) -> None:
+    """An unknown call, parameter, field or condition is answered with 501."""
     with QdrantStandIn() as server:
         QdrantStore(server.url).create("c", DIMENSION)
         with pytest.raises(urllib.error.HTTPError, match="501") as caught:

@@ -1,4 +1,4 @@
-"""Redis killed, restarted, flushed, full, hanging: errors in words, then all works again."""
+"""Redis killed, restarted, flushed, full and hanging: clear errors, and recovery."""
 
 import os
 import signal
@@ -51,13 +51,13 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
 
 @pytest.fixture
 def process() -> Iterator[RedisProcess]:
-    """A Redis of the test's own, to be ill-treated."""
+    """A Redis of the test's own."""
     with RedisProcess() as running:
         yield running
 
 
-def test_a_server_that_is_away_is_an_error_in_words(process: RedisProcess) -> None:
-    """Every call raises StoreError that names the server; the same objects work when it is back."""
+def test_an_unavailable_server_is_an_error(process: RedisProcess) -> None:
+    """Every call raises StoreError with the server's name; the same objects recover."""
     server = RedisServer(process.url)
     for call in CALLS.values():
         call(server)
@@ -70,8 +70,8 @@ def test_a_server_that_is_away_is_an_error_in_words(process: RedisProcess) -> No
         call(server)
 
 
-def test_a_restart_between_two_calls_is_not_noticed(process: RedisProcess) -> None:
-    """Connections and scripts that the server has lost are made again within the next call."""
+def test_a_restart_between_two_calls_is_harmless(process: RedisProcess) -> None:
+    """Connections and scripts are restored within the next call."""
     server = RedisServer(process.url)
     for call in CALLS.values():
         call(server)
@@ -81,7 +81,7 @@ def test_a_restart_between_two_calls_is_not_noticed(process: RedisProcess) -> No
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_restart_is_a_gap(persistent: bool) -> None:
-    """After a restart every position is a gap: what was kept may lack the last announcements."""
+    """After a restart every position is a gap: the last announcements may be missing."""
     with RedisProcess(persistent=persistent) as process:
         deltas = RedisDeltas(RedisServer(process.url))
         empty = deltas.position("c")
@@ -98,7 +98,7 @@ def test_a_restart_is_a_gap(persistent: bool) -> None:
 
 
 def test_a_flush_is_a_gap(process: RedisProcess) -> None:
-    """After a flush every position is a gap, whatever was announced before it was read."""
+    """After a flush every position is a gap, whatever was announced before the next read."""
     deltas = RedisDeltas(RedisServer(process.url))
     for announced in range(3):
         positions = [deltas.position("c")]
@@ -111,8 +111,8 @@ def test_a_flush_is_a_gap(process: RedisProcess) -> None:
 
 
 @pytest.mark.parametrize("announced", [False, True])
-def test_a_flush_is_a_gap_to_who_waits(process: RedisProcess, announced: bool) -> None:
-    """A reader that waits sees a flush soon, whether something is announced after it or not."""
+def test_a_flush_is_a_gap_for_waiting_readers(process: RedisProcess, announced: bool) -> None:
+    """They notice it soon, with or without later announcements."""
     deltas = RedisDeltas(RedisServer(process.url))
     position = deltas.position("c")
     found: list[bool] = []
@@ -125,8 +125,8 @@ def test_a_flush_is_a_gap_to_who_waits(process: RedisProcess, announced: bool) -
     assert found == [True]
 
 
-def test_who_waits_is_told_of_a_crash(process: RedisProcess) -> None:
-    """A reader that waits when the server is killed gets an error, well before its time is over."""
+def test_a_crash_is_an_error_for_waiting_readers(process: RedisProcess) -> None:
+    """They get an error well before their timeout."""
     deltas = RedisDeltas(RedisServer(process.url))
     position = deltas.position("c")
     found: list[str] = []
@@ -144,8 +144,8 @@ def test_who_waits_is_told_of_a_crash(process: RedisProcess) -> None:
     assert "cannot be reached" in found[0]
 
 
-def test_after_a_flush_there_is_nothing(process: RedisProcess) -> None:
-    """Flushed, each port is as at the beginning."""
+def test_a_flush_leaves_nothing(process: RedisProcess) -> None:
+    """Afterwards, each port is empty."""
     server = RedisServer(process.url)
     for name in ("record deletions", "take", "add", "attempt", "report", "count", "save"):
         CALLS[name](server)
@@ -165,7 +165,7 @@ def test_after_a_flush_there_is_nothing(process: RedisProcess) -> None:
 def test_a_damaged_snapshot_is_detected(
     redis_server: RedisProcess, damage: Callable[[bytes], bytes]
 ) -> None:
-    """A snapshot that was truncated or changed in Redis is never taken for an index."""
+    """A truncated or changed snapshot in Redis is never used as an index."""
     server = RedisServer(redis_server.url)
     item = Item(id="a", kind=Kind.TOOL, name="a", source="s")
     data = pack(KeywordIndex.empty().updated((), [item]), 1, "x/1-1")
@@ -178,8 +178,8 @@ def test_a_damaged_snapshot_is_detected(
         unpack(RedisSnapshots(server).load("c") or b"")
 
 
-def test_a_password_is_asked_for_and_never_shown() -> None:
-    """A wrong password or none is an error that says so, and does not show it."""
+def test_a_wrong_password_is_an_error() -> None:
+    """A missing one too; the message does not show it."""
     with RedisProcess(password="hunter2") as process:
         RedisStatus(RedisServer(process.url)).report("watch", {})
         for wrong in (":hunter3@", "user:hunter3@", ""):
@@ -189,8 +189,8 @@ def test_a_password_is_asked_for_and_never_shown() -> None:
             assert "hunter" not in str(refused.value)
 
 
-def test_a_full_server_is_an_error_in_words(process: RedisProcess) -> None:
-    """Without memory, writing is refused in words and reading goes on."""
+def test_a_full_server_is_an_error(process: RedisProcess) -> None:
+    """Without memory, writes raise an error and reads continue."""
     server = RedisServer(process.url)
     snapshots, deltas = RedisSnapshots(server), RedisDeltas(server)
     snapshots.save("c", b"data")
@@ -208,10 +208,10 @@ def test_a_full_server_is_an_error_in_words(process: RedisProcess) -> None:
     deltas.announce("c", {"a": "2"})
 
 
-def test_a_server_that_hangs_is_not_waited_for(
+def test_a_server_that_hangs_times_out(
     process: RedisProcess,
 ) -> None:
-    """One that takes connections and says nothing is an error after a while."""
+    """It accepts connections and does not answer."""
     server = RedisServer(process.url, timeout=0.2)
     claims = RedisClaims(server)
     claims.take(["a"], 60)
@@ -222,8 +222,8 @@ def test_a_server_that_hangs_is_not_waited_for(
     assert claims.take(["c"], 60) == {"c"}
 
 
-def test_something_else_at_the_port_is_an_error_in_words() -> None:
-    """A server that does not speak Redis's language is not taken for one."""
+def test_another_program_at_the_port_is_an_error() -> None:
+    """A server without Redis's protocol is not treated as one."""
 
     class Talker(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -241,8 +241,8 @@ def test_something_else_at_the_port_is_an_error_in_words() -> None:
         thread.join()
 
 
-def test_what_another_program_stored_is_an_error_in_words(redis_server: RedisProcess) -> None:
-    """A key of another type is an error that says so; saving replaces it."""
+def test_a_key_of_another_type_is_an_error(redis_server: RedisProcess) -> None:
+    """The error says so; saving replaces it."""
     server = RedisServer(redis_server.url)
     server.client.set("repertory:keywords:c", "text")
     with pytest.raises(StoreError, match="failed: WRONGTYPE"):
@@ -251,8 +251,8 @@ def test_what_another_program_stored_is_an_error_in_words(redis_server: RedisPro
     assert RedisSnapshots(server).load("c") == b"data"
 
 
-def test_all_is_under_one_prefix(redis_server: RedisProcess) -> None:
-    """A Redis that others use too holds our keys under ``repertory:`` alone."""
+def test_all_keys_have_one_prefix(redis_server: RedisProcess) -> None:
+    """A shared Redis holds our keys only under ``repertory:``."""
     server = RedisServer(redis_server.url)
     RedisTombstones(server).record_deletions("c", {"a": 1})
     RedisClaims(server).take(["a"], 60)

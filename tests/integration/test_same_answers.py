@@ -13,13 +13,14 @@ from repertory.client import Client
 from repertory.search.answer import Answer
 from tests.support.command_line import Cli
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve, until
+from tests.support.server_process import Serve
+from tests.support.waiting import until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUERIES = [
     "rotate a leaked key",
     "serch_notes",
-    "replace a leaked password before somebody misuses it",
+    "replace a leaked password before someone misuses it",
     "commit my changes to git",
     "zxqv wobbly flurb",
     "notes",

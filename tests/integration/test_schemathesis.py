@@ -1,4 +1,4 @@
-"""The HTTP API against its own description: whatever fits it is answered, all else is refused."""
+"""The HTTP API against its OpenAPI document: valid requests are answered, others refused."""
 
 import json
 import os
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
 from tests.support.listening import served
-from tests.support.query_service import RunningService, skill
+from tests.support.query_service import indexed_server
 
 # An address may also be refused for its length. Functions say in their contracts' words what no
 # schema of theirs may say, such as that a query is blank or that a file is not there.
@@ -25,22 +26,22 @@ checks.positive_data_acceptance.enabled = false
 
 
 @pytest.fixture
-def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A server of a skill, some tools and a document."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def url(tmp_path: Path) -> Iterator[str]:
+    """A server with a skill, some tools and a document."""
     project = tmp_path / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     (project / "tools").mkdir()
     (project / "tools" / "files.json").write_text(json.dumps(TOOLS))
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
-    with RunningService(project) as running:
-        running.look()
-        with served(running, requests_per_minute=1_000_000, allow_calls=True) as url:
-            yield url
+    with (
+        indexed_server(project, tmp_path / "home") as running,
+        served(running, requests_per_minute=1_000_000, allow_calls=True) as url,
+    ):
+        yield url
 
 
-def test_the_api_is_what_it_says_it_is(url: str, tmp_path: Path) -> None:
-    """No failure of ours, no answer that was not described, no wrong request that is taken."""
+def test_the_api_matches_its_description(url: str, tmp_path: Path) -> None:
+    """No server error, no undescribed answer, no invalid request that is accepted."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     options = {"--phases": "examples,coverage,fuzzing", "--seed": "7", "--max-examples": "8"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The vector cache among files and processes: killed, damaged, shared, full, not writable."""
+"""The vector cache and its files: killed, damaged, shared, full and read-only."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ DIMENSION = 384
 
 
 def vectors(start: int, count: int) -> dict[bytes, np.ndarray[tuple[int], np.dtype[np.float32]]]:
-    """Some vectors by their keys."""
+    """Some vectors by key."""
     return {
         vector_key(MINILM, str(number)): np.full(DIMENSION, number, np.float32)
         for number in range(start, start + count)
@@ -28,7 +28,7 @@ def vectors(start: int, count: int) -> dict[bytes, np.ndarray[tuple[int], np.dty
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the cache is."""
+    """The path of the cache."""
     return tmp_path / "vectors.sqlite"
 
 
@@ -44,8 +44,8 @@ for start in range(int(sys.argv[2]), int(sys.argv[3]), 50):
 """
 
 
-def test_what_was_put_survives_kill_9(path: Path) -> None:
-    """After kill -9 in the midst of writing, every put that had returned is there, whole."""
+def test_writes_survive_kill_9(path: Path) -> None:
+    """After kill -9 during writing, every completed put is stored whole."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, path, "0", "1000000"], stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -60,8 +60,8 @@ def test_what_was_put_survives_kill_9(path: Path) -> None:
     cache.close()
 
 
-def test_processes_write_at_once(path: Path) -> None:
-    """Several processes make one cache and fill it at the same time; nothing is lost."""
+def test_processes_write_concurrently(path: Path) -> None:
+    """Several processes create one cache and fill it; nothing is lost."""
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, path, str(n * 1_000), str((n + 1) * 1_000)],
@@ -76,7 +76,7 @@ def test_processes_write_at_once(path: Path) -> None:
 
 
 def damaged(path: Path, how: str) -> None:
-    """Make a cache of 2,000 vectors and damage its file."""
+    """Create a cache of 2,000 vectors and damage its file."""
     cache = SqliteVectorCache(path, DIMENSION)
     cache.put(vectors(0, 2_000))
     cache.close()
@@ -98,7 +98,7 @@ def damaged(path: Path, how: str) -> None:
 def test_a_corrupt_file_is_set_aside(
     path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is renamed with a warning that says where, and a fresh one takes its place."""
+    """It is renamed, with a warning that names the new path, and replaced."""
     damaged(path, how)
     with caplog.at_level(logging.WARNING):
         cache = SqliteVectorCache(path, DIMENSION)
@@ -117,7 +117,7 @@ def test_a_corrupt_file_is_set_aside(
 
 
 def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
-    """Of two that find it corrupt, the second takes the fresh file of the first."""
+    """If two processes find it corrupt, the second one uses the new file of the first."""
     cache = SqliteVectorCache(path, DIMENSION)
     cache.put(vectors(0, 2_000))
     other = SqliteVectorCache(path, DIMENSION)
@@ -137,7 +137,7 @@ def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
 
 
 def test_a_vector_of_another_length_is_missing(path: Path) -> None:
-    """What was cut short, or is of another model, is not given out, and can be put again."""
+    """A truncated vector or one of another model is not returned, and can be replaced."""
     (key,) = vectors(0, 1)
     cache = SqliteVectorCache(path, DIMENSION)
     with sqlite3.connect(path) as other:
@@ -149,8 +149,8 @@ def test_a_vector_of_another_length_is_missing(path: Path) -> None:
     cache.close()
 
 
-def test_a_place_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
-    """A file where the folder should be, or a folder where the file should be."""
+def test_an_unwritable_path_is_an_error(tmp_path: Path) -> None:
+    """A file in place of the folder, or a folder in place of the file."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):
         SqliteVectorCache(tmp_path / "file" / "vectors.sqlite", DIMENSION)
@@ -160,8 +160,8 @@ def test_a_place_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_folder_is_an_error_in_words(tmp_path: Path) -> None:
-    """A folder without permission to write raises StoreError that says so."""
+def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
+    """A folder without permission to write raises StoreError with the reason."""
     tmp_path.chmod(0o555)
     with pytest.raises(StoreError, match="make its directory writable"):
         SqliteVectorCache(tmp_path / "vectors.sqlite", DIMENSION)
@@ -185,8 +185,8 @@ print(cache.count(), len(cache.get(list(vectors(0, 10)))))
 """
 
 
-def test_a_full_disk_is_an_error_in_words(path: Path) -> None:
-    """A write for which there is no room raises StoreError, keeps nothing, and spoils nothing."""
+def test_a_full_disk_is_an_error(path: Path) -> None:
+    """A write without space raises StoreError, stores nothing, and damages nothing."""
     done = subprocess.run(
         [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""The team server: Redis, Qdrant, watch, workers and queries, each a process that may be killed."""
+"""The team server: Redis, Qdrant, watch, workers and queries, each a process that is killed."""
 
 import json
 import random
@@ -29,23 +29,23 @@ SEED = 20261122
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """A model that takes no time, where it does not matter what is found by meaning."""
+    """A fast model for tests in which meaning does not matter."""
     return write_model(tmp_path / "model")
 
 
 def collections(team: Team) -> list[str]:
-    """The collections with items, without that of the vectors."""
+    """The collections of items, without that of the vectors."""
     store = QdrantStore(team.qdrant_url)
     return [name for name in store.collections() if not name.startswith("repertory_vectors")]
 
 
-def in_force(team: Team) -> str:
-    """The collection that is searched."""
+def active(team: Team) -> str:
+    """The active collection."""
     return QdrantStore(team.qdrant_url).alias("repertory") or ""
 
 
 def folder(team: Team) -> dict[str, str]:
-    """What the folder holds: the hash of each item, as a fresh look finds it."""
+    """The hash of each item in the folder, by a new scan."""
     settings = load({"data_dir": str(team.folder / "own")}, team.project, {})
     sources = Workspace(settings, team.project).catalogue().sources
     scans = [scan for source in sources if (scan := scan_source(source).scan)]
@@ -53,20 +53,20 @@ def folder(team: Team) -> dict[str, str]:
 
 
 def indexed(team: Team) -> dict[str, str]:
-    """What the collection in force holds."""
-    with QdrantStore(team.qdrant_url).open(in_force(team)) as collection:
+    """The hash of each item in the active collection."""
+    with QdrantStore(team.qdrant_url).open(active(team)) as collection:
         return {state.item: state.metadata_hash for state in collection.states()}
 
 
 def settled(team: Team) -> bool:
-    """Whether the index equals the folder and nothing is on its way."""
+    """Whether the index equals the folder and nothing is pending."""
     watch = team.get("/stats")["watch"]
     return bool(watch) and not watch["pending"] and indexed(team) == folder(team)
 
 
 @contextmanager
 def searching(team: Team, *texts: str) -> Iterator[list[tuple[int, str]]]:
-    """Search all the time, one after the other; yields the statuses and best hits."""
+    """Search continuously; yields the statuses and best hits."""
     answers: list[tuple[int, str]] = []
     stop = threading.Event()
 
@@ -87,8 +87,8 @@ def searching(team: Team, *texts: str) -> Iterator[list[tuple[int, str]]]:
 
 
 @pytest.mark.timeout(240)
-def test_a_save_is_found_by_everybody_without_a_command(qdrant_url: str) -> None:
-    """Create, change, rename, delete: searches follow."""
+def test_a_save_is_found_without_a_command(qdrant_url: str) -> None:
+    """Searches follow when an item is created, changed, renamed or deleted."""
     with Team(qdrant_url) as team:
         team.skill("bread", "Bake sourdough bread, from starter to loaf")
         team.skill("notes", "Write release notes out of merged pull requests")
@@ -132,7 +132,7 @@ def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: 
                 repeated += _disaster(next(disasters), team, queues, chance)
         assert repeated, "no job was delivered twice"
         team.wait(lambda: settled(team), 120)
-        assert set(collections(team)) == {in_force(team)}
+        assert set(collections(team)) == {active(team)}
         team.wait(lambda: _keywords_equal_the_folder(team))
         assert team.get("/stats")["queue"]["failed"] == 0
         # What a killed worker had embedded and not yet stored is lost, and so may be claims; all
@@ -146,7 +146,7 @@ def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: 
 
 
 def _edit(team: Team, chance: random.Random) -> None:
-    """Create, change, rename, delete, recreate, or save the same again."""
+    """Create, change, rename, delete, recreate, or save without a change."""
     root = team.project / "skills"
     names = sorted(path.name for path in root.iterdir())
     name = chance.choice(names)
@@ -167,7 +167,7 @@ def _edit(team: Team, chance: random.Random) -> None:
 
 
 def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random) -> int:
-    """Do some harm; how many jobs were repeated by it."""
+    """Do some damage; returns how many jobs it repeated."""
     if kind == "worker":
         chance.choice(team.workers).restart()
     elif kind == "watch":
@@ -190,7 +190,7 @@ def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random)
 
 
 def _shuffle(queues: redis.Redis, queue: str, chance: random.Random) -> int:
-    """Put the messages that wait into another order, each twice; how many there were."""
+    """Put the waiting messages into another order, each twice; returns their number."""
     with queues.pipeline() as together:
         together.lrange(queue, 0, -1)
         together.delete(queue)
@@ -215,28 +215,28 @@ def _keywords_equal_the_folder(team: Team) -> bool:
 
 @pytest.mark.timeout(240)
 def test_no_search_fails_during_a_rebuild(tiny: Path, qdrant_url: str) -> None:
-    """The new generation is taken when it is whole, and the old one goes afterwards."""
+    """The new generation becomes active when it is complete; then the old one is deleted."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         for number in range(150):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready()
         team.wait(lambda: len(indexed(team)) == 150)
-        before = in_force(team)
+        before = active(team)
         embedded = team.texts_embedded()
         with searching(team, "skill-7", "skill-149") as answers:
             status, answer = team.request("POST", "/rebuild", {})
             assert status == 202, answer
-            team.wait(lambda: in_force(team) != before)
-            team.wait(lambda: team.get("/stats")["collection"] == in_force(team))
-            team.wait(lambda: collections(team) == [in_force(team)], 90)
+            team.wait(lambda: active(team) != before)
+            team.wait(lambda: team.get("/stats")["collection"] == active(team))
+            team.wait(lambda: collections(team) == [active(team)], 90)
         assert set(answers) == {(200, "project/skill-7"), (200, "project/skill-149")}
         assert team.texts_embedded() == embedded
         assert len(indexed(team)) == 150
 
 
 @pytest.mark.timeout(300)
-def test_searches_go_on_whatever_goes_away(tmp_path: Path) -> None:
-    """Qdrant, Redis and the model, one after the other and together: words, or 503 in words."""
+def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
+    """Without Qdrant, Redis or the model: keywords answer, or a 503 with a message."""
     model = write_model(tmp_path / "model")
     with Team(settings={"REPERTORY_SEARCH_MODEL": str(model)}) as team:
         team.skill("bread", "Bake bread w1 w2")
@@ -290,24 +290,24 @@ def test_searches_go_on_whatever_goes_away(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
-    """While thousands of items are built anew, what is saved is found at once."""
+    """While thousands of items are rebuilt, a saved item is found at once."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         for number in range(5_000):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
         team.ready(150)
-        before = in_force(team)
+        before = active(team)
         assert team.request("POST", "/rebuild", {})[0] == 202
         team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 100)
         team.skill("urgent", "Saved in the middle of it")
         team.wait(lambda: team.first("urgent") == "project/urgent")
-        assert in_force(team) == before, "the rebuild was over before the save was found"
-        team.wait(lambda: in_force(team) != before, 150)
+        assert active(team) == before, "the rebuild was over before the save was found"
+        team.wait(lambda: active(team) != before, 150)
         team.wait(lambda: team.first("urgent") == "project/urgent")
 
 
 @pytest.mark.timeout(240)
 def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: str) -> None:
-    """A → B → A: a collection each; a broken one in between leaves the last good one in force."""
+    """A → B → A: a collection each; while one is broken, the last good one stays active."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         team.skill("bread", "Bake bread w1")
         (team.project / "guide.md").write_text("# Guide\n\nHow to w2 w3.\n")
@@ -317,11 +317,11 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         config.write_text(one)
         team.ready()
         team.wait(lambda: team.first("bread") == "team/bread")
-        first = in_force(team)
+        first = active(team)
 
         config.write_text(two)
         team.wait(lambda: team.first("guide") == "docs/guide.md")
-        second = in_force(team)
+        second = active(team)
         embedded = team.texts_embedded()
         assert second != first
 
@@ -329,21 +329,21 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
         team.wait(lambda: team.get("/stats")["watch"].get("configurationError"))
         assert any("repertory.toml" in one["message"] for one in team.get("/stats")["problems"])
         assert "repertory_configuration_broken 1.0" in team.metrics()
-        assert (in_force(team), team.first("guide")) == (second, "docs/guide.md")
+        assert (active(team), team.first("guide")) == (second, "docs/guide.md")
 
         config.write_text(one)
-        team.wait(lambda: in_force(team) == first)
+        team.wait(lambda: active(team) == first)
         team.wait(lambda: team.item("docs/guide.md") is None)
         team.wait(lambda: not team.get("/stats")["watch"].get("configurationError"))
         config.write_text(two)
         team.wait(lambda: team.first("guide") == "docs/guide.md")
-        assert (in_force(team), team.texts_embedded()) == (second, embedded)
+        assert (active(team), team.texts_embedded()) == (second, embedded)
         assert sorted(collections(team)) == sorted([first, second])
 
 
 @pytest.mark.timeout(240)
-def test_what_cannot_be_read_is_kept_and_said(tiny: Path, qdrant_url: str) -> None:
-    """A root that vanishes, an unreadable file, a damaged snapshot: nothing is lost."""
+def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> None:
+    """A missing root, an unreadable file, a damaged snapshot: nothing is lost."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         team.skill("bread", "Bake bread w1")
         team.skill("notes", "Write notes w2")
@@ -367,10 +367,10 @@ def test_what_cannot_be_read_is_kept_and_said(tiny: Path, qdrant_url: str) -> No
         assert team.first("notes") == "project/notes"
 
         snapshots = RedisSnapshots(RedisServer(team.redis.url))
-        whole = snapshots.load(in_force(team))
+        whole = snapshots.load(active(team))
         assert whole
-        snapshots.save(in_force(team), whole[:-9])
+        snapshots.save(active(team), whole[:-9])
         team.api.restart()
         team.ready()
         assert team.first("plants") == "project/plants"
-        assert unpack(snapshots.load(in_force(team)) or b"").keywords.entries
+        assert unpack(snapshots.load(active(team)) or b"").keywords.entries

@@ -1,9 +1,8 @@
-"""Every face on a team's server: Redis, Qdrant, watch, worker and two query services."""
+"""Every face of a team's server: Redis, Qdrant, watch, worker and two query services."""
 
 import json
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.request import Request, urlopen
 
 import anyio
@@ -13,15 +12,16 @@ from mcp_types import CallToolResult, TextContent
 
 import repertory
 from repertory.errors import StoreError
+from tests.support.mcp_servers import SERVERS
 from tests.support.ports import free_port
-from tests.support.team import Service, Team
+from tests.support.team import Team
 
-SERVER = Path(__file__).parent.parent / "support" / "mcp_servers" / "sdk.py"
+SERVER = SERVERS / "sdk.py"
 WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SERVER), "stdio"]}}}
 
 
 def has_all(session: repertory.Session) -> bool:
-    """Whether a query service knows all that the folder holds."""
+    """Whether a query service knows all items of the folder."""
     try:
         found = {entry.id for entry in session.items()}
     except StoreError:  # it is still starting
@@ -39,9 +39,7 @@ def team(
     settings = {"REPERTORY_MCP_CONFIG": str(config), "REPERTORY_MCP_ALLOW_CALLS": "true"}
     with Team(qdrant_url, settings=settings) as running:
         port = free_port()
-        other = Service(
-            "second-api", ("api", "--port", str(port)), running.folder, running.environment
-        )
+        other = running.service("second-api", "api", "--port", str(port))
         other.start()
         try:
             running.skill("bread", "Bake sourdough bread, from starter to loaf")
@@ -60,7 +58,7 @@ Running = tuple[Team, repertory.Session, repertory.Session]
 
 
 def test_a_vector_written_through_one_is_found_through_the_other(team: Running) -> None:
-    """Contracts 1 and 2: nothing of it is kept in one process."""
+    """Contracts 1 and 2: no process keeps any of it for itself."""
     running, one, other = team
     procedure = running.project / "area.ns.txt"
     procedure.write_text(
@@ -74,7 +72,7 @@ def test_a_vector_written_through_one_is_found_through_the_other(team: Running) 
 
 
 def test_a_tool_is_found_typed_and_called(team: Running) -> None:
-    """Contract 3, through either of them."""
+    """Contract 3, through both services."""
     for session in team[1:]:
         assert session.search("forecst").hits[0].id == "weather__forecast"
         assert "forecast(params" in session.tools_module("weather")
@@ -115,8 +113,8 @@ def test_agents_use_it_over_mcp(team: Running) -> None:
 
 
 def test_people_see_pages(team: Running) -> None:
-    """The search and the state of the whole team, with its worker."""
-    for path, said in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
+    """The search, and the status of the whole team with its worker."""
+    for path, text in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
         request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
         with urlopen(request, timeout=30) as response:
-            assert said in response.read().decode()
+            assert text in response.read().decode()

@@ -1,4 +1,4 @@
-"""A server that was only found never runs, whatever a cloned project's files say."""
+"""A server that was only discovered never runs, whatever a project's files say."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ def ran(clone: Path, **flags: object) -> bool:
     return (clone.parent / "RAN").exists()
 
 
-def test_a_configuration_that_was_found_is_not_run(clone: Path) -> None:
+def test_a_discovered_configuration_is_not_run(clone: Path) -> None:
     """Neither by itself, nor because the project's own configuration names it."""
     assert not ran(clone)
     (clone / "repertory.toml").write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\n')
@@ -56,7 +56,7 @@ def test_a_project_cannot_trust_itself(clone: Path) -> None:
         ran(clone)
 
 
-def test_naming_a_file_trusts_what_it_names_and_nothing_else(clone: Path, tmp_path: Path) -> None:
+def test_naming_a_file_trusts_only_its_servers(clone: Path, tmp_path: Path) -> None:
     """The user's own configuration does not cover servers found elsewhere."""
     mine = tmp_path / "mine.toml"
     mine.write_text("[search]\nlimit = 5\n")
@@ -65,7 +65,7 @@ def test_naming_a_file_trusts_what_it_names_and_nothing_else(clone: Path, tmp_pa
     assert ran(clone, config=str(mine))
 
 
-def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -> None:
+def test_a_trusted_configuration_runs_until_it_changes(clone: Path) -> None:
     """Trust covers exactly the bytes of the file."""
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
@@ -76,7 +76,7 @@ def test_trusting_a_configuration_lets_it_be_run_until_it_changes(clone: Path) -
     assert not ran(clone)
 
 
-def test_a_configuration_that_is_half_saved_takes_nothing_away(clone: Path) -> None:
+def test_an_unreadable_configuration_keeps_its_items(clone: Path) -> None:
     """The servers of a found configuration keep their items while it is unreadable."""
     config = clone / ".mcp.json"
     server = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}

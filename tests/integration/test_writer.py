@@ -1,4 +1,4 @@
-"""Jobs become points, whatever order they come in."""
+"""Jobs become points, in any order."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ SECTIONS = "".join(f"## Part {n}\n" + f"Plain words of part {n} about it. " * 30
 
 
 class Brittle(WordsEngine):
-    """An engine that cannot embed texts with a certain word, and counts what it embeds."""
+    """An engine that fails on texts with a certain word, and counts the embedded texts."""
 
     def __init__(self) -> None:
         super().__init__("a test")
@@ -37,7 +37,7 @@ class Brittle(WordsEngine):
         self.meanwhile: Callable[[], None] | None = None
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed, or break."""
+        """Embed, or fail."""
         if any("poison" in text for text in texts):
             raise ModelError("The engine broke on a text.")
         self.texts += texts
@@ -48,21 +48,21 @@ class Brittle(WordsEngine):
 
 
 class Overflowing(WordsEngine):
-    """An engine that gives what is no number for a certain word, as half precision may."""
+    """An engine whose vector of a certain word is not a number, as half precision allows."""
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed, some texts badly."""
+        """Embed, some texts wrongly."""
         vectors = super().embed_texts(texts)
         vectors[["huge" in text for text in texts]] = np.nan
         return vectors
 
 
 class Killed(BaseException):
-    """What nothing that runs in a worker catches."""
+    """An exception that no code of a worker catches."""
 
 
 class Deadly(WordsEngine):
-    """An engine that ends its worker on a certain word."""
+    """An engine that kills its worker on a certain word."""
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed, or die."""
@@ -72,30 +72,30 @@ class Deadly(WordsEngine):
 
 
 class Fragile(MemoryTombstones):
-    """Tombstones that may be away."""
+    """Tombstones that can be unavailable."""
 
     is_away = False
 
     def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Bury, if they are there."""
+        """Record, if the tombstones are available."""
         if self.is_away:
             raise StoreError("Away.")
         super().record_deletions(collection, deleted)
 
 
 class Noting(MemoryClaims):
-    """Claims that note how many were taken at once."""
+    """Claims that record how many were taken at once."""
 
     most = 0
 
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
-        """Take, and note."""
+        """Take, and record how many."""
         self.most = max(self.most, len(names))
         return super().take(names, seconds)
 
 
 class House:
-    """A writer and all that it writes to."""
+    """A writer and everything that it writes to."""
 
     def __init__(self, root: Path, engine: EmbeddingEngine) -> None:
         self.store = EdgeStore(root)
@@ -112,7 +112,7 @@ class House:
         self.queue = LossyQueue(self.writer)
 
     def another_writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> Writer:
-        """A writer as another process has it."""
+        """A writer in another process."""
         return words_writer(
             self.store, self.cache, self.coordination, engine or (lambda: self.engine)
         )
@@ -128,12 +128,12 @@ class House:
         )
 
     def hashes(self) -> dict[str, str]:
-        """What the collection holds."""
+        """The hash of each item in the collection."""
         with self.store.open(self.collection) as collection:
             return {state.item: state.metadata_hash for state in collection.states()}
 
     def points(self) -> int:
-        """How many points the collection holds."""
+        """The number of points in the collection."""
         with self.store.open(self.collection) as collection:
             return collection.count()
 
@@ -152,8 +152,8 @@ def house(tmp_path: Path) -> Iterator[House]:
     made.cache.close()
 
 
-def test_a_late_write_does_not_raise_the_dead(house: House) -> None:
-    """What was deleted at a newer observation stays deleted."""
+def test_a_late_write_does_not_restore_a_deleted_item(house: House) -> None:
+    """A newer deletion wins."""
     late = house.job(1, skill("a"))
     house.writer.write([house.job(2, removed=("team/a",))])
     house.writer.write([late])
@@ -162,8 +162,8 @@ def test_a_late_write_does_not_raise_the_dead(house: House) -> None:
     assert set(house.hashes()) == {"team/a"}
 
 
-def test_a_late_deletion_spares_what_came_after_it(house: House) -> None:
-    """An item that was made again is not deleted by the older deletion, even if it is the same."""
+def test_a_late_deletion_spares_a_newer_item(house: House) -> None:
+    """An item that was created again survives the older deletion, even if it is the same."""
     house.writer.write([house.job(1, skill("a"))])
     house.writer.write([house.job(3, skill("a"))])
     house.writer.write([house.job(2, removed=("team/a",))])
@@ -171,8 +171,8 @@ def test_a_late_deletion_spares_what_came_after_it(house: House) -> None:
 
 
 def test_an_older_write_leaves_no_sections_behind(house: House) -> None:
-    """While one worker embeds, another writes what is newer: nothing of the older one stays."""
-    newer = skill("a", "Does it anew", "Short.")
+    """While one worker embeds, another writes a newer text: nothing of the older one stays."""
+    newer = skill("a", "Does it again", "Short.")
     assert isinstance(house.engine, Brittle)
     house.engine.meanwhile = lambda: house.another_writer().write([house.job(2, newer)])
     house.writer.write([house.job(1, skill("a", body=SECTIONS))])
@@ -181,8 +181,8 @@ def test_an_older_write_leaves_no_sections_behind(house: House) -> None:
 
 
 def test_an_older_write_that_was_interrupted_leaves_no_sections_behind(house: House) -> None:
-    """Whoever is given its job again tidies up, though there is nothing left to write."""
-    newer, older = skill("a", "Does it anew", "Short."), house.job(1, skill("a", body=SECTIONS))
+    """The retry of its job cleans up, although there is nothing left to write."""
+    newer, older = skill("a", "Does it again", "Short."), house.job(1, skill("a", body=SECTIONS))
 
     def meanwhile() -> None:
         house.another_writer().write([house.job(2, newer)])
@@ -198,8 +198,8 @@ def test_an_older_write_that_was_interrupted_leaves_no_sections_behind(house: Ho
     assert house.points() == 1
 
 
-def test_what_is_deleted_while_it_is_embedded_stays_deleted(house: House) -> None:
-    """A deletion that overtakes a write under way wins."""
+def test_an_item_deleted_during_its_embedding_stays_deleted(house: House) -> None:
+    """A deletion wins over a write that is still running."""
     assert isinstance(house.engine, Brittle)
     deletion = house.job(2, removed=("team/a",))
     house.engine.meanwhile = lambda: house.another_writer().write([deletion])
@@ -208,7 +208,7 @@ def test_what_is_deleted_while_it_is_embedded_stays_deleted(house: House) -> Non
 
 
 def test_of_jobs_done_together_the_newest_counts(house: House) -> None:
-    """One batch writes each item once, as it was last seen."""
+    """One batch writes each item once, in its latest version."""
     newest = skill("a", "Does it best")
     house.writer.write(
         [house.job(3, newest), house.job(1, skill("a")), house.job(2, removed=("team/a",))]
@@ -216,8 +216,8 @@ def test_of_jobs_done_together_the_newest_counts(house: House) -> None:
     assert house.hashes() == {"team/a": newest.metadata_hash()}
 
 
-def test_jobs_are_announced_also_when_there_was_nothing_to_do(house: House) -> None:
-    """Whoever sent a job twice is answered twice: the first answer may have been lost."""
+def test_jobs_without_changes_are_announced_too(house: House) -> None:
+    """A repeated job is announced twice: the first announcement may have been lost."""
     job = house.job(1, skill("a"), removed=("team/b",))
     start = house.deltas.position(house.collection)
     for _ in range(2):
@@ -227,9 +227,9 @@ def test_jobs_are_announced_also_when_there_was_nothing_to_do(house: House) -> N
         start = delta.position
 
 
-def test_what_holds_is_announced_and_not_what_was_asked_for(house: House) -> None:
-    """A job that came too late confirms nothing that is not so."""
-    newer = skill("a", "Does it anew")
+def test_the_actual_state_is_announced(house: House) -> None:
+    """A late job confirms nothing that is outdated."""
+    newer = skill("a", "Does it again")
     house.writer.write([house.job(2, newer, removed=("team/b",))])
     start = house.deltas.position(house.collection)
     house.writer.write([house.job(1, skill("a"), skill("b"), removed=("team/a",))])
@@ -237,8 +237,8 @@ def test_what_holds_is_announced_and_not_what_was_asked_for(house: House) -> Non
     assert delta.hashes == {"team/a": newer.metadata_hash(), "team/b": REMOVED}
 
 
-def test_no_more_texts_are_claimed_at_once_than_are_embedded_at_once(house: House) -> None:
-    """A claim lasts for one batch, and not for all that a job may hold."""
+def test_claims_cover_one_batch(house: House) -> None:
+    """A claim lasts for one batch, and not for the whole job."""
     assert isinstance(house.engine, Brittle)
     house.engine.batch = 8
     house.writer.write([house.job(1, *(skill(f"s{n}", f"Does {n}") for n in range(50)))])
@@ -247,7 +247,7 @@ def test_no_more_texts_are_claimed_at_once_than_are_embedded_at_once(house: Hous
 
 
 def test_two_workers_never_embed_the_same_text(house: House) -> None:
-    """The text of a job that is done twice at once is embedded once."""
+    """The text of a job that two workers do at once is embedded once."""
     todo = [house.job(1, *(skill(f"s{n}", f"Does {n}") for n in range(50)))]
     writers = [house.another_writer() for _ in range(4)]
     threads = [threading.Thread(target=writer.write, args=(todo,)) for writer in writers]
@@ -260,8 +260,8 @@ def test_two_workers_never_embed_the_same_text(house: House) -> None:
     assert len(house.hashes()) == 50
 
 
-def test_one_poison_item_is_put_aside_and_its_neighbours_are_written(house: House) -> None:
-    """A batch that fails is taken apart until the item that fails is alone."""
+def test_a_poison_item_fails_alone(house: House) -> None:
+    """A failing batch is split until the failing item is alone."""
     good = [skill(f"s{n}") for n in range(3)]
     house.attempt(house.job(1, *good, skill("bad", "poison")), house.job(2, skill("other")))
     assert set(house.hashes()) == {"team/s0", "team/s1", "team/s2", "team/other"}
@@ -275,8 +275,8 @@ def test_one_poison_item_is_put_aside_and_its_neighbours_are_written(house: Hous
     assert failure.error == "The engine broke on a text."
 
 
-def test_a_text_without_a_vector_is_put_aside_and_its_neighbours_are_written(house: House) -> None:
-    """What the engine gives for it is never stored, and is no fault of the store."""
+def test_an_item_with_an_invalid_vector_fails_alone(house: House) -> None:
+    """The vector is never stored, and the store is not blamed."""
     house.engine = Overflowing("a test")
     house.writer = house.another_writer()
     for _ in range(MAX_ATTEMPTS):
@@ -287,7 +287,7 @@ def test_a_text_without_a_vector_is_put_aside_and_its_neighbours_are_written(hou
 
 
 def test_a_failure_can_be_retried(house: House) -> None:
-    """What was put aside goes back on the queue, and off the list."""
+    """Its job returns to the queue and leaves the list."""
     for _ in range(MAX_ATTEMPTS):
         house.attempt(house.job(1, skill("bad", "poison")))
     house.queue.jobs.clear()
@@ -297,7 +297,7 @@ def test_a_failure_can_be_retried(house: House) -> None:
 
 
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:
-    """A job that was begun again and again and never ended is not begun for ever."""
+    """A job that was started often and never finished is not started again."""
     job = house.job(1, skill("a"))
     for _ in range(MAX_ATTEMPTS):
         house.failures.attempt(job.id)
@@ -308,7 +308,7 @@ def test_a_job_that_ends_its_worker_fails(house: House) -> None:
 
 
 def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: House) -> None:
-    """Its job is tried some times whole and then item by item; the others are written."""
+    """Its job is tried whole a few times and then item by item; the others are written."""
     house.writer = house.another_writer(lambda: Deadly("a test"))
     job = house.job(1, *(skill(f"s{n}") for n in range(5)), skill("bad", "deadly"), skill("z"))
     deaths = 0
@@ -325,8 +325,8 @@ def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: Hous
     assert list(failure.items) == ["team/bad"]
 
 
-def test_a_store_that_is_away_is_no_jobs_fault(house: House) -> None:
-    """While the model cannot be loaded, jobs wait; none is put aside."""
+def test_an_unavailable_model_fails_no_job(house: House) -> None:
+    """While the model cannot be loaded, jobs wait."""
 
     def away() -> EmbeddingEngine:
         raise ModelError("No model.")
@@ -337,8 +337,8 @@ def test_a_store_that_is_away_is_no_jobs_fault(house: House) -> None:
     assert house.failures.list() == []
 
 
-def test_a_writer_without_a_model_finds_one_that_is_there_by_now(house: House) -> None:
-    """Each process sees it by itself: only one of them is asked for the collection."""
+def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
+    """Each process checks by itself, since only one of them starts the collection."""
 
     class Modelled(WordsEngine):
         model = Model(id="test", slug="test", dimension=1, max_tokens=8)
@@ -355,16 +355,16 @@ def test_a_writer_without_a_model_finds_one_that_is_there_by_now(house: House) -
     assert set(house.hashes()) == {"team/a"}
 
 
-def test_a_job_of_a_dropped_collection_is_passed_over(house: House) -> None:
-    """What is late for a generation that is gone does no harm."""
+def test_a_job_of_a_dropped_collection_is_ignored(house: House) -> None:
+    """Late jobs of an old generation do no harm."""
     job = house.job(1, skill("a"))
     house.store.drop(house.collection)
     house.writer.write([job])
     assert house.store.collections() == []
 
 
-def test_a_corrupt_collection_is_begun_again(house: House, tmp_path: Path) -> None:
-    """A store that cannot be read is replaced by the next generation, to be filled anew."""
+def test_a_corrupt_collection_is_replaced(house: House, tmp_path: Path) -> None:
+    """The next generation takes its place and is filled again."""
     for file in (tmp_path / "collections" / house.collection).rglob("*.json"):
         file.write_text("rubbish")
     house.writer.begin(CONFIGURATION)
@@ -386,7 +386,7 @@ def test_a_job_of_another_version_is_refused() -> None:
 
 
 def test_jobs_stay_small() -> None:
-    """Many items, or large ones, are more than one job; none is left out."""
+    """Many or large items are split into several jobs; none is lost."""
     items = [skill(f"s{n}", body="x" * (n % 3) * 400_000) for n in range(60)]
     made = list(jobs("c", 1, items, [f"r{n}" for n in range(1_500)]))
     assert [item for job in made for item in job.items] == items

@@ -1,4 +1,4 @@
-"""A browser for pages, and the pages' server: Chromium as it is installed, without a window."""
+"""A browser for the pages: an installed Chromium without a window."""
 
 import os
 import shutil
@@ -12,12 +12,12 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 MISSING = "no Chromium is installed: `apt-get install chromium`"
-PATIENCE = 20_000.0  # milliseconds; only a page that hangs takes as long
+TIMEOUT_MS = 20_000.0  # only a page that hangs takes as long
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser; ``CHROMIUM`` says whether there can be one."""
+    """A browser; only if ``CHROMIUM`` is set."""
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with (
         sync_playwright() as driver,
@@ -27,12 +27,12 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visitor:
-    """Somebody at a browser; a context manager, which at the end sees that all went well.
+    """A user of a browser; a context manager that fails at the end if the browser had errors.
 
     Attributes:
-        page: The page that is looked at.
-        troubles: What the browser complained of: faults of scripts, what the policy of a page
-            forbade, dialogs that nobody asked for.
+        page: The open page.
+        troubles: Errors of the browser: failed scripts, violations of a page's policy, and
+            unexpected dialogs.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class Visitor:
             color_scheme="dark" if dark else "light",
             java_script_enabled=scripts,
         )
-        self._context.set_default_timeout(PATIENCE)
+        self._context.set_default_timeout(TIMEOUT_MS)
         self.page: Page = self._context.new_page()
         self.troubles: list[str] = []
-        self.page.on("console", lambda said: self.troubles.append(said.text))
+        self.page.on("console", lambda message: self.troubles.append(message.text))
         self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
         self.page.on("dialog", self._dismiss)
 

@@ -1,7 +1,8 @@
-"""Small parts that several tests are made of."""
+"""Parts of several tests."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -25,6 +26,20 @@ def no_model() -> EmbeddingEngine:
     raise ModelError("There is no model.")
 
 
+def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: ANN401 - of any type
+    """A tool whose id is ``server__name``, with other fields if given."""
+    server, _, name = item_id.partition("__")
+    item = Item(
+        id=item_id,
+        kind=Kind.TOOL,
+        name=name,
+        source=server,
+        server=server,
+        description=description,
+    )
+    return msgspec.structs.replace(item, **fields)
+
+
 def skill(name: str, description: str = "", body: str = "", **policy: object) -> Item:
     """A skill of the source ``team``, with a policy if it has fields."""
     return Item(
@@ -34,16 +49,32 @@ def skill(name: str, description: str = "", body: str = "", **policy: object) ->
         source="team",
         description=description or f"Of {name}",
         body=body,
-        policy=Policy(**policy) if policy else None,  # type: ignore[arg-type]  # by name
+        policy=msgspec.convert(SimpleNamespace(**policy), Policy, from_attributes=True)
+        if policy
+        else None,
     )
+
+
+def write(file: Path, text: str = "Some words.") -> Path:
+    """Write a file and the folders above it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+    return file
 
 
 def write_skill(project: Path, name: str, description: str, body: str = "Steps follow.\n") -> Path:
     """Write a skill below a project's skills folder."""
-    file = project / "skills" / name / "SKILL.md"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}")
-    return file
+    text = f"---\nname: {name}\ndescription: {description}\n---\n{body}"
+    return write(project / "skills" / name / "SKILL.md", text)
+
+
+def write_shop(project: Path) -> Path:
+    """Fill a project with three skills and a document."""
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "release-notes", "Write release notes from merged pull requests")
+    write_skill(project, "postmortem", "Write up an incident: timeline, causes, actions")
+    (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
+    return project
 
 
 class Folder(Source):

@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 100  # seconds; only a hanging command takes as long
+from tests.support.builders import write
+
+TIMEOUT_S = 100  # only a hanging command takes as long
 COMMAND = (sys.executable, "-m", "repertory_admin")
 
 TOOLS = {
@@ -69,11 +71,11 @@ class Cli:
             capture_output=True,
             encoding="utf-8",
             stdin=subprocess.DEVNULL,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_S,
             check=False,
         )
 
-    def json(self, folder: Path, *arguments: str | Path) -> Any:  # noqa: ANN401 - whatever it is
+    def json(self, folder: Path, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
         """Run a command for its JSON."""
         return json.loads(self.run(folder, *arguments, "--output", "json").stdout)
 
@@ -92,17 +94,17 @@ class Cli:
         )
         os.close(theirs)
         os.write(ours, keys.encode())
-        written, end = b"", time.monotonic() + PATIENCE
+        written, end = b"", time.monotonic() + TIMEOUT_S
         try:
-            while time.monotonic() < end and select.select([ours], [], [], PATIENCE)[0]:
+            while time.monotonic() < end and select.select([ours], [], [], TIMEOUT_S)[0]:
                 try:
                     piece = os.read(ours, 65536)
-                except OSError:  # Linux says so when the other end is closed
+                except OSError:  # Linux raises it when the other end is closed
                     break
                 if not piece:
                     break
                 written += piece
-            return process.wait(PATIENCE), written.decode("utf-8", "replace")
+            return process.wait(TIMEOUT_S), written.decode("utf-8", "replace")
         finally:
             process.kill()
             process.wait()
@@ -121,7 +123,4 @@ def make_project(folder: Path) -> Path:
 
 def add_skill(folder: Path, name: str, text: str) -> Path:
     """Write one skill of a project and return its file."""
-    file = folder / "skills" / name / "SKILL.md"
-    file.parent.mkdir(parents=True)
-    file.write_text(text, "utf-8")
-    return file
+    return write(folder / "skills" / name / "SKILL.md", text)

@@ -1,4 +1,4 @@
-"""A small server that speaks the hub's protocol, and can be told to misbehave."""
+"""A small server with the hub's protocol that can misbehave."""
 
 import hashlib
 import json
@@ -50,7 +50,7 @@ class HubServer:
         self._thread.join()
 
     def listing(self) -> dict[str, Any]:
-        """What the hub says of the repository, with sizes and checksums."""
+        """The hub's description of the repository, with sizes and checksums."""
         siblings = []
         for name, content in self.files.items():
             blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
@@ -124,4 +124,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content[half:])
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's
-        """Keep quiet."""
+        """Log nothing."""

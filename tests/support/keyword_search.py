@@ -17,7 +17,7 @@ def reader() -> ThreadPoolExecutor:
 
 
 def keyword_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
-    """An engine that searches some items by keywords alone."""
+    """A search engine over some items with the keyword arm alone."""
     return SearchEngine(
         keywords=KeywordIndex.empty().updated((), items),
         collection=None,

@@ -13,7 +13,7 @@ from tests.support.query_service import RunningService, settings_of
 
 @contextmanager
 def served(running: RunningService, **flags: object) -> Iterator[str]:
-    """Serve it from this process, with other settings where they are given; gives the URL."""
+    """Serve it from this process, with other settings if given; yields the URL."""
     settings = settings_of(running.project, port=0, **flags)
     listener = listening(settings)
     server = uvicorn.Server(configuration(create_app(running.service, settings)))

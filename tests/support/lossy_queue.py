@@ -7,7 +7,7 @@ from repertory.indexing.writer import Writer
 
 
 class LossyQueue(JobQueue):
-    """Jobs in a list, done when a test delivers them; what is asked beside jobs is done at once."""
+    """A list of jobs, done when a test delivers them; other requests are done at once."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -15,7 +15,7 @@ class LossyQueue(JobQueue):
 
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
-        """Keep a job, as the wire would carry it."""
+        """Store a job in its encoded form."""
         self.jobs.append((job_of(job.plain()), queue_name))
 
     @override
@@ -31,7 +31,7 @@ class LossyQueue(JobQueue):
         return {name.value: sum(own is name for _, own in self.jobs) for name in QueueName}
 
     def deliver(self, place: int, *, keep: bool = False) -> None:
-        """Do the job at some place; ``keep`` it to be delivered once more."""
+        """Do the job at some place; with ``keep``, it stays to be delivered again."""
         job, _ = (
             self.jobs[place % len(self.jobs)] if keep else self.jobs.pop(place % len(self.jobs))
         )

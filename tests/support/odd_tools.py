@@ -1,4 +1,4 @@
-"""Tools at random, such as no server should list: any name, and what is hardly a schema."""
+"""Random tools with arbitrary names and schemas that hardly deserve the name."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -49,17 +49,17 @@ T = TypeVar("T")
 
 
 class OddTools:
-    """Makes tools.
+    """Creates tools.
 
     Args:
-        seed: The same makes the same tools.
+        seed: The same seed creates the same tools.
     """
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def tools(self, count: int) -> list[Item]:
-        """So many tools, of different ids."""
+        """This many tools with different ids."""
         made: dict[str, Item] = {}
         while len(made) < count:
             server, name = self._name(), f"{self._name()}{self._some(['', *map(str, range(99))])}"

@@ -1,4 +1,4 @@
-"""Points for tests of the vector stores: four numbers a vector, told apart by their directions."""
+"""Points for tests of the vector stores: four numbers a vector, in distinct directions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from repertory.index.vectors import Match, Point
 
 DIMENSION = 4
 
-_ITEMS: dict[str, str] = {}  # every item that a point was made of, by its key
+_ITEMS: dict[str, str] = {}  # the items of all points, by key
 
 
 def direction(*numbers: float) -> NDArray[np.float32]:
@@ -49,5 +49,5 @@ def point(
 
 
 def item_of(match: Match) -> str:
-    """The item that a match is of, if ``point`` made a point of it."""
+    """The item of a match whose point was created by ``point``."""
     return _ITEMS[match.key]

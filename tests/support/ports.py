@@ -1,4 +1,4 @@
-"""Ports that nobody uses."""
+"""Unused ports."""
 
 import contextlib
 import random
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """A port below those that the system gives to connections: nobody takes it while we restart."""
+    """A port below the system's range for connections, so that a restarted server keeps it."""
     while True:
         port = random.randrange(20_000, 30_000)
         with contextlib.suppress(OSError), socket.socket() as attempt:

@@ -1,4 +1,4 @@
-"""A Qdrant server for tests across processes: a real one where there is one, else the stand-in."""
+"""A Qdrant server for tests across processes: a real one if available, else the stand-in."""
 
 import contextlib
 import os
@@ -20,10 +20,10 @@ _ROOT = Path(__file__).parents[2]
 
 
 class QdrantProcess:
-    """The stand-in as a process that can be killed and finds everything again; a context manager.
+    """The stand-in as a process that survives a kill; a context manager.
 
     Args:
-        directory: Where it keeps it; without one, in a place that is deleted in the end.
+        directory: Its data; by default a temporary directory.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -34,11 +34,11 @@ class QdrantProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens, also after a restart."""
+        """Its URL, also after a restart."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
+        """Start it, and wait until it answers."""
         command = [sys.executable, "-m", "tests.support.qdrant_server", "--port", str(self._port)]
         self._process = subprocess.Popen(
             [*command, "--directory", str(self._directory)],
@@ -50,14 +50,14 @@ class QdrantProcess:
         assert self._process.stdout.readline().strip() == self.url
 
     def kill(self) -> None:
-        """End it with kill -9. What is killed already is passed over."""
+        """End it with kill -9, unless it has ended."""
         if self._process:
             self._process.kill()
             self._process.communicate()
             self._process = None
 
     def restart(self) -> None:
-        """Kill it, and start it again."""
+        """Kill it and start it again."""
         self.kill()
         self.start()
 
@@ -73,7 +73,7 @@ class QdrantProcess:
 
 @pytest.fixture(scope="session")
 def qdrant_url() -> Iterator[str]:
-    """A server: the one that REPERTORY_TEST_QDRANT_URL names, one in Docker, or the stand-in."""
+    """A server: that of REPERTORY_TEST_QDRANT_URL, one in Docker, or the stand-in."""
     if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
         yield url
     elif _docker_has_image():
@@ -85,7 +85,7 @@ def qdrant_url() -> Iterator[str]:
 
 
 def _docker_has_image() -> bool:
-    """Whether a Docker engine answers, and has the image or can get it."""
+    """Whether a Docker engine answers, and has the image or can pull it."""
 
     def succeeds(*arguments: str, seconds: float = 3) -> bool:
         try:

@@ -1,6 +1,6 @@
 """The collections of the stand-in for a Qdrant server: shards of the embedded engine.
 
-Nothing is taken for granted: a field or a condition that is not known here is refused with 501.
+Unknown fields and conditions are refused with 501.
 """
 
 import shutil
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import qdrant_edge as engine
 
-Json = Any  # what a request or an answer holds
+Json = Any  # of a request or an answer
 
 _DONE = {"operation_id": 0, "status": "completed"}
 _DISTANCES = {"Cosine": engine.Distance.Cosine, "Dot": engine.Distance.Dot}
@@ -26,12 +26,12 @@ class RefusedError(Exception):
 
 
 def missing(name: str) -> RefusedError:
-    """What a server says of a collection that it has not."""
+    """The error for a missing collection."""
     return RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
 
 
 class ServedCollection:
-    """One collection, in a directory of its own: its settings, and a shard."""
+    """One collection in its own directory: its settings and a shard."""
 
     def __init__(self, directory: Path) -> None:
         """Open what ``make`` made."""
@@ -43,7 +43,7 @@ class ServedCollection:
 
     @staticmethod
     def make(directory: Path, body: Json) -> None:
-        """Make a collection with these settings, all of it or nothing."""
+        """Create a collection with these settings, completely or not at all."""
         fields(
             body,
             "vectors",
@@ -68,14 +68,14 @@ class ServedCollection:
         unfinished.rename(directory)
 
     def answer(self, operation: str, *body: Json) -> Json:
-        """What one of the methods below answers; one at a time."""
+        """Run one of the methods below; one at a time."""
         with self._lock:
             if self._closed:
                 raise missing(self._directory.name)
             return getattr(self, operation)(*body)
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
         with self._lock:
             self._closed = True
             self._shard.close()
@@ -103,7 +103,7 @@ class ServedCollection:
         }
 
     def index(self, body: Json) -> Json:
-        """PUT of an index: it would make the shard faster and change no answer, so it is noted."""
+        """PUT of an index: it is recorded only, since it changes no answer."""
         fields(body, "field_name", "field_schema")
         schema = fields(body["field_schema"], "type", "on_disk")
         if schema["type"] not in ("keyword", "integer"):
@@ -190,7 +190,7 @@ class ServedCollection:
 
 
 def fields(body: Json, *known: str) -> Json:
-    """The body, when it has only fields that are known."""
+    """Return the body if it has only known fields."""
     if unknown := set(body) - set(known):
         raise RefusedError(501, f"fields {sorted(unknown)}")
     return body
@@ -220,7 +220,7 @@ def _condition(
 
 
 def save(path: Path, content: Json) -> None:
-    """Replace a file, all of it or nothing."""
+    """Replace a file atomically."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_bytes(msgspec.json.encode(content))
     unfinished.replace(path)

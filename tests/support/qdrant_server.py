@@ -1,8 +1,7 @@
 """A stand-in for a Qdrant server: the REST calls that Repertory makes, on the embedded engine.
 
-It takes nothing for granted: a path, a parameter or a field that it does not know is answered with
-501, so that no test passes because something was passed over. As a process of its own it keeps
-what it is given, however it ends:
+An unknown path, parameter or field is answered with 501, so that no test passes because
+something was ignored. As a separate process it keeps its data however it ends:
 
     python -m tests.support.qdrant_server --port 6333 --directory DIRECTORY
 """
@@ -52,10 +51,10 @@ class QdrantStandIn:
     """A server on a port of this machine; a context manager.
 
     Args:
-        api_key: The key that it wants.
-        version: What it says it is.
-        directory: What it keeps and finds again; without one, it has nothing and keeps nothing.
-        port: 0 takes a free one.
+        api_key: The key that it requires.
+        version: Its reported version.
+        directory: Its data; by default it is empty and keeps nothing.
+        port: 0 for a free one.
     """
 
     def __init__(
@@ -79,13 +78,13 @@ class QdrantStandIn:
         self._aliases: dict[str, str] = {}
         if (self._directory / "aliases.json").exists():
             self._aliases = msgspec.json.decode((self._directory / "aliases.json").read_bytes())
-        self._lock = threading.Lock()  # of what there is; each collection has one of its own
+        self._lock = threading.Lock()  # of the list of collections; each one has its own lock
         self._http = _Http(("127.0.0.1", port), partial(_Handler, self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -106,7 +105,7 @@ class QdrantStandIn:
             shutil.rmtree(self._directory)
 
     def answer(self, method: str, path: str, query: dict[str, list[str]], body: Json) -> Json:
-        """What a real server answers, without its envelope where ``result`` is all there is."""
+        """Answer as a real server does, without the envelope around ``result``."""
         # ``wait`` is always so here, and a timeout is never reached.
         unknown = set(query) - {"wait", "timeout"}
         if unknown or query.get("wait", ["true"]) != ["true"]:
@@ -123,7 +122,7 @@ class QdrantStandIn:
         raise RefusedError(501, f"{method} {path}")
 
     def _routes(self) -> list[tuple[str, str, Callable[..., Json]]]:
-        """The calls that are about what there is."""
+        """The calls about all collections."""
         return [
             ("GET", "/collections", self._list),
             ("GET", "/aliases", self._list_aliases),
@@ -189,23 +188,23 @@ class _Http(ThreadingHTTPServer):
         self._connections: set[socket.socket] = set()
         super().__init__(*args)
 
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # likewise
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
         self._connections.add(request)
         super().process_request(request, client_address)
 
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # likewise
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the base
         self._connections.discard(request)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Stop listening, and hang up: clients keep connections that they do not use."""
+        """Stop listening, and close the idle connections of clients."""
         super().server_close()
         for connection in list(self._connections):
             with contextlib.suppress(OSError):  # the client has just hung up itself
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # likewise
-        """Say nothing of a client that has hung up."""
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
+        """Ignore clients that disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -231,7 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name in the base
-        """Say nothing."""
+        """Log nothing."""
 
     def _serve(self) -> None:
         length = int(self.headers.get("Content-Length", 0))

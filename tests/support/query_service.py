@@ -1,8 +1,8 @@
-"""A running query service in this process: a real index, engine and queue, and its application."""
+"""A query service in this process: a real index, engine and queue, and its application."""
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,30 +19,26 @@ from repertory.settings import Settings, load
 from repertory.wire import Refusal
 from repertory_query.app import create_app
 from repertory_query.service import Service
+from tests.support.waiting import until
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-PATIENCE = 60.0  # seconds; only a hanging server takes as long
 
 
-def skill(project: Path, name: str, description: str) -> None:
-    """Write a skill below a project's skills folder."""
-    file = project / "skills" / name / "SKILL.md"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"---\nname: {name}\ndescription: {description}\n---\nSteps follow.\n")
-
-
-def settings_of(project: Path, **flags: object) -> Settings:
+def settings_of(
+    project: Path, environment: Mapping[str, str] | None = None, /, **flags: object
+) -> Settings:
     """The settings in a project, with a data directory beside it."""
-    return load({"data_dir": str(project.parent / "data"), "model": MODEL} | flags, project, {})
+    given = {"data_dir": str(project.parent / "data"), "model": MODEL}
+    return load(given | flags, project, environment or {})
 
 
 @contextmanager
-def looked_at(project: Path, home: Path, **flags: object) -> Iterator["RunningService"]:
+def indexed_server(project: Path, home: Path, **flags: object) -> Iterator["RunningService"]:
     """A running server of an indexed project, whose user has this home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         with RunningService(project, **flags) as running:
-            running.look()
+            running.scan()
             yield running
 
 
@@ -72,7 +68,7 @@ class RunningService:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Scan every source, and return when all items can be searched."""
         catalogue = self.parts.workspace.catalogue()
         self._coordinator.adopt(catalogue)
@@ -83,10 +79,12 @@ class RunningService:
             wanted |= {
                 item.metadata_hash() for item in (scanned.scan.items if scanned.scan else ())
             }
-        deadline = time.monotonic() + PATIENCE
-        while self._found() != wanted:
-            assert time.monotonic() < deadline
+
+        def is_found() -> bool:
             self.tick()
+            return self._found() == wanted
+
+        until(is_found)
         self.tick()
 
     def tick(self) -> None:
@@ -117,13 +115,13 @@ class RunningService:
 
 
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2
-    """The words of a problem, which is told as one."""
+    """Return the detail of a problem, after checks of its form."""
     assert response.status_code == status
     assert response.headers["content-type"] == "application/problem+json"
-    told = response.json()
-    assert msgspec.convert(told, Refusal).status == status
-    assert told["detail"].endswith((".", "?"))
-    return str(told["detail"])
+    refusal = response.json()
+    assert msgspec.convert(refusal, Refusal).status == status
+    assert refusal["detail"].endswith((".", "?"))
+    return str(refusal["detail"])
 
 
 def metrics(client: TestClient, **headers: str) -> dict[str, float]:

@@ -14,11 +14,11 @@ import redis
 
 
 class RedisProcess:
-    """A server that keeps nothing unless told to; a context manager.
+    """A server that keeps nothing unless it is persistent; a context manager.
 
     Args:
-        persistent: Whether what was written is there again after a restart.
-        password: What it asks for.
+        persistent: Whether its data survives a restart.
+        password: The password that it requires.
     """
 
     def __init__(self, *, persistent: bool = False, password: str = "") -> None:
@@ -33,13 +33,13 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """Its URL."""
         secret = f":{self._password}@" if self._password else ""
         return f"redis://{secret}127.0.0.1:{self.port}/0"
 
     @property
     def pid(self) -> int:
-        """The process that runs now."""
+        """The id of the running process."""
         assert self._process is not None
         return self._process.pid
 
@@ -62,7 +62,7 @@ class RedisProcess:
             self._process = None
 
     def restart(self) -> None:
-        """Start it on the same port; what runs is killed first."""
+        """Start it on the same port; a running one is killed first."""
         self.kill()
         command = [_binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self._folder), "--save", "", "--loglevel", "warning"]
@@ -83,7 +83,7 @@ class RedisProcess:
         raise RuntimeError(f"redis-server does not start: {self._log()}")
 
     def stop(self) -> None:
-        """End it and delete what it kept."""
+        """End it and delete its data."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 

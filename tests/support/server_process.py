@@ -1,26 +1,23 @@
-"""``repertory serve`` as a process of its own."""
+"""``repertory serve`` as a separate process."""
 
 import hashlib
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 from urllib.request import urlopen
 
 from tests.support.command_line import COMMAND, Cli
-
-PATIENCE = 60.0  # seconds; only a hanging server takes as long
+from tests.support.waiting import TIMEOUT_S, until
 
 
 class Serve:
-    """A server of one folder; a context manager, which waits until it can be searched.
+    """A server of one folder; a context manager that waits until it can be searched.
 
     Attributes:
-        url: Where it answers.
-        log: What it writes to stderr.
+        url: Its URL.
+        log: The file of its stderr.
     """
 
     def __init__(self, cli: Cli, folder: Path, log: Path, *arguments: str) -> None:
@@ -50,15 +47,15 @@ class Serve:
     def __exit__(self, *_: object) -> None:
         self._kill()
 
-    def get(self, target: str) -> Any:  # noqa: ANN401 - whatever it is
-        """What it answers at an address."""
-        with urlopen(self.url + target, timeout=PATIENCE) as response:
+    def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
+        """The JSON at an address."""
+        with urlopen(self.url + target, timeout=TIMEOUT_S) as response:
             return json.load(response)
 
     def end(self, number: signal.Signals) -> int:
         """Send a signal, and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT_S)
 
     def _is_ready(self) -> bool:
         try:
@@ -75,16 +72,7 @@ class Serve:
 
 
 def note_of(cli: Cli, folder: Path) -> Path:
-    """Where the server of a folder leaves its note."""
+    """The path of the note of a folder's server."""
     data = Path(cli.environment["REPERTORY_DATA_DIR"])
     key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]
     return data / "servers" / f"{key}.json"
-
-
-def until(is_so: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Wait until something is so, as long as a process runs."""
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        assert process is None or process.poll() is None
-        time.sleep(0.05)

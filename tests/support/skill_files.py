@@ -1,6 +1,8 @@
-"""Skill files as contracts 1 and 2 know them: NeuroScript procedures in a folder ``library``."""
+"""Skill files of contracts 1 and 2: NeuroScript procedures in a folder ``library``."""
 
 from pathlib import Path
+
+from tests.support import builders
 
 _PROCEDURE = """DEFINE PROCEDURE {name}({inputs})
 COMMENT:
@@ -42,14 +44,12 @@ VOLUME_FILE = "library/geometry/volume.ns.txt"
 
 def write(folder: Path, place: str, text: str) -> str:
     """Write a file, with the folders above it, and return its place."""
-    file = folder / place
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, "utf-8")
+    builders.write(folder / place, text)
     return place
 
 
 def make_library(folder: Path) -> Path:
-    """Fill a folder with three skill files, and a document for a catalogue to begin with."""
+    """Fill a folder with three skill files, and a document for the catalogue."""
     write(folder, "README.md", "# Library\n\nProcedures for everybody.\n")
     write(folder, AREA_FILE, AREA)
     write(folder, ADD_FILE, ADD)

@@ -7,12 +7,7 @@ import msgspec
 
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-
-
-def write(path: Path, text: str) -> None:
-    """Make a file and the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+from tests.support.builders import write
 
 
 class Case(msgspec.Struct, frozen=True):

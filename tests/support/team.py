@@ -1,16 +1,12 @@
-"""A team's server as it runs: Redis, Qdrant, watch, workers and queries, each a process."""
+"""A team's server: Redis, Qdrant, watch, workers and queries, each a process."""
 
-import contextlib
 import http.client
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,78 +14,23 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
+from tests.support.command_line import COMMAND
+from tests.support.logged_process import LoggedProcess
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
+from tests.support.waiting import TIMEOUT_S
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
-PATIENCE = 60.0  # seconds; only what hangs takes as long
-
-
-class Service:
-    """One `repertory` command that runs until it is ended, with its log."""
-
-    def __init__(
-        self, name: str, command: Sequence[str], folder: Path, env: dict[str, str]
-    ) -> None:
-        self.log = folder / f"{name}.log"
-        self._command = [sys.executable, "-m", "repertory_admin", *command]
-        self._folder = folder
-        self._env = env
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Start it; its log goes on."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                cwd=self._folder / "project",
-                env=self._env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def kill(self) -> None:
-        """End it and its children with kill -9; what has ended is passed over."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
-
-    def restart(self) -> None:
-        """Kill it and start it again."""
-        self.kill()
-        self.start()
-
-    def terminate(self) -> int:
-        """Ask it to end, and return its exit code."""
-        assert self._process
-        self._process.terminate()
-        return self._process.wait(PATIENCE)
-
-    def events(self, event: str) -> list[dict[str, Any]]:
-        """What it logged under a name."""
-        found = []
-        for line in self.log.read_text("utf-8", "replace").splitlines():
-            try:
-                one = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(one, dict) and one.get("event") == event:
-                found.append(one)
-        return found
 
 
 class Team:
-    """All of it, in a folder of its own. A context manager, which starts everything.
+    """All processes in a temporary folder; a context manager that starts everything.
 
     Args:
-        qdrant_url: A Qdrant server, of which everything of ours is deleted first; without one, the
-            team has one of its own, ``qdrant``, that can be killed.
-        workers: How many worker processes there are.
+        qdrant_url: A Qdrant server, whose collections of ours are deleted first; without one,
+            the team has its own, ``qdrant``, which can be killed.
+        workers: The number of worker processes.
         settings: Environment variables.
     """
 
@@ -123,9 +64,9 @@ class Team:
             "REPERTORY_WATCH_RECONCILE": "5",
         }
         self.environment = environment | (settings or {})
-        self.watch = self._service("watch", "watch")
-        self.api = self._service("api", "api")
-        self.workers = [self._service(f"worker-{n}", "worker") for n in range(workers)]
+        self.watch = self.service("watch", "watch")
+        self.api = self.service("api", "api")
+        self.workers = [self.service(f"worker-{n}", "worker") for n in range(workers)]
 
     def __enter__(self) -> Self:
         if self._has_own:
@@ -154,12 +95,17 @@ class Team:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
-    def services(self) -> list[Service]:
-        """The processes that are ours."""
+    def services(self) -> list[LoggedProcess]:
+        """Our processes."""
         return [self.watch, self.api, *self.workers]
 
+    def service(self, name: str, *command: str) -> LoggedProcess:
+        """A `repertory` command of this team, not started yet."""
+        log = self.folder / f"{name}.log"
+        return LoggedProcess([*COMMAND, *command], self.project, log, self.environment)
+
     def skill(self, name: str, description: str, body: str = "") -> Path:
-        """Save a skill at once, as an editor does: a temporary file is renamed."""
+        """Save a skill atomically, as an editor does."""
         folder = self.project / "skills" / name
         folder.mkdir(parents=True, exist_ok=True)
         half = folder / "SKILL.md.tmp"
@@ -167,7 +113,7 @@ class Team:
         return half.replace(folder / "SKILL.md")
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:  # noqa: ANN401 - JSON
-        """Ask the query service: the status and the JSON of its answer."""
+        """Send a request to the query service; returns the status and the JSON."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             content = None if body is None else json.dumps(body)
@@ -178,13 +124,13 @@ class Team:
             connection.close()
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        """What the query service answers, which must be 200."""
+        """The JSON of a request to the query service, which must be 200."""
         status, answer = self.request("GET", path)
         assert status == 200, answer
         return answer
 
     def metrics(self) -> str:
-        """What Prometheus is told."""
+        """The metrics for Prometheus."""
         with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
             text: str = response.read().decode()
         return text
@@ -194,7 +140,7 @@ class Team:
         return self.get(f"/search?{urlencode({'q': text, **more})}")
 
     def first(self, text: str) -> str:
-        """The id of the best hit, or nothing, also while nothing answers."""
+        """The id of the best hit; empty without one, also while the service is unavailable."""
         try:
             status, answer = self.request("GET", f"/search?{urlencode({'q': text})}")
         except OSError:
@@ -206,12 +152,12 @@ class Team:
         status, answer = self.request("GET", f"/items/{quote(item_id)}")
         return answer if status == 200 else None
 
-    def ready(self, seconds: float = PATIENCE) -> None:
+    def ready(self, seconds: float = TIMEOUT_S) -> None:
         """Wait until searches are answered."""
         self.wait(lambda: self.request("GET", "/readyz")[0] == 200, seconds)
 
-    def wait(self, until: Callable[[], object], seconds: float = PATIENCE) -> None:
-        """Wait until something holds; while nothing answers, it does not."""
+    def wait(self, until: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
+        """Wait until a condition holds; errors of the connection count as false."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -223,10 +169,7 @@ class Team:
             time.sleep(0.05)
 
     def texts_embedded(self) -> int:
-        """How many texts all workers have embedded, by their logs."""
+        """The number of texts that all workers have embedded, by their logs."""
         return sum(
             one["texts"] for worker in self.workers for one in worker.events("texts_embedded")
         )
-
-    def _service(self, name: str, *command: str) -> Service:
-        return Service(name, command, self.folder, self.environment)

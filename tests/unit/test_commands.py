@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import missing_package
 
-# Asks the command line for help, and then says which modules that has imported.
+# Asks the command line for help, and then lists the imported modules.
 IMPORTED = """
 import atexit, sys
 atexit.register(lambda: print("imported", *sys.modules))

@@ -84,7 +84,7 @@ def test_copies_of_one_item_do_not_make_it_unsure() -> None:
     assert first_confidence(asked, [*copies, *others]) > alone - 0.2
 
 
-def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
+def test_a_sure_first_hit_does_not_lift_distant_items() -> None:
     """Beside an exact name, an item that shares one word with it keeps a low confidence."""
     found = rank("rotate_secrets", items("rotate secrets", "rotate tyres in the garage", *JOBS[3:]))
     by_name = {
@@ -96,7 +96,7 @@ def test_a_sure_first_hit_does_not_lift_what_is_far_from_it() -> None:
 
 def test_a_margin_is_worthless_with_hardly_any_evidence() -> None:
     """A long request for another catalogue shares only one word with one item."""
-    text = " ".join(["Please resize", *["what nobody here has ever heard of"] * 8])
+    text = " ".join(["Please resize", *["what no one here has ever heard of"] * 8])
     found = rank(text, items("resize pictures", *JOBS[1:])).candidates
     shares = np.array([0.04 if "resize" in found.entry(0).name else 0.0], np.float32)
 
@@ -122,7 +122,7 @@ def test_an_excluded_item_is_as_if_it_were_not_indexed() -> None:
 def seen(**changes: object) -> Observed:
     """One query that succeeded, with some changes."""
     well = {"stated": 0.9, "is_right": True, "is_found": True, "is_kept": True}
-    return Observed(**{**well, "is_rejected": True, **changes})  # type: ignore[arg-type] # as said
+    return Observed(**{**well, "is_rejected": True, **changes})  # type: ignore[arg-type] # by name
 
 
 def test_the_error_is_how_far_confidence_is_from_being_right() -> None:
@@ -132,7 +132,7 @@ def test_the_error_is_how_far_confidence_is_from_being_right() -> None:
     assert reliability([seen(is_right=False)]).error == pytest.approx(0.9)
 
 
-def test_lost_and_rejected_are_shares_of_what_they_are_about() -> None:
+def test_lost_and_rejected_are_shares_of_their_own_totals() -> None:
     """Only found items can be lost; every query is repeated without its right items."""
     of_four = reliability(
         [

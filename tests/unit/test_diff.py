@@ -1,4 +1,4 @@
-"""What changed, by hashes; and what is never taken for a deletion."""
+"""Changes by hashes, and failures that are never treated as deletions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,8 +32,8 @@ def by_id(*items: Item) -> dict[str, Item]:
     return {one.id: one for one in items}
 
 
-def test_added_changed_removed_and_unchanged_are_told_apart() -> None:
-    """Each item falls in one of the four."""
+def test_added_changed_removed_and_unchanged_are_distinguished() -> None:
+    """Each item is in exactly one of the four."""
     changes = diff(
         by_id(item("same"), item("new"), item("edited", "after")),
         states(item("same"), item("edited", "before"), item("gone")),
@@ -62,8 +62,8 @@ def test_an_item_that_could_not_be_read_is_kept() -> None:
     assert changes.kept == ["b"]
 
 
-def test_a_source_that_is_suddenly_empty_keeps_its_items_until_it_is_believed() -> None:
-    """An unmounted folder does not empty the index; a rebuild believes what it sees."""
+def test_a_suddenly_empty_source_keeps_its_items() -> None:
+    """An unmounted folder does not empty the index; a rebuild accepts the empty scan."""
     there = states(item("a"), item("b", source="mounted"))
     assert diff(by_id(item("a")), there).removed == []
     assert diff(by_id(item("a")), there).emptied == {"mounted"}
@@ -77,7 +77,7 @@ IDS = st.sets(st.sampled_from("abcdef"))
 def test_applying_the_changes_makes_the_index_equal_the_source(
     before: set[str], after: set[str]
 ) -> None:
-    """What is indexed, plus what was added, less what was removed, is what the source offers."""
+    """The index with additions and without removals equals the source."""
     changes = diff(by_id(*map(item, after)), states(*map(item, before)), prune=True)
     result = (before | {one.id for one in changes.written}) - set(changes.removed)
     assert result == after

@@ -10,13 +10,7 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.configured import build_catalogue
 from repertory.sources.discover import discover, entry_of
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
-
-
-def write(file: Path, text: str = "x") -> Path:
-    """Write a file and the folders above it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    return file
+from tests.support.builders import write
 
 
 def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -114,7 +108,7 @@ def test_found_sources_make_a_catalogue_with_a_stable_hash(tmp_path: Path) -> No
         ("SKILL.md", "---\nname: a\n---\n", "skills"),
     ],
 )
-def test_a_named_file_is_indexed_by_its_kind(
+def test_a_named_file_is_indexed_by_its_type(
     tmp_path: Path, name: str, text: str, kind: str
 ) -> None:
     """An MCP configuration, a list of tools, or one skill; naming a configuration trusts it."""
@@ -123,8 +117,8 @@ def test_a_named_file_is_indexed_by_its_kind(
     assert entry.get("trusted", False) is (kind == "mcp")
 
 
-def test_a_file_that_is_none_of_these_is_refused(tmp_path: Path) -> None:
-    """The message says what can be named."""
+def test_a_named_file_of_another_type_is_refused(tmp_path: Path) -> None:
+    """The message lists the valid types."""
     with pytest.raises(UsageError, match="neither"):
         entry_of(write(tmp_path / "picture.png"))
 
@@ -139,9 +133,9 @@ def test_found_sources_never_conflict(tmp_path: Path) -> None:
     found = build_catalogue(discover(tmp_path), tmp_path, found=True)
     names = [source.name for source in found.sources]
     assert names == [tmp_path.name, f"{tmp_path.name}-2", "one", "documents"]
-    told = " ".join(problem.message for problem in found.problems)
-    assert "several files" in told
-    assert ".vscode" in told
+    messages = " ".join(problem.message for problem in found.problems)
+    assert "several files" in messages
+    assert ".vscode" in messages
 
 
 def test_written_sources_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def pages() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_has_a_target(path: Path) -> None:
     """Relative links lead to files, and their fragments to headings there."""
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", path.read_text("utf-8")):
         file, _, fragment = target.partition("#")

@@ -13,20 +13,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.search.answer import Hit
 from repertory.search.query import Query
+from tests.support.builders import skill
 from tests.support.keyword_search import keyword_engine
-
-
-def skill(name: str, description: str, **policy: object) -> Item:
-    """A skill, with a policy if fields are given."""
-    return Item(
-        id=f"team/{name}",
-        kind=Kind.SKILL,
-        name=name,
-        source="team",
-        description=description,
-        policy=Policy(**policy) if policy else None,  # type: ignore[arg-type]  # by name
-    )
-
 
 DEPLOY = "Deploy the service to production with a rolling update"
 OTHERS = [
@@ -129,7 +117,7 @@ def test_an_alias_is_found_like_a_name(typed: str) -> None:
         ("shipitn", "Alias begins with “shipitn”"),
     ],
 )
-def test_an_alias_is_found_misspelt_and_begun(typed: str, reason: str) -> None:
+def test_an_alias_is_found_misspelt_and_by_a_prefix(typed: str, reason: str) -> None:
     """The tolerance is that of a name."""
     first = search(typed, [ALIASED])[0]
     assert (first.name, first.reason) == ("deploy", reason)
@@ -224,8 +212,8 @@ def test_a_query_about_an_items_warning_lowers_it(query: str, name: str) -> None
     hits = search(query, UNFIT, threshold=0.0)
     trusting = [msgspec.structs.replace(item, policy=None) for item in UNFIT]
     assert confidence(hits, name) < confidence(search(query, trusting, threshold=0.0), name)
-    told = next(hit for hit in hits if hit.name == name)
-    assert told.reason.startswith("When not to use it: “")
+    warned = next(hit for hit in hits if hit.name == name)
+    assert warned.reason.startswith("When not to use it: “")
 
 
 @pytest.mark.parametrize(
@@ -248,7 +236,7 @@ POLICIES = st.builds(
     pin=st.sampled_from([(), ("alpha beta",), ("gamma",)]),
     boost=st.floats(-1, 1),
     aliases=st.sampled_from([(), ("epsilon",), ("alpha", "delta beta")]),
-    deprecated_by=st.sampled_from(["", "team/0", "beta gamma", "nobody"]),
+    deprecated_by=st.sampled_from(["", "team/0", "beta gamma", "unknown"]),
     when_not_to_use=st.sampled_from(["", "Not for delta."]),
     is_vouched=st.booleans(),
 )
@@ -259,7 +247,7 @@ NAMED = st.tuples(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(NAMED, max_size=6), st.sampled_from(["alpha", "beta gamma", "delta for alpha"]))
-def test_confidences_fall_down_the_list_whatever_the_policies(
+def test_confidences_fall_with_any_policies(
     named: list[tuple[str, Policy | None]], query: str
 ) -> None:
     """They stay within 0…1, and an updated index equals one built at once."""

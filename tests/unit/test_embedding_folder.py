@@ -26,7 +26,7 @@ def test_a_name_is_known_in_any_case() -> None:
     """The table finds a model by each of its names, whatever the case."""
     assert known("baai/BGE-small-en-v1.5") is BGE_SMALL
     assert known("all-minilm-l6-v2") is MINILM
-    assert known("somebody/else") is None
+    assert known("someone/else") is None
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
         load_engine(folder, "tpu", tmp_path)
 
 
-def test_gpu_fails_when_there_is_none(
+def test_gpu_fails_without_a_gpu(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request for a GPU does not silently get the CPU."""
@@ -78,7 +78,7 @@ def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
     """One query is answered on the CPU before torch is imported."""
 
     def accelerators(*, thorough: bool) -> Iterator[Placement]:
-        raise AssertionError("nobody should look")
+        raise AssertionError("no GPU is needed")
 
     monkeypatch.setattr(load, "accelerators", accelerators)
     assert load_engine(folder, "auto", tmp_path, queries_only=True).device == "cpu"

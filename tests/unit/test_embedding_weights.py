@@ -41,7 +41,7 @@ def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "PACKAGES", ())
 
 
-def test_a_path_is_taken_from_where_it_is(tmp_path: Path) -> None:
+def test_a_path_is_used_in_place(tmp_path: Path) -> None:
     """Nothing is copied, and the folder's name identifies the model."""
     folder = write_model(tmp_path / "bge-small-en-v1.5")
     found = resolve(str(folder), Format.ONNX, tmp_path / "data")
@@ -49,13 +49,13 @@ def test_a_path_is_taken_from_where_it_is(tmp_path: Path) -> None:
     assert found.file == folder / "onnx" / "model.onnx"
 
 
-def test_a_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
     """The message names the folder."""
     with pytest.raises(ModelError, match=r"no model folder .*nowhere"):
         resolve(str(tmp_path / "nowhere"), Format.ONNX, tmp_path)
 
 
-def test_a_name_of_the_table_is_never_a_folder_that_happens_to_be_there(
+def test_a_known_name_is_never_a_local_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A project cannot slip its own weights in by a folder named like the model."""
@@ -78,9 +78,9 @@ def test_the_cache_comes_before_everything_that_takes_time(
 
 def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -> None:
     """Its other properties come from its own files."""
-    write_cached(tmp_path, "somebody/encoder")
-    model = resolve("somebody/encoder", Format.ONNX, tmp_path).model
-    assert (model.id, model.slug, model.dimension) == ("somebody/encoder", "encoder", 384)
+    write_cached(tmp_path, "someone/encoder")
+    model = resolve("someone/encoder", Format.ONNX, tmp_path).model
+    assert (model.id, model.slug, model.dimension) == ("someone/encoder", "encoder", 384)
 
 
 @pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])

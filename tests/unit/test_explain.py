@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
 from repertory.errors import StoreError, UnknownItemError, UsageError
 from repertory.search.candidates import POOL
@@ -13,36 +13,19 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain as explained
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from tests.support.builders import no_model
+from tests.support.builders import no_model, skill, tool
 from tests.support.keyword_search import keyword_engine, reader
 
-
-def tool(item_id: str, description: str, *parameters: str, **fields: object) -> Item:
-    """A tool of a server."""
-    server, _, name = item_id.partition("__")
-    schema = {"type": "object", "properties": {name: {"type": "string"} for name in parameters}}
-    known = {"name": name, "source": server, "server": server, "description": description}
-    return msgspec.convert(
-        known | {"id": item_id, "kind": Kind.TOOL, "inputSchema": schema} | fields, Item
-    )
-
-
+SCHEMA = {"properties": {"path": {"type": "string"}, "encoding": {"type": "string"}}}
 ITEMS = [
-    tool("files__read_file", "Read the contents of a file from disk", "path", "encoding"),
+    tool("files__read_file", "Read the contents of a file from disk", input_schema=SCHEMA),
     tool("files__write_file", "Write text to a file on disk", tags=("danger",)),
     tool("files__move_file", "Move a file into another folder of the disk"),
     tool("term__run_command", "Execute a shell command in a terminal and return its output"),
     tool("mail__send_email", "Send a message to a recipient"),
     tool("mail__list", "List the messages of a mailbox"),
     tool("calendar__list", "List the meetings of a day"),
-    Item(
-        id="team/rotation",
-        kind=Kind.SKILL,
-        name="rotation",
-        source="team",
-        description="Exchange credentials",
-        body="# Steps\nAsk the vault for a fresh certificate.",
-    ),
+    skill("rotation", "Exchange credentials", "# Steps\nAsk the vault for a fresh certificate."),
 ]
 
 
@@ -52,14 +35,14 @@ def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: obje
     return explained(keyword_engine(items), query, item)
 
 
-def test_nothing_is_better_than_an_item_that_only_a_filter_keeps_out() -> None:
+def test_only_items_that_fit_better_are_listed_before_a_filtered_one() -> None:
     """An allowed item comes before it only if it fits better."""
-    told = explain("read_file of a mailbox", "files__read_file", where={"servers": ["mail"]})
-    assert told.verdict.startswith("Filtered out")
-    assert not told.better
+    explanation = explain("read_file of a mailbox", "files__read_file", where={"servers": ["mail"]})
+    assert explanation.verdict.startswith("Filtered out")
+    assert not explanation.better
 
 
-def test_an_item_is_named_as_it_is_written_though_another_has_the_same_letters() -> None:
+def test_an_exact_name_identifies_an_item() -> None:
     """`read_file` is one item, `READ FILE` may be either."""
     items = [*ITEMS, tool("disk__readFile", "Read from a disk")]
     assert explain("read", "read_file", items).hit.id == "files__read_file"
@@ -218,7 +201,7 @@ def test_odd_queries_have_an_explanation(text: str) -> None:
     assert explain(text, "files__read_file").verdict
 
 
-def test_it_comes_back_whole() -> None:
+def test_an_explanation_is_decoded_unchanged() -> None:
     """The JSON form decodes to the same explanation."""
     found = explain("read contnets", "files__read_file", where={"kinds": ["tool"]}, limit=7)
     sent = msgspec.json.encode(found)

@@ -151,7 +151,7 @@ def test_tasks_are_asked_from_descriptions() -> None:
     }
 
 
-def test_some_are_chosen_evenly() -> None:
+def test_a_limited_choice_is_evenly_spread() -> None:
     """As many as the limit, evenly spread; all if there are fewer."""
     assert evenly(range(100), 4) == [0, 25, 50, 75]
     assert list(evenly(range(3), 4)) == [0, 1, 2]

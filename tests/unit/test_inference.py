@@ -13,27 +13,15 @@ from repertory.search.capabilities import inferences, offered, read, table
 from repertory.search.hits import hit
 from repertory.search.inference import FIRST, GOOD_ENOUGH, infer
 from repertory.search.query import Query
+from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine
 
-
-def tool(server: str, name: str, description: str, kind: Kind = Kind.TOOL) -> Item:
-    """A tool of a server, or another kind of item with the same words."""
-    return Item(
-        id=f"{server}__{name}",
-        kind=kind,
-        name=name,
-        source=server,
-        server=server,
-        description=description,
-    )
-
-
-SHELL = tool("term", "run_command", "Execute a shell command and return its output.")
-TOLD = tool("box", "invoke", "Executes a command on this machine. Needs an approval.")
-BROWSER = tool("web", "browser_navigate", "Navigate to an address.")
-SEARCH = tool("find", "web_search", "Search the web.")
-READ = tool("files", "read_file", "Read the contents of a file.")
-WRITE = tool("files", "write_file", "Write text to a file.")
+SHELL = tool("term__run_command", "Execute a shell command and return its output.")
+TOLD = tool("box__invoke", "Executes a command on this machine. Needs an approval.")
+BROWSER = tool("web__browser_navigate", "Navigate to an address.")
+SEARCH = tool("find__web_search", "Search the web.")
+READ = tool("files__read_file", "Read the contents of a file.")
+WRITE = tool("files__write_file", "Write text to a file.")
 ALL = [SHELL, BROWSER, SEARCH, READ, WRITE]
 
 
@@ -120,7 +108,7 @@ def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
 
 def test_less_likely_ways_are_less_sure() -> None:
     """A capability further down the list counts less, and so does one in a description alone."""
-    mail = tool("post", "send_email", "Send a message.")
+    mail = tool("post__send_email", "Send a message.")
     hits = inferred("read my emails", mail, BROWSER)
     assert [one.id for one in hits] == [mail.id, BROWSER.id]
     assert [one.confidence for one in hits] == [round(FIRST, 4), round(0.9 * FIRST, 4)]
@@ -168,16 +156,16 @@ def test_of_tools_that_can_do_it_the_one_that_fits_best_is_first() -> None:
 
 def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:
     """The best matches of the query are offered; a skill about shells cannot run a command."""
-    skill = tool("box", "shell", "How to use a shell.", Kind.SKILL)
-    shells = [tool(f"s{n}", "run_command", "Execute a shell command.") for n in range(4)]
-    git = tool("s9", "run_command", "Execute a shell command, such as git.")
+    skill = tool("box__shell", "How to use a shell.", kind=Kind.SKILL)
+    shells = [tool(f"s{n}__run_command", "Execute a shell command.") for n in range(4)]
+    git = tool("s9__run_command", "Execute a shell command, such as git.")
     hits = inferred("show the git status", skill, *shells, git, limit=5)
     assert [one.id for one in hits] == ["s9__run_command", "s0__run_command"]
 
 
 def test_filters_threshold_and_limit_hold() -> None:
     """Inference follows them like any other hit."""
-    other = tool("other", "run_command", "Execute a shell command.")
+    other = tool("other__run_command", "Execute a shell command.")
     where = Filter(servers=("other",))
     assert [one.id for one in inferred("run tests", SHELL, other, where=where)] == [other.id]
     assert inferred("run tests", SHELL, threshold=GOOD_ENOUGH) == []

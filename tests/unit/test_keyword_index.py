@@ -10,19 +10,7 @@ from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.index.vectors import Filter
-
-
-def tool(name: str, description: str = "", **more: object) -> Item:
-    """A tool of that name."""
-    fields = {
-        "id": f"srv__{name}",
-        "kind": Kind.TOOL,
-        "name": name,
-        "source": "srv",
-        "server": "srv",
-        "description": description,
-    }
-    return Item(**(fields | more))  # type: ignore[arg-type]  # fields of several types
+from tests.support.builders import tool
 
 
 def index_of(*items: Item) -> KeywordIndex:
@@ -37,16 +25,18 @@ def found(index: KeywordIndex, query: str, where: Filter | None = None) -> list[
 
 
 FILES = [
-    tool("read_file", "Read the contents of a file"),
-    tool("write_file", "Write text to a file", tags=("disk",)),
-    tool("send_email", "Send a message to a recipient", source="mail", server="mail"),
-    tool("list_calendar_events", "Show the meetings of a day", kind=Kind.SKILL, server=""),
+    tool("srv__read_file", "Read the contents of a file"),
+    tool("srv__write_file", "Write text to a file", tags=("disk",)),
+    tool("srv__send_email", "Send a message to a recipient", source="mail", server="mail"),
+    tool("srv__list_calendar_events", "Show the meetings of a day", kind=Kind.SKILL, server=""),
 ]
 
 
 def test_a_name_counts_more_than_a_description() -> None:
     """A word in a name leads a word in a description."""
-    index = index_of(tool("other", "It will export things"), tool("export", "Something else"))
+    index = index_of(
+        tool("srv__other", "It will export things"), tool("srv__export", "Something else")
+    )
     assert found(index, "export") == ["export", "other"]
 
 
@@ -55,7 +45,7 @@ def test_a_word_with_one_edit_is_corrected() -> None:
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"
 
 
-def test_a_word_that_was_only_begun_is_completed() -> None:
+def test_a_prefix_is_completed() -> None:
     """A prefix of a word finds the items of the whole word."""
     assert found(index_of(*FILES), "calend")[0] == "list_calendar_events"
 
@@ -63,14 +53,14 @@ def test_a_word_that_was_only_begun_is_completed() -> None:
 def test_parameters_are_searched() -> None:
     """A parameter's name and its description find the tool."""
     schema = {"type": "object", "properties": {"subscriptionId": {"description": "billing"}}}
-    index = index_of(*FILES, tool("charge", "Bills", input_schema=schema))
+    index = index_of(*FILES, tool("srv__charge", "Bills", input_schema=schema))
     assert found(index, "subscription") == ["charge"]
     assert found(index, "billing") == ["charge"]
 
 
 def test_a_body_is_searched_but_counts_least() -> None:
     """A word of the body finds the item, after items that have it in their description."""
-    index = index_of(tool("a", body="how to rotate keys"), tool("b", "rotate keys now"))
+    index = index_of(tool("srv__a", body="how to rotate keys"), tool("srv__b", "rotate keys now"))
     assert found(index, "rotate keys") == ["b", "a"]
 
 
@@ -121,7 +111,7 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
     index = KeywordIndex.empty()
     held: dict[str, Item] = {}
     for number, name, description in changes:
-        item = tool(name, description, id=f"item{number}")
+        item = tool(f"srv__{name}", description, id=f"item{number}")
         if item.id in held and held[item.id] == item:
             index = index.updated([item.id], ())
             del held[item.id]
@@ -131,7 +121,7 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
     assert pack(index, 1) == pack(index_of(*held.values()), 1)
 
 
-def test_a_snapshot_comes_back_as_it_was() -> None:
+def test_a_snapshot_is_restored_unchanged() -> None:
     """Packing and unpacking loses nothing."""
     index, revision, position = unpack(pack(index_of(*FILES), 42, "7"))
     assert (revision, position) == (42, "7")
@@ -154,7 +144,7 @@ def test_a_prepared_index_builds_nothing_more() -> None:
     named = (index.names, index.policies, index.postings)
     parts = (index, *named, vars(index)["_lexicon"], vars(index)["_filters"])
     before = [{*vars(part)} for part in parts]
-    for query in ("read_file", "recipeint", "calend", "文", "send a message to somebody"):
+    for query in ("read_file", "recipeint", "calend", "文", "send a message to someone"):
         found(index, query, Filter(kinds=("tool",), tags=("disk",)))
         index.names.close(query)
         index.policies.promoted(query, [0])

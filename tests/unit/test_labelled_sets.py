@@ -24,7 +24,7 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (b'{"id": "r", "text": " "}', "The query is empty"),
         (b'{"id": "r", "text": "' + b"x" * 5_000 + b'"}', "5,000 characters"),
@@ -33,10 +33,10 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
     ],
     ids=["blank", "too long", "not UTF-8", "nested too deeply"],
 )
-def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, said: str) -> None:
+def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, message: str) -> None:
     """The error names the one line of thousands that is invalid."""
     folder = labelled_set(tmp_path / "set", b'{"id": "q", "text": "x"}\n' + line + b"\n")
-    with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{said}.*[^.]\.$"):
+    with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{message}.*[^.]\.$"):
         read_sets([folder])
 
 
@@ -61,7 +61,7 @@ def test_a_folder_without_a_corpus_is_no_labelled_set(tmp_path: Path) -> None:
         read_sets([good, bad])
 
 
-def test_a_set_is_read_once_however_it_is_given(tmp_path: Path) -> None:
+def test_a_set_is_read_once_for_all_its_paths(tmp_path: Path) -> None:
     """A file stands for its folder; another set of the same name goes by its path."""
     folder = labelled_set(tmp_path / "set")
     (tmp_path / "more").mkdir()
@@ -74,7 +74,7 @@ def test_a_set_is_read_once_however_it_is_given(tmp_path: Path) -> None:
 
 
 def test_right_answers_that_the_corpus_lacks_are_known(tmp_path: Path) -> None:
-    """Only what has a grade is a right answer."""
+    """Only graded answers are right answers."""
     [one] = read_sets([labelled_set(tmp_path / "set")])
     assert missing(one.queries, ["a"]) == []
     assert missing(one.queries, ["c"]) == ["a"]

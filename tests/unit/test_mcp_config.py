@@ -14,13 +14,7 @@ from repertory.sources.mcp.server import (
     Transport,
     launches_repertory,
 )
-
-
-def write(path: Path, text: str) -> Path:
-    """Write a file and the folders it is in."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
+from tests.support.builders import write
 
 
 def read(path: Path, text: str) -> dict[str, ServerConfig]:

@@ -44,7 +44,7 @@ def test_wrong_entry(tmp_path: Path, entry: dict[str, Any]) -> None:
         build({"type": "mcp", **entry}, tmp_path)
 
 
-def test_merely_found(tmp_path: Path) -> None:
+def test_discovered_only(tmp_path: Path) -> None:
     """A server that was only found is not run; the message says how to trust it."""
     ran = tmp_path / "ran"
     path = config(tmp_path / "a.json", a={"command": "touch", "args": [str(ran)]})

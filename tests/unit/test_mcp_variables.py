@@ -38,7 +38,7 @@ def test_references(text: str, expected: str) -> None:
     assert launch.args == (expected,)
 
 
-def test_values_are_not_filled_in_again() -> None:
+def test_values_are_not_resolved_again() -> None:
     """The value of a variable is not resolved again."""
     launch = fill_in(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
     assert launch.command == "${Y}"

@@ -136,7 +136,7 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
     assert {"porters_five_forces", "pork"} <= set(found)
 
 
-def test_names_that_a_word_begins_come_after_few_that_have_it() -> None:
+def test_names_with_a_prefix_rank_after_few_with_the_word() -> None:
     """They are still among the first five, as most users mean neither of the two."""
     having = [f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")]
     found = [
@@ -159,7 +159,7 @@ def test_an_id_is_a_name_too() -> None:
     assert names_of(["code-review"]).close("S 0") == {0: EXACT}
 
 
-def test_a_product_that_is_mentioned_is_no_name_that_was_typed() -> None:
+def test_a_product_in_a_sentence_is_not_a_typed_name() -> None:
     """`GitHub` in a sentence is a word; `read_file` and `readFile` are names."""
     engine = engine_of(["github", "read_file"])
     assert hits(engine, "show me the stars of a GitHub repository please") == []
@@ -176,7 +176,7 @@ def test_a_hyphenated_word_in_a_sentence_is_no_name_of_one_word() -> None:
 
 
 @pytest.mark.parametrize("typed", ["awl", "ps", "car"])
-def test_three_letters_are_found_but_are_sure_of_no_name(typed: str) -> None:
+def test_three_letters_are_found_with_low_confidence(typed: str) -> None:
     """One edit makes them another word, and too many words start with them."""
     engine = keyword_engine(map(skill, ["awk", "ls", "carousel_images"], range(3)))
     (hit,) = engine.search(Query(text=typed)).hits

@@ -1,4 +1,4 @@
-"""What pages are made of: addresses, tables of parameters, and what is remembered of searches."""
+"""Helpers of the pages: URLs, tables of parameters, and recent searches."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ JSON = st.recursive(
 )
 
 
-def test_a_form_is_written_as_short_as_it_can_be() -> None:
-    """What was left out is left out; other values take the place of its own."""
+def test_the_url_of_a_form_is_short() -> None:
+    """Defaults are left out; given values replace its own."""
     form = Form(q=" two words ", kinds=(Kind.TOOL,), tags=("a&b", "c"), threshold=0.0)
     assert form.address() == "/?q=two+words&kind=tool&tag=a%26b&tag=c&threshold=0.0"
     assert msgspec.structs.replace(form, threshold=None).unfiltered() == "/?q=two+words"
@@ -51,10 +51,8 @@ def test_a_form_is_written_as_short_as_it_can_be() -> None:
         ("a", "## Und & so", "/view/a?section=%23%23+Und+%26+so#matched"),
     ],
 )
-def test_an_items_page_has_an_address_that_browsers_leave_alone(
-    item_id: str, section: str, address: str
-) -> None:
-    """Whatever its id is like, nothing of it is taken for a part of an address."""
+def test_the_url_of_an_item_is_safe_in_browsers(item_id: str, section: str, address: str) -> None:
+    """No part of any id is treated as a part of the URL."""
     assert view_address(item_id, section) == address
 
 
@@ -70,13 +68,13 @@ def test_an_items_page_has_an_address_that_browsers_leave_alone(
         ("", "/"),
     ],
 )
-def test_signing_in_leads_nowhere_else(target: str, where: str) -> None:
-    """Only to an address on this server."""
+def test_a_login_never_redirects_to_another_site(target: str, where: str) -> None:
+    """Only to a path of this server."""
     assert here(target) == where
 
 
 def test_parameters_are_shown_with_their_types() -> None:
-    """Nested ones by their path, references followed, alternatives and bounds in a few words."""
+    """Nested ones by their path, with references resolved, and alternatives and ranges in short."""
     schema = {
         "type": "object",
         "required": ["mode"],
@@ -105,8 +103,8 @@ def test_parameters_are_shown_with_their_types() -> None:
     assert found["depth"].rules == "≥ 1, default 3"
 
 
-def test_a_schema_within_itself_comes_to_an_end() -> None:
-    """However many ways there are to go on."""
+def test_a_recursive_schema_ends() -> None:
+    """With any number of recursions."""
     fields = {f"p{number}": {"$ref": "#"} for number in range(50)}
     options = {"anyOf": [{"$ref": "#/properties/either"}] * 100}
     schema: dict[str, Any] = {"properties": fields | {"either": options}}
@@ -115,7 +113,7 @@ def test_a_schema_within_itself_comes_to_an_end() -> None:
 
 @given(st.dictionaries(st.sampled_from(["properties", "$defs", "required"]), JSON))
 def test_any_schema_can_be_shown(schema: dict[str, Any]) -> None:
-    """Whatever its author took for one."""
+    """Also an arbitrary value in place of one."""
     for row in rows(schema):
         assert isinstance(row.type + row.description + row.rules, str)
 
@@ -125,8 +123,8 @@ def answer(query: str) -> Answer:
     return Answer(query=query, hits=[], threshold=0.0, mode=Mode.HYBRID)
 
 
-def test_what_is_being_typed_is_one_search() -> None:
-    """Beginnings are replaced by what follows them; only so many searches are remembered."""
+def test_typing_is_one_search() -> None:
+    """A prefix is replaced by the longer query; the number of recent searches is limited."""
     recent = Recent()
     for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
         recent.note(answer(query), 0.01)

@@ -272,7 +272,7 @@ def test_files_are_documents_and_skills_by_path(project: Project) -> None:
     assert [one.path for one in files] == ["/home/S.md", "a.md", "b/a.md", "builtin/hi"]
 
 
-def test_only_what_changed_is_read_again(project: Project) -> None:
+def test_only_changed_files_are_read_again(project: Project) -> None:
     """Unchanged files are the same objects, and the old engine can be freed."""
     texts = ProjectFiles(Path("/project"))
     engine = project.engine(document("a.md", "A"), document("b.md", "B"))
@@ -351,7 +351,7 @@ def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         (
             ProjectQuery(search_query=" \n"),
@@ -365,10 +365,10 @@ def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -
     ],
 )
 def test_invalid_arguments_are_rejected(
-    project: Project, search: ProjectSearch, query: ProjectQuery, said: str
+    project: Project, search: ProjectSearch, query: ProjectQuery, message: str
 ) -> None:
     """The message names the argument and its range."""
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         search.search(project.engine(), query)
 
 

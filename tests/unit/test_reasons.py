@@ -2,31 +2,23 @@
 
 import pytest
 
-from repertory.catalogue.item import Item, Kind
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
+from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine
 
 SCHEMA = {"type": "object", "properties": {"timezone": {"type": "string"}}}
 LONG = "Converts times between places of the world. " * 12
 ITEMS = [
-    Item(
-        id="clock__convert_time",
-        kind=Kind.TOOL,
-        name="convert_time",
-        source="clock",
-        server="clock",
-        description="Tells what hour it is elsewhere",
+    tool(
+        "clock__convert_time",
+        "Tells what hour it is elsewhere",
         tags=("travel",),
         input_schema=SCHEMA,
     ),
-    Item(
-        id="world__shift",
-        kind=Kind.TOOL,
-        name="shift",
-        source="world",
-        server="world",
-        description=LONG,
+    tool(
+        "world__shift",
+        LONG,
         input_schema={"type": "object", "properties": {"meridian": {"type": "string"}}},
     ),
 ]

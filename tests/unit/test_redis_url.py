@@ -1,4 +1,4 @@
-"""The URL of a Redis: what may be one, and that no message shows what is secret in it."""
+"""The URL of a Redis: valid and invalid ones, and messages without secrets."""
 
 import pytest
 
@@ -17,8 +17,8 @@ from repertory.errors import ConfigurationError
         "redis://localhost/0?health_check_interval=10",
     ],
 )
-def test_urls_that_can_be(url: str) -> None:
-    """A host is enough; user, password, port, database and parameters may be given."""
+def test_valid_urls(url: str) -> None:
+    """A host is enough; user, password, port, database and parameters are optional."""
     RedisServer(url)
 
 
@@ -44,8 +44,8 @@ def test_urls_that_can_be(url: str) -> None:
         "redis://:secret@localhost?max_connections=-1",
     ],
 )
-def test_urls_that_cannot_be(url: str) -> None:
-    """Anything else is refused at once, in words that show nothing secret."""
+def test_invalid_urls(url: str) -> None:
+    """They are refused at once, with a message without secrets."""
     with pytest.raises(ConfigurationError, match="URL of the Redis") as refused:
         RedisServer(url)
     assert "sec" not in str(refused.value)

@@ -120,13 +120,13 @@ def test_no_path_reads_anything_outside(sandbox: Sandbox, path: str) -> None:
     try:
         file = sandbox.read(path)
     except UsageError as error:
-        said = str(error)
+        result = str(error)
     else:
-        said = file.text
+        result = file.text
         assert Path(file.path).resolve().is_relative_to(sandbox.root)
-        assert said == INSIDE
-    assert OUTSIDE not in said
-    assert len(said.encode()) < 2_000
+        assert result == INSIDE
+    assert OUTSIDE not in result
+    assert len(result.encode()) < 2_000
 
 
 @pytest.mark.parametrize(

@@ -9,29 +9,15 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
 from repertory.values import Values
-from tests.support.builders import no_model
+from tests.support.builders import no_model, tool
 from tests.support.keyword_search import keyword_engine, reader
 
-
-def tool(server: str, name: str, description: str, tags: tuple[str, ...] = ()) -> Item:
-    """A tool of a server."""
-    return Item(
-        id=f"{server}__{name}",
-        kind=Kind.TOOL,
-        name=name,
-        source=server,
-        server=server,
-        description=description,
-        tags=tags,
-    )
-
-
 ITEMS = [
-    tool("files", "read_file", "Read the contents of a file from disk"),
-    tool("files", "write_file", "Write text to a file on disk", ("danger",)),
-    tool("term", "run_command", "Execute a shell command in a terminal and return its output"),
-    tool("mail", "send_email", "Send a message to a recipient"),
-    tool("pictures", "resize_picture", "Make a picture smaller"),
+    tool("files__read_file", "Read the contents of a file from disk"),
+    tool("files__write_file", "Write text to a file on disk", tags=("danger",)),
+    tool("term__run_command", "Execute a shell command in a terminal and return its output"),
+    tool("mail__send_email", "Send a message to a recipient"),
+    tool("pictures__resize_picture", "Make a picture smaller"),
 ]
 
 
@@ -83,7 +69,7 @@ def test_a_capability_is_inferred_if_no_item_does_the_job() -> None:
 
 def test_nothing_is_inferred_if_an_item_fits() -> None:
     """A direct match that is good enough stands alone."""
-    git = tool("git", "git_commit", "Commit changes to git")
+    git = tool("git__git_commit", "Commit changes to git")
     hits = search("commit my changes to git", [*ITEMS, git]).hits
     assert hits[0].id == "git__git_commit"
     assert not any(hit.evidence.capability for hit in hits)
@@ -177,7 +163,7 @@ def test_a_typed_name_is_shown_at_any_threshold() -> None:
 def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:
     """The id that a result shows finds that item."""
     skill = Item(id="s/x", kind=Kind.SKILL, name="git-commit", source="s", description="Commits")
-    hits = search("git__commit", [tool("git", "commit", "Commits"), skill]).hits
+    hits = search("git__commit", [tool("git__commit", "Commits"), skill]).hits
     assert [hit.id for hit in hits] == ["git__commit", "s/x"]
 
 

@@ -46,7 +46,7 @@ def test_the_section_weight_is_a_share_of_its_cosine() -> None:
 
     def cosine(weight: float) -> float:
         found = gather(
-            Query(text="a letter to somebody", weights=Weights(section_weight=weight)),
+            Query(text="a letter to someone", weights=Weights(section_weight=weight)),
             index,
             words=Words(matches=none, rows=[], close={}, is_word=False, of_names=none),
             also=[],

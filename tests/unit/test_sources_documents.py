@@ -10,12 +10,7 @@ from repertory.catalogue.item import Kind
 from repertory.sources.documents import Documents
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.source import Scan
-
-
-def write(path: Path, text: str = "Some words.") -> None:
-    """Make a file and the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+from tests.support.builders import write
 
 
 def scan(root: Path) -> Scan:
@@ -39,7 +34,7 @@ def test_a_document_becomes_an_item(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["synopsis", "description", "summary"])
-def test_front_matter_takes_precedence_for_title_and_synopsis(tmp_path: Path, key: str) -> None:
+def test_front_matter_gives_title_and_synopsis(tmp_path: Path, key: str) -> None:
     """Front matter takes precedence over the text; its other fields are kept."""
     write(tmp_path / "a.md", f"---\ntitle: T\n{key}: S\ntags: x\nowner: o\n---\n# H\n\nP.")
     [item] = scan(tmp_path).items
@@ -47,7 +42,7 @@ def test_front_matter_takes_precedence_for_title_and_synopsis(tmp_path: Path, ke
     assert item.extra["owner"] == "o"
 
 
-def test_a_document_without_heading_goes_by_its_file(tmp_path: Path) -> None:
+def test_a_document_without_heading_is_named_after_its_file(tmp_path: Path) -> None:
     """Plain text has no title of its own."""
     write(tmp_path / "notes.txt", "First things first.")
     assert scan(tmp_path).items[0].name == "notes.txt"

@@ -9,6 +9,7 @@ from repertory.errors import SourceError
 from repertory.sources.reading import files
 from repertory.sources.reading.files import Walk, read_text, walk
 from repertory.sources.source import Severity
+from tests.support.builders import write
 
 
 def is_markdown(name: str) -> bool:
@@ -16,12 +17,10 @@ def is_markdown(name: str) -> bool:
     return name.endswith(".md")
 
 
-def write(root: Path, *places: str) -> None:
+def fill(root: Path, *places: str) -> None:
     """Make files with a little text in them."""
     for place in places:
-        path = root / place
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text")
+        write(root / place)
 
 
 def places(walked: Walk) -> list[str]:
@@ -31,8 +30,8 @@ def places(walked: Walk) -> list[str]:
 
 def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> None:
     """Files are sorted by place; folders of tools are not entered."""
-    write(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
-    write(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
+    fill(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
+    fill(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
     walked = walk(tmp_path, is_markdown)
     assert places(walked) == [".hidden/h.md", "a.md", "a/z.md", "b.md"]
     assert walked.files[1].path == str(tmp_path / "a.md")
@@ -42,7 +41,7 @@ def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> Non
 @pytest.mark.parametrize("root", ["missing", "file.md"])
 def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> None:
     """A missing root, and one that is a file, raise and name it."""
-    write(tmp_path, "file.md")
+    fill(tmp_path, "file.md")
     with pytest.raises(SourceError, match=root):
         walk(tmp_path / root, is_markdown)
 
@@ -50,8 +49,8 @@ def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> 
 def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
     """A link out of the root is reported and not followed; a link to a file inside is followed."""
     root = tmp_path / "root"
-    write(root, "a.md")
-    write(tmp_path / "outside", "secret.md")
+    fill(root, "a.md")
+    fill(tmp_path / "outside", "secret.md")
     (root / "out").symlink_to(tmp_path / "outside")
     (root / "out.md").symlink_to(tmp_path / "outside" / "secret.md")
     (root / "in.md").symlink_to(root / "a.md")
@@ -62,15 +61,15 @@ def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
 
 def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Path) -> None:
     """``/skills-private`` is not inside ``/skills``."""
-    write(tmp_path / "skills", "a.md")
-    write(tmp_path / "skills-private", "b.md")
+    fill(tmp_path / "skills", "a.md")
+    fill(tmp_path / "skills-private", "b.md")
     (tmp_path / "skills" / "link").symlink_to(tmp_path / "skills-private")
     assert places(walk(tmp_path / "skills", is_markdown)) == ["a.md"]
 
 
 def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
     """A second name for a folder adds no files, regardless of the order of names."""
-    write(tmp_path, "real/a.md")
+    fill(tmp_path, "real/a.md")
     (tmp_path / "alias").symlink_to(tmp_path / "real")
     walked = walk(tmp_path, is_markdown)
     assert places(walked) == ["real/a.md"]
@@ -79,7 +78,7 @@ def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
 
 def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Path) -> None:
     """A package's skill in ``node_modules`` is found where the project links it."""
-    write(tmp_path, "node_modules/pack/skill/a.md")
+    fill(tmp_path, "node_modules/pack/skill/a.md")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "pack").symlink_to(tmp_path / "node_modules" / "pack")
     assert places(walk(tmp_path, is_markdown)) == ["skills/pack/skill/a.md"]
@@ -87,7 +86,7 @@ def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Pat
 
 def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
     """A link to one of its parents is not followed, with a warning."""
-    write(tmp_path, "a/b/c.md")
+    fill(tmp_path, "a/b/c.md")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
     walked = walk(tmp_path, is_markdown)
@@ -97,7 +96,7 @@ def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
 
 def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
     """Paths start with the root's given name, not with its target."""
-    write(tmp_path / "real", "a/b.md")
+    fill(tmp_path / "real", "a/b.md")
     (tmp_path / "root").symlink_to(tmp_path / "real")
     assert walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
 
@@ -105,7 +104,7 @@ def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
 def test_depth_is_limited(tmp_path: Path) -> None:
     """Folders too far down are not entered; one warning says how many and what to do."""
     deep = "/".join("abcdefghij")
-    write(tmp_path, f"{deep}/ten.md", f"{deep}/k/eleven.md", f"{deep}/l/eleven.md")
+    fill(tmp_path, f"{deep}/ten.md", f"{deep}/k/eleven.md", f"{deep}/l/eleven.md")
     walked = walk(tmp_path, is_markdown)
     assert places(walked) == [f"{deep}/ten.md"]
     assert [problem.path for problem in walked.problems] == [str(tmp_path / deep / "k")]
@@ -115,7 +114,7 @@ def test_depth_is_limited(tmp_path: Path) -> None:
 def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The walk ends at the limit with a problem, and no item counts as deleted."""
     monkeypatch.setattr(files, "MAX_FOLDERS", 3)
-    write(tmp_path, *(f"{number}/a.md" for number in range(9)))
+    fill(tmp_path, *(f"{number}/a.md" for number in range(9)))
     walked = walk(tmp_path, is_markdown)
     assert walked.unlisted == [""]
     assert "more than 3 folders" in walked.problems[0].message
@@ -125,7 +124,7 @@ def test_a_folder_that_cannot_be_listed_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest is walked, and the folder's items do not count as deleted."""
-    write(tmp_path, "a/a.md", "b/b.md")
+    fill(tmp_path, "a/a.md", "b/b.md")
     listing = os.scandir
 
     def scandir(path: str) -> "os._ScandirIterator[str]":
@@ -142,7 +141,7 @@ def test_a_folder_that_cannot_be_listed_is_a_problem(
 
 def test_a_name_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
     """Names with control characters or invalid UTF-8 are reported and skipped."""
-    write(tmp_path, "good.md", "bad\x1b[31m.md")
+    fill(tmp_path, "good.md", "bad\x1b[31m.md")
     with open(os.fsencode(tmp_path) + b"/\xff.md", "wb") as file:  # noqa: PTH123 - a name in bytes
         file.write(b"text")
     walked = walk(tmp_path, is_markdown)
@@ -211,7 +210,7 @@ def test_a_file_without_permission_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message contains the system's error (simulated: the tests may run as root)."""
-    write(tmp_path, "a.md")
+    fill(tmp_path, "a.md")
 
     def refuse(*_args: object) -> int:
         raise PermissionError(13, "Permission denied")

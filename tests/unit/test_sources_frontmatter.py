@@ -13,7 +13,7 @@ from repertory.sources.reading.frontmatter import LIMIT, parse
 from repertory.sources.reading.structured import MAX_DEPTH, Defect, load, plain
 
 
-def said(text: str) -> list[str]:
+def messages(text: str) -> list[str]:
     """Return the problems of a text as text."""
     return [str(problem) for problem in parse(text, "f").problems]
 
@@ -33,7 +33,7 @@ def test_a_text_without_front_matter_is_all_body() -> None:
     assert parsed.body.startswith("# Title")
 
 
-def test_words_with_a_meaning_in_older_yaml_are_text() -> None:
+def test_special_words_of_old_yaml_are_text() -> None:
     """``no``, dates, times and octal-like numbers stay as written."""
     parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")
     assert parsed.fields == {
@@ -84,7 +84,7 @@ def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expec
 )
 def test_broken_front_matter_names_the_line_in_the_file(text: str, expected: str) -> None:
     """An error, no fields, and the whole text as body."""
-    assert said(text)[0].startswith(expected)
+    assert messages(text)[0].startswith(expected)
     assert parse(text, "f").fields is None
     assert parse(text, "f").body == text
 
@@ -142,7 +142,7 @@ _values = st.recursive(
 
 
 @given(st.dictionaries(st.text("abc-_", min_size=1), _values, max_size=5), st.text("xyz\n #-"))
-def test_simple_mappings_come_back_as_they_were(fields: dict[str, Any], body: str) -> None:
+def test_simple_mappings_are_read_back_unchanged(fields: dict[str, Any], body: str) -> None:
     """JSON values, one key on each line, are valid YAML and are read back unchanged."""
     written = "".join(
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}\n"
@@ -171,7 +171,7 @@ def test_no_structured_text_makes_it_raise(text: str, syntax: str) -> None:
     assert isinstance(load(text, syntax), dict | list | Defect)
 
 
-def test_tags_are_collected_from_every_place() -> None:
+def test_tags_are_collected_from_all_places() -> None:
     """Lists and comma lists, top level and metadata, each once and sorted."""
     fields = {
         "tags": "web, api ,web,",
@@ -183,7 +183,7 @@ def test_tags_are_collected_from_every_place() -> None:
     assert extra(fields) == {"metadata": {"tags": ["api", "auth"]}}
 
 
-def test_fields_are_read_whatever_their_shape() -> None:
+def test_fields_of_any_shape_are_read() -> None:
     """Text on one line, numbers as text, and empty text for lists and mappings."""
     fields = {"a": "two\n lines", "b": 5, "c": ["x"], "d": None, "e": True}
     assert [text_field(fields, key) for key in "abcdef"] == ["two lines", "5", "", "", "", ""]

@@ -72,7 +72,9 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=1, max_size=5))
-def test_a_cached_scan_equals_a_new_one(type_: str, rounds: list[list[tuple[str, ...]]]) -> None:
+def test_any_edits_give_the_scan_of_a_new_source(
+    type_: str, rounds: list[list[tuple[str, ...]]]
+) -> None:
     """Items, their order, problems and kept ids equal those of a source without a cache."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -87,7 +89,7 @@ def test_a_cached_scan_equals_a_new_one(type_: str, rounds: list[list[tuple[str,
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("type_", TYPES)
-def test_an_unchanged_file_yields_the_same_objects(type_: str, tmp_path: Path) -> None:
+def test_unchanged_items_are_the_same_objects(type_: str, tmp_path: Path) -> None:
     """So their computed hashes stay known."""
     for number, name in enumerate(NAMES[:-1]):
         for text in TEXTS:
@@ -123,7 +125,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(
     assert [item.id for item in source.scan().items] == ["team/one"]
 
 
-def test_temporary_files_of_editors_are_no_items(tmp_path: Path) -> None:
+def test_files_of_editors_are_not_items(tmp_path: Path) -> None:
     """Locks, swap files, backups and system files."""
     (tmp_path / "one.md").write_text("Does it.")
     (tmp_path / ".#one.md").symlink_to("me@host.17:1")

@@ -16,6 +16,7 @@ from repertory.sources.neuroscript import NeuroScript
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import Scan
+from tests.support.builders import write
 
 AREA = """:: version: 1
 DEFINE PROCEDURE CalculateArea(width, height)
@@ -34,12 +35,6 @@ DEFINE PROCEDURE Bare()
 RETURN 1
 END
 """
-
-
-def write(path: Path, text: str) -> None:
-    """Make a file and the folders above it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
 
 
 def skill(root: Path, folder: str, front: str, body: str = "Do it.") -> None:
@@ -77,7 +72,7 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
     assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
 
 
-def test_a_root_that_is_a_skill_itself_goes_by_its_folder(tmp_path: Path) -> None:
+def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> None:
     """Its id has the folder's name, and skills below it are found as well."""
     skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
     skill(tmp_path / "solo", "inner", "name: inner\ndescription: d")
@@ -167,7 +162,7 @@ def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
     assert found.problems[0].severity == "error"
 
 
-def test_escape_sequences_reach_no_name(tmp_path: Path) -> None:
+def test_escapes_are_removed_from_names(tmp_path: Path) -> None:
     """Neither raw control characters nor escaped ones reach a terminal."""
     skill(tmp_path, "a", 'name: a\ndescription: "\\x1b[31mred\\nline"')
     assert scan(tmp_path).items[0].description == "[31mred line"
@@ -229,7 +224,7 @@ def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
     assert item.description == "Roll out the app."
 
 
-def test_the_front_matter_of_a_markdown_skill_goes_first(tmp_path: Path) -> None:
+def test_the_front_matter_of_a_markdown_skill_takes_precedence(tmp_path: Path) -> None:
     """Name and description come from the front matter."""
     write(tmp_path / "a.md", "---\nname: Roll Out\ndescription: Ship it.\n---\nBody.")
     [item] = MarkdownSkills(name="md", path=tmp_path).scan().items

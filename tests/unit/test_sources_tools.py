@@ -15,6 +15,7 @@ from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.source import Problem
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
+from tests.support.builders import write
 
 OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
@@ -161,11 +162,9 @@ def test_the_fast_check_of_a_schema_agrees_with_its_meta_schema(schema: dict[str
     assert (schema_defect(schema) is None) == valid
 
 
-def write(path: Path, value: object) -> Path:
+def write_json(path: Path, value: object) -> Path:
     """Make a JSON file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(value if isinstance(value, str) else json.dumps(value))
-    return path
+    return write(path, value if isinstance(value, str) else json.dumps(value))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +182,7 @@ def test_a_list_of_tools_is_recognised_in_every_wrapper(
     tmp_path: Path, value: object, tool_id: str
 ) -> None:
     """The server's name comes from the file's content, otherwise from its name."""
-    path = write(tmp_path / "stem.json", value)
+    path = write_json(tmp_path / "stem.json", value)
     for root in (path, tmp_path):
         assert [item.id for item in ToolFiles(name="x", path=root).scan().items] == [tool_id]
 
@@ -203,7 +202,7 @@ def test_other_json_is_ignored_in_a_folder_and_rejected_by_name(
     tmp_path: Path, value: object
 ) -> None:
     """Other JSON in a folder is ignored; a named file must be a list of tools."""
-    path = write(tmp_path / "a.json", value)
+    path = write_json(tmp_path / "a.json", value)
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert (found.items, found.problems, found.unread_under) == ([], [], ())
     with pytest.raises(SourceError, match=r"a\.json"):
@@ -212,8 +211,8 @@ def test_other_json_is_ignored_in_a_folder_and_rejected_by_name(
 
 def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None:
     """Its items are unknown, so all items of the source are kept until it is fixed."""
-    write(tmp_path / "good.json", {"tools": [{"name": "t"}]})
-    write(tmp_path / "half.json", '{"server": "other",\n "tools": [{"name"')
+    write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
+    write_json(tmp_path / "half.json", '{"server": "other",\n "tools": [{"name"')
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert [item.id for item in found.items] == ["good__t"]
     assert [(problem.severity, problem.line) for problem in found.problems] == [("error", 2)]
@@ -222,8 +221,8 @@ def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None
 
 def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
     """A tool in two files is kept once, and the problem names both files."""
-    write(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})
-    write(tmp_path / "b.json", {"server": "s", "tools": [{"name": "t"}, {"name": "v"}]})
+    write_json(tmp_path / "a.json", {"server": "s", "tools": [{"name": "t"}, {"name": "u"}]})
+    write_json(tmp_path / "b.json", {"server": "s", "tools": [{"name": "t"}, {"name": "v"}]})
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert [item.id for item in found.items] == ["s__t", "s__u", "s__v"]
     [problem] = found.problems

@@ -1,10 +1,10 @@
-"""Text as it is shown."""
+"""The display of texts."""
 
 from repertory.text import ago
 
 
 def test_a_span_of_time_is_in_its_largest_unit() -> None:
-    """One unit, and no number where the span is too short to count."""
+    """One unit, and no number if the span is too short."""
     shown = [ago(seconds) for seconds in (0, 0.9, 1, 59, 60, 7_300, 200_000)]
     assert shown == [
         *("just now", "just now", "1 second ago", "59 seconds ago", "1 minute ago"),

@@ -2,13 +2,11 @@
 
 import json
 import re
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item, Kind
 from repertory.errors import UsageError
 from repertory.typescript import module as modules
 from repertory.typescript.example import example
@@ -23,6 +21,7 @@ from repertory.typescript.syntax import (
     pascal,
     quoted,
 )
+from tests.support.builders import tool
 
 ANY = "{ [key: string]: unknown }"
 
@@ -30,13 +29,6 @@ anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-
-
-def tool(server: str, name: str, **fields: Any) -> Item:  # noqa: ANN401 - of any type
-    """A tool."""
-    return Item(
-        id=f"{server}__{name}", kind=Kind.TOOL, name=name, source=server, server=server, **fields
-    )
 
 
 def declared(schema: object) -> str:
@@ -241,9 +233,9 @@ def test_a_module_calls_each_tool_by_its_server_and_name() -> None:
     """Duplicate names are numbered; optional arguments can be omitted."""
     made = module(
         [
-            tool("my-server", "read-file", input_schema={"required": ["path"]}),
-            tool("my-server", "read_file", description="Read.\n@deprecated", output_schema={}),
-            tool("my_server", "x"),
+            tool("my-server__read-file", input_schema={"required": ["path"]}),
+            tool("my-server__read_file", description="Read.\n@deprecated", output_schema={}),
+            tool("my_server__x"),
         ],
         'http://h/"',
     )
@@ -274,7 +266,7 @@ def test_a_module_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module that would be too large is refused, and the message says what to do."""
     monkeypatch.setattr(modules, "MAX_MODULE_LENGTH", 1_000)
     with pytest.raises(UsageError, match="name the servers or tools"):
-        module([tool("s", f"t{i}") for i in range(10)], "")
+        module([tool(f"s__t{i}") for i in range(10)], "")
 
 
 def test_an_example_has_the_required_arguments() -> None:
@@ -290,7 +282,7 @@ def test_an_example_has_the_required_arguments() -> None:
         "required": ["path", "how", "deep", "any"],
         "$defs": {"deep": {"properties": {"a b": {"const": 1}}, "required": ["a b"]}},
     }
-    given_all, given_none = tool("s", "f", input_schema=schema), tool("s", "g-h")
+    given_all, given_none = tool("s__f", input_schema=schema), tool("s__g-h")
     made = module([given_all, given_none], "")
     arguments = '{ path: "…", how: "quick", deep: { "a b": 1 }, any: [] }'
     assert f"await tools.s.f({arguments});\n" in example(given_all, made)

@@ -33,14 +33,14 @@ a line that is none
         ("/cut", ""),
     ],
 )
-def test_a_folder_is_silent_as_its_file_system_is(tmp_path: Path, folder: str, silent: str) -> None:
+def test_a_folder_is_as_silent_as_its_file_system(tmp_path: Path, folder: str, silent: str) -> None:
     """The innermost mount above a folder and the mounts below it count; broken lines do not."""
     file = tmp_path / "mountinfo"
     file.write_text(MOUNTINFO)
     assert silent_type(folder, mounts(file)) == silent
 
 
-def test_without_a_list_nothing_is_silent(tmp_path: Path) -> None:
+def test_without_a_list_no_folder_is_silent(tmp_path: Path) -> None:
     """Other systems have no such file."""
     assert mounts(tmp_path / "missing") == []
     assert silent_type("/anywhere", []) == ""

@@ -48,7 +48,7 @@ ANSWER = st.builds(
 
 
 @given(ANSWER)
-def test_an_answer_comes_back_whole(answer: Answer) -> None:
+def test_an_answer_is_decoded_unchanged(answer: Answer) -> None:
     """JSON is read as the same answer, and contract 3's fields are in it, under its names."""
     sent = msgspec.json.encode(answer)
     data = msgspec.json.decode(sent)

@@ -9,7 +9,7 @@ import typer
 from repertory.client import Client
 from repertory.errors import StoreError, UsageError
 from repertory.indexing.collections import configuration_of, generation_of
-from repertory.server_state import Rebuild, Stats
+from repertory.stats import Rebuild, Stats
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from repertory.server_state import Jobs
+from repertory.stats import Jobs
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group

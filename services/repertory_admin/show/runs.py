@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from repertory.server_state import Run, SourceState
 from repertory.sources.source import Problem
+from repertory.stats import Run, SourceState
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.trust import Untrusted, advice

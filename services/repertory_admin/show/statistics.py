@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.server_state import Stats, Worker
+from repertory.stats import Stats, Worker
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources

@@ -194,7 +194,7 @@ def _try_hub(repository: str, form: Format, folder: Path, progress: Progress | N
     try:
         hub.fetch(repository, form, folder, progress)
     except WeightsUnavailableError as exc:
-        return f"the hub did not give them: {exc}"
+        return f"the hub did not provide its files: {exc}"
     return ""
 
 

@@ -21,8 +21,8 @@ from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.scan import ScanResult
-from repertory.server_state import WatchStatus
 from repertory.sources.configured import Catalogue
+from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and the failed jobs
 LOST_AFTER_S = 15.0  # without any confirmation and with an empty queue, jobs count as lost

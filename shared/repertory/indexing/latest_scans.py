@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from repertory.catalogue.item import Item
 from repertory.index.vectors import State
 from repertory.indexing.scan import ScanResult, merge
-from repertory.server_state import SourceState
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem
+from repertory.stats import SourceState
 
 SUDDENLY_EMPTY = (
     "It is suddenly empty; its items are kept. If it is meant to be empty, run `repertory rebuild`."

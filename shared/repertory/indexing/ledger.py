@@ -9,7 +9,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
-from repertory.server_state import Building
+from repertory.stats import Building
 
 
 class Ledger:

@@ -18,7 +18,7 @@ from repertory.indexing import keywords
 from repertory.indexing.collections import model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.engine import SearchEngine
-from repertory.server_state import WatchStatus
+from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
 COMPARE_INTERVAL_S = 5.0  # between two comparisons with the collection while deltas are unavailable

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from tests.support.query_service import RunningService, skill
+from tests.support.builders import write_shop
+from tests.support.query_service import RunningService
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home with nothing in it."""
+    """An empty home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         yield Path.home()
@@ -19,18 +20,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of three skills and a document."""
+    """A server with three skills and a document."""
     project = tmp_path_factory.mktemp("served") / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
-    skill(project, "release-notes", "Write release notes from merged pull requests")
-    skill(project, "postmortem", "Write up an incident: timeline, causes, actions")
-    (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
+    write_shop(project)
     with RunningService(project) as running:
-        running.look()
+        running.scan()
         yield running
 
 
 @pytest.fixture
 def client(server: RunningService) -> TestClient:
-    """A client on the same machine, of a server without keys."""
+    """A client on the same machine; the server has no keys."""
     return server.client()

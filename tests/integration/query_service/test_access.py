@@ -1,4 +1,4 @@
-"""Who may ask the query service over HTTP, and how much."""
+"""Which callers the query service admits over HTTP, and its limits."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +14,8 @@ JSON = {"Content-Type": "application/json"}
 ADMIN_CALLS = (("/rebuild", None), ("/queue/retry", {"ids": None}))
 
 
-def test_without_keys_anybody_reads_and_this_machine_does_all(server: RunningService) -> None:
-    """From elsewhere, what changes something takes a key."""
+def test_without_keys_this_machine_may_do_everything(server: RunningService) -> None:
+    """Other machines may read, and need a key to change anything."""
     near, far = server.client(), server.client(address="192.0.2.7")
     assert far.get("/search", params={"q": "x"}).status_code == 200
     for path, body in ADMIN_CALLS:
@@ -44,17 +44,17 @@ def test_without_keys_anybody_reads_and_this_machine_does_all(server: RunningSer
         ("", 403),
     ],
 )
-def test_without_keys_a_strangers_name_is_refused(
+def test_without_keys_a_foreign_host_name_is_refused(
     server: RunningService, host: str, status: int
 ) -> None:
-    """A web page whose name was bound to this machine's address gets nothing."""
+    """A web page whose host name was rebound to this machine gets nothing."""
     app = create_app(server.service, settings_of(server.project, host="repertory.example.org"))
     response = TestClient(app).get("/items", headers={"Host": host})
     assert response.status_code == status
 
 
-def test_without_keys_a_page_of_another_site_is_refused(client: TestClient) -> None:
-    """It may be open in a browser on this machine, where everything is allowed."""
+def test_without_keys_pages_of_other_sites_are_refused(client: TestClient) -> None:
+    """Such a page may be open in a browser on this machine, where everything is allowed."""
     for origin in ("https://attacker.example", "null", "http://localhost:1", "http://[::1"):
         response = client.post("/rebuild", headers={"Origin": origin})
         assert "another site" in problem(response, 403)
@@ -75,16 +75,16 @@ def test_without_keys_a_page_of_another_site_is_refused(client: TestClient) -> N
         ("none", "document", 200),
     ],
 )
-def test_a_page_of_another_site_may_only_link_here(
+def test_other_sites_may_only_link_here(
     client: TestClient, site: str, destination: str, status: int
 ) -> None:
-    """What it loads would make searches, though browsers name no origin for that."""
+    """Their pages cannot load anything, although browsers send no origin with such requests."""
     headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": destination}
     assert client.get("/search?q=x", headers=headers).status_code == status
 
 
-def test_answers_are_kept_nowhere_and_are_for_no_other_site(client: TestClient) -> None:
-    """They are for whoever has the key; a proxy or a browser might give them to the next."""
+def test_answers_are_neither_cached_nor_shared(client: TestClient) -> None:
+    """A proxy or a browser would give them to callers without the key."""
     for path in ("/search?q=x", "/items", "/stats", "/openapi.json", "/no"):
         headers = client.get(path).headers
         assert headers["cache-control"] == "no-store"
@@ -92,8 +92,8 @@ def test_answers_are_kept_nowhere_and_are_for_no_other_site(client: TestClient) 
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_with_keys_every_call_takes_one(server: RunningService, tmp_path: Path) -> None:
-    """But for those that only say whether the server lives."""
+def test_with_keys_every_request_needs_one(server: RunningService, tmp_path: Path) -> None:
+    """Only the health checks need none."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
     reader = {"Authorization": f"Bearer {keys.create('reader', Scope.READ)}"}
@@ -118,8 +118,8 @@ def test_with_keys_every_call_takes_one(server: RunningService, tmp_path: Path) 
     assert client.post("/queue/retry", json={"ids": []}, headers=boss).status_code == 200
 
 
-def test_calling_a_tool_takes_the_scope_for_it(server: RunningService, tmp_path: Path) -> None:
-    """To read is not enough; who may call is told what else is in the way."""
+def test_calling_a_tool_needs_the_scope_call(server: RunningService, tmp_path: Path) -> None:
+    """The scope read is not enough; the error also says what else prevents the call."""
     response = server.client(address="192.0.2.7").post("/tools/any__tool", json={})
     assert "repertory keys create" in problem(response, 403)
     keys = Keys(tmp_path / "keys.json")
@@ -130,7 +130,7 @@ def test_calling_a_tool_takes_the_scope_for_it(server: RunningService, tmp_path:
 
 
 def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: Path) -> None:
-    """Both are valid for a while; the one that was revoked is not from then on."""
+    """Both keys are valid for a while; a revoked key is invalid at once."""
     file = tmp_path / "keys.json"
     client = server.client(keys=str(file))
     assert client.get("/items").status_code == 200
@@ -149,8 +149,8 @@ def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: P
 # How much may be asked
 
 
-def test_requests_a_minute_are_limited_for_each_key(server: RunningService, tmp_path: Path) -> None:
-    """Whoever asks too often is told when to go on; others are not held up."""
+def test_requests_are_limited_per_key(server: RunningService, tmp_path: Path) -> None:
+    """A caller over its limit learns when to retry; other callers are not affected."""
     keys = Keys(tmp_path / "keys.json")
     tokens = [keys.create(name, Scope.READ) for name in ("eager", "calm")]
     eager, calm = ({"Authorization": f"Bearer {token}"} for token in tokens)
@@ -164,15 +164,15 @@ def test_requests_a_minute_are_limited_for_each_key(server: RunningService, tmp_
     assert client.get("/healthz", headers=eager).status_code == 200
 
 
-def test_requests_a_minute_are_limited_for_each_address(server: RunningService) -> None:
-    """Where there are no keys."""
+def test_requests_are_limited_per_address(server: RunningService) -> None:
+    """This applies if there are no keys."""
     app = create_app(server.service, settings_of(server.project, requests_per_minute=2))
     one, other = (TestClient(app, "http://localhost", client=(at, 1)) for at in ("::1", "::2"))
     assert [one.get("/items").status_code for _ in range(3)] == [200, 200, 429]
     assert other.get("/items").status_code == 200
 
 
-def test_a_body_is_bounded_whether_or_not_it_says_its_length(client: TestClient) -> None:
+def test_bodies_are_limited_with_or_without_a_length(client: TestClient) -> None:
     """One megabyte is read, and no byte more."""
     fits = b'{"queries": [{"q": "x"}]' + b" " * 900_000 + b"}"
     assert client.post("/search", content=fits, headers=JSON).status_code == 200
@@ -202,8 +202,8 @@ def test_a_body_is_bounded_whether_or_not_it_says_its_length(client: TestClient)
         ("/search?q=" + "%E7%8E%8B" * 4_000, 200),
     ],
 )
-def test_an_address_is_bounded_and_utf_8(client: TestClient, path: str, status: int) -> None:
-    """Control characters do no harm; a query of the greatest length fits."""
+def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) -> None:
+    """Control characters do no harm; a query of the maximum length is accepted."""
     response = client.get(path)
     assert response.status_code == status
     if status >= 400:

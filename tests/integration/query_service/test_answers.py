@@ -1,4 +1,4 @@
-"""What the query service answers over HTTP, on a real index."""
+"""Answers of the query service over HTTP, from a real index."""
 
 import json
 from collections.abc import Iterator
@@ -14,13 +14,14 @@ from repertory.formats.table import Format
 from repertory.search.engine import SearchEngine
 from repertory_query.app import create_app
 from repertory_query.service import Service
-from tests.support.query_service import RunningService, metrics, problem, skill
+from tests.support.builders import write_skill
+from tests.support.query_service import RunningService, metrics, problem
 
 JSON = {"Content-Type": "application/json"}
 
 
-def test_a_search_is_answered_in_the_contracts_form(client: TestClient) -> None:
-    """The best first, with confidence, reason, and what is known of the answer."""
+def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
+    """Hits come best first, with confidence and reason, and the answer says how it was made."""
     answer = client.get("/search", params={"q": "change our API credentials"}).json()
     assert answer["results"][0]["toolId"] == "project/key-rotation"
     assert (answer["mode"], answer["degraded"]) == ("hybrid", "")
@@ -28,8 +29,8 @@ def test_a_search_is_answered_in_the_contracts_form(client: TestClient) -> None:
     assert answer["indexVersion"] > 0
 
 
-def test_a_search_can_be_filtered_and_bounded(client: TestClient) -> None:
-    """Filters repeat; limit, threshold and alpha are those of the command line."""
+def test_a_search_takes_filters_and_limits(client: TestClient) -> None:
+    """Filters can be repeated; limit, threshold and alpha are those of the command line."""
     everything: dict[str, Any] = {"q": "write", "threshold": 0, "limit": 100}
 
     def found(**more: Any) -> list[str]:  # noqa: ANN401 - what httpx takes
@@ -39,12 +40,12 @@ def test_a_search_can_be_filtered_and_bounded(client: TestClient) -> None:
     assert "documents/README.md" not in found(kind="skill")
     assert set(found(kind=["skill", "document"])) >= set(found(kind="document"))
     assert found(source="documents") == found(kind="document")
-    assert found(server="nobody") == found(tag="none") == []
+    assert found(server="unknown") == found(tag="none") == []
     assert len(found(limit=1)) == 1
 
 
-def test_many_searches_are_answered_in_their_order(client: TestClient) -> None:
-    """Each as if it had been asked alone."""
+def test_a_batch_is_answered_in_order(client: TestClient) -> None:
+    """Each query is answered as if it were sent alone."""
     words = ["rotate keys", "release notes", "incident", "checkout"] * 10
     together = client.post("/search", json={"queries": [{"q": word} for word in words]}).json()
     alone = [client.get("/search", params={"q": word}).json() for word in words]
@@ -66,10 +67,8 @@ def test_many_searches_are_answered_in_their_order(client: TestClient) -> None:
         ({}, "q: required"),
     ],
 )
-def test_a_query_that_cannot_be_is_refused_in_words(
-    client: TestClient, query: dict[str, Any], words: str
-) -> None:
-    """One by one and among others, which it refuses too."""
+def test_an_invalid_query_is_refused(client: TestClient, query: dict[str, Any], words: str) -> None:
+    """It is refused alone, and in a batch together with the whole batch."""
     assert words in problem(client.get("/search", params=query), 422)
     if "kind" in query:
         query = {"q": "x", "kinds": [query["kind"]]}
@@ -93,16 +92,14 @@ def test_a_query_that_cannot_be_is_refused_in_words(
         (json.dumps({"queries": [{"q": "x"}] * 101}).encode(), 422),
     ],
 )
-def test_a_body_that_cannot_be_read_is_refused_in_words(
-    client: TestClient, body: bytes, status: int
-) -> None:
-    """Whatever it is, and nothing of it is sent back."""
+def test_an_invalid_body_is_refused(client: TestClient, body: bytes, status: int) -> None:
+    """The error quotes nothing of the body."""
     response = client.post("/search", content=body, headers=JSON)
     assert len(problem(response, status)) < 500
 
 
-def test_items_are_listed_page_by_page(client: TestClient) -> None:
-    """By id, filtered, with the number of all."""
+def test_items_are_listed_in_pages(client: TestClient) -> None:
+    """Pages are ordered by id, can be filtered, and have the total."""
     everything = client.get("/items").json()
     ids = [item["id"] for item in everything["items"]]
     assert ids == sorted(ids)
@@ -114,16 +111,16 @@ def test_items_are_listed_page_by_page(client: TestClient) -> None:
     assert "offset" in problem(client.get("/items", params={"offset": -1}), 422)
 
 
-def test_an_item_is_shown_whole_and_an_unknown_one_said_to_be(client: TestClient) -> None:
-    """With its text; a name that is nearly right is suggested."""
+def test_an_item_is_complete_and_an_unknown_one_is_an_error(client: TestClient) -> None:
+    """An item has its text; for an unknown id a similar one is suggested."""
     item = client.get("/items/project/key-rotation").json()
     assert item["body"].startswith("Steps follow")
     assert "project/key-rotation" in problem(client.get("/items/key-rotatoin"), 404)
     assert problem(client.get("/items/%00%01/..%2F"), 404)
 
 
-def test_what_is_not_there_is_said_so(client: TestClient) -> None:
-    """Addresses and methods."""
+def test_unknown_addresses_and_methods_are_errors(client: TestClient) -> None:
+    """The message says where the API is described."""
     assert "/openapi.json" in problem(client.get("/nothing"), 404)
     refused = client.delete("/search")
     assert "/openapi.json" in problem(refused, 405)
@@ -146,7 +143,7 @@ def test_what_is_not_there_is_said_so(client: TestClient) -> None:
         "/healthz",
     ],
 )
-def test_answers_are_what_the_description_says(client: TestClient, path: str) -> None:
+def test_answers_match_the_openapi_document(client: TestClient, path: str) -> None:
     """Every key is described, and no key has an underscore."""
     document = client.get("/openapi.json").json()
     known = {one.replace("{item_id}", "documents/README.md"): one for one in document["paths"]}
@@ -159,7 +156,7 @@ def test_answers_are_what_the_description_says(client: TestClient, path: str) ->
 
 
 def _closed(components: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same schemas, with no other keys than the described ones."""
+    """Return the same schemas, but allow only the described keys."""
     for schema in components["schemas"].values():
         if "properties" in schema:
             schema["additionalProperties"] = False
@@ -176,8 +173,8 @@ def _keys(node: object) -> Iterator[str]:
             yield from _keys(value)
 
 
-def test_the_description_is_valid_and_so_are_its_examples(client: TestClient) -> None:
-    """Every example fits the schema that it stands in."""
+def test_the_openapi_document_and_its_examples_are_valid(client: TestClient) -> None:
+    """Every example matches its schema."""
     document = client.get("/openapi.json").json()
     checked = 0
 
@@ -204,8 +201,8 @@ def test_the_description_is_valid_and_so_are_its_examples(client: TestClient) ->
     for operations in paths.values():
         for operation in operations.values():
             assert operation["summary"]
-            told = operation["responses"]["default"]["content"]
-            assert list(told) == ["application/problem+json"]
+            content = operation["responses"]["default"]["content"]
+            assert list(content) == ["application/problem+json"]
 
 
 def test_every_format_is_as_described(client: TestClient) -> None:
@@ -232,12 +229,12 @@ def test_addresses_with_parameters_of_others_are_answered(client: TestClient) ->
         assert ": unknown" in problem(client.get(target), 422)
 
 
-def test_a_query_is_searched_once_until_the_index_changes(home: Path, tmp_path: Path) -> None:
-    """The whole query counts; another version of the index knows nothing of the last one."""
+def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) -> None:
+    """The cache key is the whole query and the version of the index."""
     project = tmp_path / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
-        running.look()
+        running.scan()
         client = running.client()
 
         def cached() -> float:
@@ -250,8 +247,8 @@ def test_a_query_is_searched_once_until_the_index_changes(home: Path, tmp_path: 
             client.get(f"/search?threshold=0&q={other}")
         assert cached() == 1
 
-        skill(project, "log-rotation", "Rotate logs before the disk is full")
-        running.look()
+        write_skill(project, "log-rotation", "Rotate logs before the disk is full")
+        running.scan()
         second = client.get("/search", params={"q": "rotate", "threshold": 0}).json()
         assert second["totalResults"] == first["totalResults"] + 1
         assert second["indexVersion"] > first["indexVersion"]
@@ -263,7 +260,7 @@ class WithoutModel(Service):
 
     @property
     def engine(self) -> SearchEngine:
-        """The engine in force, but for the model."""
+        """The active engine without its model."""
         engine = super().engine
 
         def failing() -> Any:  # noqa: ANN401 - it gives none
@@ -273,12 +270,12 @@ class WithoutModel(Service):
         return engine
 
 
-def test_an_answer_that_lacks_something_is_not_kept(home: Path, tmp_path: Path) -> None:
-    """Words answer while the model is away; as soon as it is back, so does the meaning."""
+def test_a_degraded_answer_is_not_cached(home: Path, tmp_path: Path) -> None:
+    """Keywords answer without the model; when it is back, the next answer is semantic again."""
     project = tmp_path / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
-        running.look()
+        running.scan()
         whole = vars(running.live.engine)["_embedding"]
         without = WithoutModel(running.parts, running.live, running.parts.in_process_queue())
         app = create_app(without, running.settings)

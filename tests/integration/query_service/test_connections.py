@@ -1,4 +1,4 @@
-"""The query service on a real socket: bytes, times and its end."""
+"""The query service on a real socket: raw bytes, timeouts and shutdown."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from tests.support.query_service import RunningService, settings_of
 
 @pytest.fixture(scope="module")
 def address(server: RunningService) -> Iterator[tuple[str, int]]:
-    """Where the service listens, as it is run."""
+    """The address of the service, started as in production."""
     listener = listening(settings_of(server.project, port=0))
     running = uvicorn.Server(configuration(create_app(server.service, server.settings)))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
@@ -32,8 +32,8 @@ def address(server: RunningService) -> Iterator[tuple[str, int]]:
     listener.close()
 
 
-def said(address: tuple[str, int], *parts: bytes) -> bytes:
-    """What the server says to some bytes, until it says no more."""
+def reply_to(address: tuple[str, int], *parts: bytes) -> bytes:
+    """Send bytes, and return all that the server sends until it closes or is silent."""
     answer = b""
     with socket.create_connection(address, timeout=30) as connection:
         # It may hang up while it is still being talked to.
@@ -47,48 +47,50 @@ def said(address: tuple[str, int], *parts: bytes) -> bytes:
 
 
 def test_ten_megabytes_are_refused_without_being_read(address: tuple[str, int]) -> None:
-    """The answer is there although the body never comes."""
+    """The error is sent although the body never arrives."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"
-    answer = said(address, head)
+    answer = reply_to(address, head)
     assert answer.startswith(b"HTTP/1.1 413")
     assert b"application/problem+json" in answer
 
 
-def test_ten_megabytes_in_chunks_are_read_as_far_as_allowed(address: tuple[str, int]) -> None:
-    """The server hangs up long before the end."""
+def test_ten_megabytes_in_chunks_are_read_up_to_the_limit(address: tuple[str, int]) -> None:
+    """The server closes the connection long before the end."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"186a0\r\n" + b" " * 100_000 + b"\r\n"
-    assert said(address, head, *[chunk] * 11).startswith(b"HTTP/1.1 413")
+    assert reply_to(address, head, *[chunk] * 11).startswith(b"HTTP/1.1 413")
 
 
-def test_an_address_of_ten_megabytes_is_refused(address: tuple[str, int]) -> None:
-    """Whether or not there is an end of it."""
-    answer = said(address, b"GET /search?q=" + b"x" * 10_000_000)
+def test_a_url_of_ten_megabytes_is_refused(address: tuple[str, int]) -> None:
+    """The request line need not end."""
+    answer = reply_to(address, b"GET /search?q=" + b"x" * 10_000_000)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
-    assert b"200" in said(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert b"200" in reply_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
 
 
 @pytest.mark.parametrize(
     "request_bytes",
     [b"\xff\xfe\x00\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET\r\n\r\n"],
 )
-def test_what_is_not_http_is_refused(address: tuple[str, int], request_bytes: bytes) -> None:
-    """And does the server no harm."""
-    assert said(address, request_bytes).startswith(b"HTTP/1.1 400")
-    assert b"200" in said(address, b"GET /healthz HTTP/1.0\r\n\r\n")
+def test_bytes_other_than_http_are_refused(address: tuple[str, int], request_bytes: bytes) -> None:
+    """The server continues to answer."""
+    assert reply_to(address, request_bytes).startswith(b"HTTP/1.1 400")
+    assert b"200" in reply_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
 
 
-def test_a_body_of_two_lengths_is_refused(address: tuple[str, int]) -> None:
-    """A proxy before it may have taken the rest for another request."""
+def test_a_body_with_two_lengths_is_refused(address: tuple[str, int]) -> None:
+    """A proxy in front may have taken the rest for another request."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
-    answer = said(address, head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /stats HTTP/1.1")
+    answer = reply_to(
+        address, head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /stats HTTP/1.1"
+    )
     assert answer.startswith(b"HTTP/1.1 400")
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_head_is_a_get_without_its_body(address: tuple[str, int]) -> None:
-    """As those who only ask whether a server is there expect it."""
-    head, _, body = said(
+def test_head_is_get_without_a_body(address: tuple[str, int]) -> None:
+    """Health checks use it."""
+    head, _, body = reply_to(
         address, b"HEAD /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     ).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200")
@@ -103,18 +105,18 @@ def test_a_head_is_a_get_without_its_body(address: tuple[str, int]) -> None:
         b"POST /search HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{",
     ],
 )
-def test_a_request_that_does_not_come_is_not_waited_for(
+def test_an_incomplete_request_times_out(
     address: tuple[str, int], some: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else a few thousand of them would be all that the server can hold."""
+    """Otherwise a few thousand of them would use up all connections."""
     monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
-    said(address, some)  # fails after its own patience if the server does not hang up
+    reply_to(address, some)  # fails after its own patience if the server does not hang up
 
 
-def test_answers_that_are_not_taken_are_not_kept(
+def test_an_unread_answer_times_out(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server hangs up on who asks and does not read, for each answer takes its memory."""
+    """The server closes the connection, because each unread answer uses memory."""
     monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -125,8 +127,8 @@ def test_answers_that_are_not_taken_are_not_kept(
             connection.sendall(asked * 200_000)
 
 
-def test_an_answer_is_not_held_back_for_the_client_to_acknowledge_its_head(tmp_path: Path) -> None:
-    """Connections send at once what is written to them."""
+def test_an_answer_does_not_wait_for_an_acknowledgement(tmp_path: Path) -> None:
+    """Connections disable Nagle's algorithm."""
     with listening(settings_of(tmp_path, port=0)) as listener:
         client = socket.create_connection(listener.getsockname())
         connection, _ = listener.accept()
@@ -134,8 +136,8 @@ def test_an_answer_is_not_held_back_for_the_client_to_acknowledge_its_head(tmp_p
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_an_address_that_is_taken_is_said_so(address: tuple[str, int], tmp_path: Path) -> None:
-    """With what to do about it."""
+def test_an_address_in_use_is_an_error(address: tuple[str, int], tmp_path: Path) -> None:
+    """The message says what to do."""
     with pytest.raises(UsageError, match=f"port {address[1]}.*--port"):
         listening(settings_of(tmp_path, port=address[1]))
     with pytest.raises(UsageError, match=r"no\.such\.host\.invalid"):
@@ -160,8 +162,8 @@ finally:
 """
 
 
-def test_sigterm_ends_it_in_order(tmp_path: Path) -> None:
-    """Requests under way are finished, whoever called is returned to, the exit code is 0."""
+def test_sigterm_shuts_down_cleanly(tmp_path: Path) -> None:
+    """Active requests finish, their callers get the answer, and the exit code is 0."""
     (tmp_path / "project").mkdir()
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", SERVER, str(tmp_path / "project")]
@@ -169,7 +171,7 @@ def test_sigterm_ends_it_in_order(tmp_path: Path) -> None:
     assert process.stdout
     event, port = process.stdout.readline().split()
     assert event == "serving"
-    assert b"200" in said(("127.0.0.1", int(port)), b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert b"200" in reply_to(("127.0.0.1", int(port)), b"GET /healthz HTTP/1.0\r\n\r\n")
     process.send_signal(signal.SIGTERM)
     output, _ = process.communicate(timeout=60)
     assert output.splitlines()[-1] == "left"

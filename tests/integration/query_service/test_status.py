@@ -1,4 +1,4 @@
-"""What the query service tells of itself over HTTP, and what it does when told."""
+"""Status and maintenance of the query service over HTTP."""
 
 import asyncio
 import threading
@@ -15,15 +15,16 @@ from repertory.coordination.failures import Failure
 from repertory.indexing.collections import next_alias
 from repertory.indexing.job import jobs
 from repertory.search.engine import SearchEngine
-from repertory.server_state import Lengths, Rebuild, Stats
+from repertory.stats import Lengths, Rebuild, Stats
 from repertory_query.app import create_app
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from tests.support.query_service import RunningService, metrics, problem, skill
+from tests.support.builders import write_skill
+from tests.support.query_service import RunningService, metrics, problem
 
 
-def test_before_there_is_an_index_it_says_what_is_missing(home: Path, tmp_path: Path) -> None:
-    """It lives, is not ready, and tells why in words; nothing fails otherwise."""
+def test_without_an_index_it_is_not_ready(home: Path, tmp_path: Path) -> None:
+    """It is alive and says why it is not ready; nothing else fails."""
     (tmp_path / "project").mkdir()
     with RunningService(tmp_path / "project") as running:
         client = running.client()
@@ -43,7 +44,7 @@ def test_before_there_is_an_index_it_says_what_is_missing(home: Path, tmp_path: 
         assert metrics(client)["repertory_items"] == 0
 
 
-def test_stats_tell_what_is_indexed_and_what_goes_on(client: TestClient) -> None:
+def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
     """Items, sources, the collection and its model, the queue, and the counters."""
     stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
     assert stats.items == 4
@@ -59,8 +60,8 @@ def test_stats_tell_what_is_indexed_and_what_goes_on(client: TestClient) -> None
     assert stats.watch
 
 
-def test_metrics_can_be_read_by_prometheus(client: TestClient) -> None:
-    """In its format; addresses and methods that are not ours make no series of their own."""
+def test_metrics_have_prometheus_format(client: TestClient) -> None:
+    """Unknown addresses and methods create no series of their own."""
     client.get("/search", params={"q": "rotate keys"})
     for number in range(5):
         client.request(f"X{number}", f"/strange/{number}")
@@ -81,8 +82,8 @@ def test_metrics_can_be_read_by_prometheus(client: TestClient) -> None:
     assert openmetrics.headers["content-type"].startswith("application/openmetrics-text")
 
 
-def test_failed_jobs_are_shown_and_tried_again(server: RunningService, client: TestClient) -> None:
-    """What is retried is taken off the list; its item was written before, so nothing changes."""
+def test_failed_jobs_are_listed_and_retried(server: RunningService, client: TestClient) -> None:
+    """A retried job leaves the list; its item was written before, so nothing changes."""
     stats = client.get("/stats").json()
     item = Item(id="project/poison", kind=Kind.SKILL, name="poison", source="project")
     failures = server.parts.coordination.failures
@@ -108,12 +109,12 @@ def test_failed_jobs_are_shown_and_tried_again(server: RunningService, client: T
     assert client.get("/queue").json()["failed"] == []
 
 
-def test_a_rebuild_is_begun_once(home: Path, tmp_path: Path) -> None:
-    """Asked again while it is under way, the same one is answered; search goes on meanwhile."""
+def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
+    """A second request returns the running rebuild; searches continue meanwhile."""
     project = tmp_path / "project"
-    skill(project, "key-rotation", "Rotate API keys without downtime")
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
-        running.look()
+        running.scan()
         client = running.client()
         begun = client.post("/rebuild")
         assert begun.status_code == 202
@@ -131,10 +132,8 @@ def test_a_rebuild_is_begun_once(home: Path, tmp_path: Path) -> None:
         assert client.post("/rebuild").json()["generation"] == 3
 
 
-def test_nothing_is_rebuilt_before_the_watch_service_has_a_configuration(
-    home: Path, tmp_path: Path
-) -> None:
-    """It is said in words; what is built of no sources would be there for ever."""
+def test_no_rebuild_without_a_configuration(home: Path, tmp_path: Path) -> None:
+    """The error says so; a rebuild without sources would stay forever."""
     with RunningService(tmp_path / "project") as running:
         assert "nothing to rebuild" in problem(running.client().post("/rebuild"), 503)
         running.tick()
@@ -142,25 +141,25 @@ def test_nothing_is_rebuilt_before_the_watch_service_has_a_configuration(
 
 
 @pytest.mark.parametrize("wrong", [{"limit": True}, {"alpha": False}, {"threshold": "0.5"}])
-def test_a_number_is_a_number(client: TestClient, wrong: dict[str, object]) -> None:
-    """And nothing that could be taken for one."""
+def test_only_digits_are_a_number(client: TestClient, wrong: dict[str, object]) -> None:
+    """Other forms that Python accepts are rejected."""
     body = {"queries": [{"q": "rotate"} | wrong]}
     assert next(iter(wrong)) in problem(client.post("/search", json=body), 422)
 
 
 class Broken(Service):
-    """A server with a fault."""
+    """A server with a defect."""
 
     @property
     def engine(self) -> SearchEngine:
-        """Nothing: it fails."""
+        """Fail."""
         raise RuntimeError("a secret of the inside")
 
 
-def test_what_nobody_foresaw_is_told_to_the_log_alone(
+def test_an_unexpected_error_is_only_logged(
     server: RunningService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client learns where to look it up."""
+    """The client gets a reference to the log entry."""
     broken = Broken(server.parts, server.live, server.parts.in_process_queue())
     client = TestClient(create_app(broken, server.settings), "http://localhost")
     with caplog.at_level("INFO", "repertory_query"):
@@ -168,25 +167,25 @@ def test_what_nobody_foresaw_is_told_to_the_log_alone(
     assert "secret" not in words
     (failed,) = (one for one in caplog.records if one.message == "request_failed")
     assert vars(failed)["incident"] in words
-    (told,) = (one for one in caplog.records if one.message == "request")
-    assert (vars(told)["route"], vars(told)["status"]) == ("/search", 500)
-    assert "q=x" not in str(vars(told))
+    (record,) = (one for one in caplog.records if one.message == "request")
+    assert (vars(record)["route"], vars(record)["status"]) == ("/search", 500)
+    assert "q=x" not in str(vars(record))
 
 
-def test_questions_of_machines_are_not_logged_by_default(
+def test_health_checks_are_not_logged_by_default(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever asks every second whether the server lives would fill the log."""
+    """They come every second and would fill the log."""
     with caplog.at_level("INFO", "repertory_query"):
         client.get("/healthz")
         client.get("/readyz")
         client.get("/stats")
-    told = [vars(one)["route"] for one in caplog.records if one.message == "request"]
-    assert told == ["/stats"]
+    routes = [vars(one)["route"] for one in caplog.records if one.message == "request"]
+    assert routes == ["/stats"]
 
 
-def test_calls_beyond_what_can_wait_are_refused_and_the_loop_goes_on() -> None:
-    """One runs, one waits, the third is told to come again; then there is room once more."""
+def test_calls_beyond_the_queue_are_refused() -> None:
+    """One call runs, one waits, the third may retry later; then the queue has room again."""
 
     async def scenario() -> tuple[int, dict[str, str], list[str]]:
         pool = Pool("test", threads=1, max_waiting=1)

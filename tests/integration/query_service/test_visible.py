@@ -15,8 +15,9 @@ from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
 from repertory_query.visible import _placed, without_paths
+from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, looked_at, skill
+from tests.support.query_service import RunningService, indexed_server
 
 SKILL = "outside/key-rotation"
 MCP = {"Accept": "application/json, text/event-stream"}
@@ -24,10 +25,10 @@ MCP = {"Accept": "application/json, text/event-stream"}
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of sources outside of its folder, with a problem, a failed job and a busy worker."""
+    """A server of sources outside its folder, with a problem, a failed job and a busy worker."""
     top = tmp_path_factory.mktemp("the private") / "Jo Doe, team (2)"
     project, elsewhere = top / "project", top / "elsewhere"
-    skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
+    write_skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
     broken = elsewhere / "skills" / "broken" / "SKILL.md"
     broken.parent.mkdir()
     broken.write_text("---\nname: [\n---\n")
@@ -55,7 +56,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         path = "{elsewhere}/gone"
         """
     )
-    with looked_at(project, tmp_path_factory.mktemp("home")) as running:
+    with indexed_server(project, tmp_path_factory.mktemp("home")) as running:
         coordination = running.parts.coordination
         coordination.failures.add(
             Failure(
@@ -73,7 +74,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture
 def private(running: RunningService) -> str:
-    """The folder whose name no caller may learn."""
+    """The folder whose name is private."""
     return str(running.project.parent)
 
 
@@ -81,7 +82,7 @@ def private(running: RunningService) -> str:
 def reader(
     running: RunningService, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[TestClient]:
-    """A caller who may only read."""
+    """A caller with the scope read."""
     if request.param == "another machine":
         with running.client(address="192.0.2.7") as client:
             yield client
@@ -94,7 +95,7 @@ def reader(
 
 
 def requests(client: TestClient) -> dict[str, str]:
-    """What each route sends to a client."""
+    """The answers of all routes to a client."""
     page = {"Accept": "text/html"}
     sent = {
         path: client.get(path).text
@@ -136,18 +137,18 @@ def requests(client: TestClient) -> dict[str, str]:
 
 
 def mcp(client: TestClient, tool: str, path: str = "/mcp", **arguments: object) -> str:
-    """What a call of a tool of the MCP server sends."""
+    """The response to a call of a tool of the MCP server."""
     return rpc(client, path, "tools/call", name=tool, arguments=arguments)
 
 
 def rpc(client: TestClient, path: str, method: str, **params: object) -> str:
-    """What a request to the MCP server sends."""
+    """The response to a request to the MCP server."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return client.post(path, json=message, headers=MCP).text
 
 
 def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> None:
-    """On no route, in no format, in no message."""
+    """This holds for every route, format and message."""
     sent = requests(reader)
     assert not [route for route, text in sent.items() if private in text]
     assert "key-rotation/SKILL.md" in sent["/items"]
@@ -158,8 +159,8 @@ def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> Non
     assert json.loads(sent["/queue"])["failed"][0]["error"] == "It cannot be read from a."
 
 
-def test_the_local_user_sees_where_things_are(running: RunningService, private: str) -> None:
-    """So does a key to administer; what was cached for one caller is not sent to another."""
+def test_the_local_user_sees_absolute_paths(running: RunningService, private: str) -> None:
+    """So does a key with the scope admin; answers cached for one caller are not sent to another."""
     with running.client() as client:
         sent = requests(client)
     for route in ("/items", f"/items/{SKILL}", "/stats", "/queue", "page /status", "MCP search"):
@@ -170,7 +171,7 @@ def test_the_local_user_sees_where_things_are(running: RunningService, private: 
 def test_an_error_shows_a_reader_no_path(
     running: RunningService, reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over HTTP, as a page and over MCP."""
+    """This holds over HTTP, in pages and over MCP."""
 
     def failing(*_: object) -> None:
         raise StoreError(f"{private}/store cannot be read.")
@@ -226,7 +227,7 @@ def test_no_function_shows_a_reader_a_path(
     ],
 )
 def test_a_text_keeps_the_last_parts_of_paths(text: str, shown: str) -> None:
-    """URLs, relative paths and addresses of this server stay."""
+    """URLs, relative paths and addresses of this server are unchanged."""
     assert without_paths(text) == shown
 
 
@@ -250,8 +251,8 @@ def test_no_text_keeps_the_folders_of_a_path(names: list[str]) -> None:
 
 
 @given(st.lists(st.text("abé_-", min_size=1, max_size=4), min_size=2, max_size=6))
-def test_an_items_path_is_a_part_of_it(parts: list[str]) -> None:
-    """It is relative, and ends as the whole path does, whatever the id is."""
+def test_an_items_path_is_relative(parts: list[str]) -> None:
+    """It ends as the absolute path does, for any id."""
     path = "/" + "/".join(parts)
     for item_id in ("x", "source/" + parts[-1], "source/" + "/".join(parts[-2:]), "s/" + parts[0]):
         item = Item(id=item_id, kind=Kind.DOCUMENT, name="x", source="source", path=path)

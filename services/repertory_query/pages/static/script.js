@@ -5,7 +5,7 @@
 const form = document.getElementById("search");
 const box = document.getElementById("q");
 const live = document.getElementById("live");
-const told = document.getElementById("told"); // on the page of the search alone
+const announcement = document.getElementById("announcement"); // on the page of the search alone
 let underWay, shown, timer;
 let isTyping = false; // whether the newest entry of the history is what is being typed
 
@@ -27,7 +27,7 @@ async function show(address) {
     if (signal.aborted) return;
     live.textContent = shown = "The server cannot be reached.";
   }
-  if (told) told.textContent = (live.querySelector("h2") ?? live).textContent;
+  if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
 }
 
 function search() {
@@ -44,7 +44,7 @@ function search() {
   show(location.href);
 }
 
-if (told) {
+if (announcement) {
   document.addEventListener("input", ({ target }) => {
     if (target.form !== form) return;
     clearTimeout(timer);

@@ -1,13 +1,13 @@
-"""What a server says of itself."""
+"""Problems that a server reports of itself."""
 
 import msgspec
 
-from repertory.server_state import Lengths, Stats
 from repertory.sources.source import Problem, Severity
+from repertory.stats import Lengths, Stats
 
 
-def test_what_is_wrong_with_the_server_is_told_apart() -> None:
-    """From what is wrong with a file or an item, and from what is only a warning."""
+def test_problems_of_the_server_are_distinguished() -> None:
+    """Neither problems of files and items nor warnings are problems of the server."""
     own = Problem(severity=Severity.ERROR, message="Nothing is heard of a worker.")
     file = Problem(severity=Severity.ERROR, message="It is no YAML.", path="a.md")
     item = Problem(severity=Severity.ERROR, message="It was given up.", item="a")

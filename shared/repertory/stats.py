@@ -38,7 +38,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         at: When it reported, in Unix seconds.
-        configuration: The hash of the configuration it follows; empty while there is none.
+        configuration: The hash of the configuration it follows; empty while that is unknown.
         collection: The active collection.
         error: Why it cannot proceed; empty when it can.
         configuration_error: What is wrong with the configuration files; empty when nothing is.

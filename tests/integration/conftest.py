@@ -1,0 +1,11 @@
+"""Fixtures of several integration tests."""
+
+import pytest
+
+from repertory.sources.mcp import client
+
+
+@pytest.fixture
+def newer_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask MCP servers in the newer protocol only."""
+    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])

@@ -1,0 +1,83 @@
+"""A process with a log of JSON lines, which a test may kill."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.support.waiting import TIMEOUT_S, until
+
+
+class LoggedProcess:
+    """A process and its children; its output is added to a log.
+
+    Args:
+        command: The command and its arguments.
+        folder: Its working directory.
+        log: The file of its output.
+        environment: Its environment variables.
+    """
+
+    def __init__(
+        self, command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]
+    ) -> None:
+        self.log = log
+        self._command = command
+        self._folder = folder
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it; the log is continued."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """End it and its children with kill -9, unless it has ended."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self.kill()
+        self.start()
+
+    def terminate(self) -> int:
+        """Send SIGTERM, and return its exit code."""
+        assert self._process
+        self._process.terminate()
+        return self._process.wait(TIMEOUT_S)
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """The log entries of an event; output of C libraries is ignored."""
+        found = []
+        for line in self.log.read_text("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, dict) and entry.get("event") == event:
+                    found.append(entry)
+        return found
+
+    def wait_for(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """Wait until an event was logged this often, and return its entries."""
+        try:
+            until(lambda: len(self.events(event)) >= count, self._process)
+        except AssertionError as exc:
+            exc.add_note(self.log.read_text("utf-8", "replace"))
+            raise
+        return self.events(event)

@@ -1,0 +1,28 @@
+"""Scripts of MCP servers, well-behaved and misbehaving ones."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SERVERS = Path(__file__).parent
+
+
+@contextmanager
+def started(script: str, *arguments: str, **environment: str) -> Iterator[str]:
+    """Start a server over HTTP; yields the URL that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, str(SERVERS / script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | environment,
+    )
+    try:
+        assert process.stdout
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,20 @@
+"""Waiting for other threads and processes."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+TIMEOUT_S = 60.0  # only a program that hangs takes as long
+
+T = TypeVar("T")
+
+
+def until(is_so: Callable[[], T], process: subprocess.Popen[bytes] | None = None) -> T:
+    """Wait until a condition holds, as long as a process runs, and return its value."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while not (value := is_so()):
+        assert time.monotonic() < deadline, "it took too long"
+        assert process is None or process.poll() is None, "the process has ended"
+        time.sleep(0.02)
+    return value
