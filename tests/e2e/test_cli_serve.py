@@ -130,7 +130,7 @@ def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
     assert after["stats"]["collection"] != before
     assert "`repertory rebuild --wait` waits for it" in begun.stdout
     assert code == 0
-    assert "items are searched in repertory_" in written
+    assert "is searched now: 7 items." in written
 
 
 def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:

@@ -380,7 +380,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
         assert words in text
     assert '<progress id="building" value="3" max="1200">' in text
     assert "queue saves, items 7" in text
-    assert "5 items on the way" in text
+    assert "5 items pending" in text
 
 
 def test_recent_searches_are_for_administrators(

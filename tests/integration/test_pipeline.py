@@ -124,6 +124,27 @@ def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
         )
 
 
+def test_a_run_that_changed_something_optimizes_the_collection(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search graph is built after changes, on the active collection, and not without any."""
+    optimized: list[str] = []
+    optimize = EdgeCollection.optimize
+
+    def noting(self: EdgeCollection) -> None:
+        optimized.append(self.name)
+        optimize(self)
+
+    monkeypatch.setattr(EdgeCollection, "optimize", noting)
+    first = index(project).stats.collection
+    assert optimized == [first]
+    index(project)
+    assert optimized == [first]
+    with Repertory(settings_of(project), project) as repertory:
+        rebuilt = repertory.rebuild().stats.collection
+    assert optimized == [first, rebuilt]
+
+
 def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
     """A → B → A: separate collections, nothing embedded twice."""
     config = project / "repertory.toml"

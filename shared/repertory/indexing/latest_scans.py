@@ -31,6 +31,7 @@ class LatestScans:
         """
         self.catalogue = Catalogue(())
         self.items: dict[str, Item] = {}
+        self._names: frozenset[str] = frozenset()
         self._by_source: dict[str, ScanResult] = {}
         self._seen = dict(seen)
         self._problems: list[Problem] = []
@@ -44,6 +45,7 @@ class LatestScans:
             if same.get(name) == one.source.identity()
         }
         self.catalogue = catalogue
+        self._names = frozenset(same)
         self._merge()
 
     def add(self, result: ScanResult) -> None:
@@ -112,10 +114,6 @@ class LatestScans:
                 )
             )
         return states
-
-    @property
-    def _names(self) -> set[str]:
-        return {source.name for source in self.catalogue.sources}
 
     def _merge(self) -> None:
         sources = self.catalogue.sources
