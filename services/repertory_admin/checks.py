@@ -27,7 +27,7 @@ from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import merge, scan_all
 from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
-from repertory.search.query import Query
+from repertory.search.query import query_of
 from repertory.sources.source import Problem
 from repertory_admin.progress import Bars
 from repertory_admin.terminal import short_path
@@ -114,7 +114,7 @@ def index(repertory: Repertory) -> Iterator[Finding]:
     """Whether the store opens and the keyword snapshot loads."""
     try:
         stats = repertory.stats()
-        answer = repertory.search(Query(text="repertory"))
+        answer = repertory.search(query_of(repertory.settings.values, "repertory"))
     except NothingIndexedError:
         yield Finding(State.UNSURE, "index", "nothing is indexed here yet: `repertory index`")
         return

@@ -12,7 +12,8 @@ from repertory.errors import UsageError
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import confidences, scores, signals
 from repertory.search.engine import SearchEngine, reaching
-from repertory.search.query import Query
+from repertory.search.query import query_of
+from repertory.values import Values
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.reliability import FIRST, Observed, Reliability, mean, reliability
 
@@ -43,8 +44,9 @@ def examples(
     found = []
     for done, query in enumerate(queries, start=1):
         right = tuple(query.grades)
-        present = engine.rank(Query(text=query.text)).candidates
-        missing = engine.rank(Query(text=query.text), exclude=right).candidates
+        asked = query_of(Values(), query.text)
+        present = engine.rank(asked).candidates
+        missing = engine.rank(asked, exclude=right).candidates
         found.append(Example(right=frozenset(right), present=present, missing=missing))
         step(done)
     return found

@@ -7,8 +7,8 @@ from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import NothingIndexedError
 from repertory.functions.function import Function
-from repertory.index.vectors import Filter
-from repertory.search.query import Query
+from repertory.search.query import query_of
+from repertory.values import Values
 
 DEFAULT_LIMIT = 5
 MAX_LIMIT = 100  # results
@@ -19,11 +19,12 @@ _TEXT = {"type": "string"}
 def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if not arguments["query"].strip():
         return {"results": []}
-    query = Query(
-        text=arguments["query"],
+    query = query_of(
+        Values(),
+        arguments["query"],
         limit=int(arguments.get("limit", DEFAULT_LIMIT)),  # in JSON Schema, 5.0 is an integer
         threshold=0.0,
-        where=Filter(kinds=(Kind.SKILL,)),
+        kinds=[Kind.SKILL],
     )
     try:
         hits = backend.search(query).hits
