@@ -190,6 +190,9 @@ class Repertory(Local):
             status = msgspec.to_builtins(coordinator.status())
             self.parts.coordination.status.report("watch", status)
             self._remember(Indexed.of(request, catalogue))
+            for failure in self.parts.coordination.failures.list():
+                items = ", ".join(sorted(failure.items))
+                self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
         notices, self.parts.notices[:] = list(dict.fromkeys(self.parts.notices)), []
         stats = self.stats()
         return Run(

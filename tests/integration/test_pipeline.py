@@ -8,15 +8,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from repertory.catalogue.item import Item
-from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import (
+    ModelError,
     StoreBusyError,
     StoreError,
     UnknownItemError,
@@ -122,6 +124,25 @@ def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
         assert not any(
             hit.matched_in for hit in repertory.search(Query(text="frozen water pipe")).hits
         )
+
+
+def test_an_item_that_cannot_be_embedded_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other items are indexed, and the run says which one failed and why."""
+    engine = load_engine(MODEL, "cpu", project.parent / "data")
+    embed = engine.embed_texts
+
+    def failing(texts: Sequence[str]) -> Vectors:
+        if any("incident" in text for text in texts):
+            raise ModelError("This text is too much.")
+        return embed(texts)
+
+    monkeypatch.setattr(engine, "embed_texts", failing)
+    monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
+    run = index(project)
+    assert (run.stats.items, run.stats.queue.failed) == (3, 1)
+    assert "Not indexed: project/postmortem: This text is too much." in run.notices
 
 
 def test_a_run_that_changed_something_optimizes_the_collection(

@@ -17,7 +17,8 @@ NOT_TRUSTED = "not trusted yet"
 def exit_code(run: Run, skipped: Untrusted) -> ExitCode:
     """Whether everything could be indexed; a server that is merely not trusted does not count."""
     failed = any(one.error and not _is_skipped(one, skipped) for one in run.stats.sources)
-    is_unread = failed or run.stats.errors or not run.stats.model
+    stats = run.stats
+    is_unread = failed or stats.errors or stats.queue.failed or not stats.model
     return ExitCode.UNREAD if is_unread else ExitCode.DONE
 
 
