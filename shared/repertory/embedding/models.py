@@ -22,37 +22,21 @@ class Pooling(StrEnum):
     CLS = "cls"
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The weights of a logistic curve: from a first hit's signals to its probability to be right.
-
-    ``repertory calibrate`` fits them; ``search.confidence.Signals`` explains the signals.
-    """
-
-    margin: float
-    length: float
-    shared: float
-    bias: float
-
-
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one model's cosines become signals; thresholds do not carry over between models.
+    """How much one model's cosines tell; see ``search.confidence``.
 
     Attributes:
-        floor: The cosine up to which the semantic signal is 0.
-        ceiling: The cosine from which it is 1.
-        hybrid: The curve if both arms answered.
-        semantic: The curve if only the semantic arm answered.
+        slope: What a cosine of 1 adds to the log odds that an item is a good answer.
+        bias: What a cosine of 0 adds to them, usually less than nothing.
     """
 
-    floor: float = 0.0
-    ceiling: float = 1.0
-    hybrid: Curve = Curve(margin=8.38, length=1.19, shared=3.11, bias=-5.79)
-    semantic: Curve = Curve(margin=8.21, length=1.09, shared=3.72, bias=-5.55)
+    slope: float = 7.07
+    bias: float = -2.04
 
     def apply(self, cosine: "NDArray[np.float32]") -> "NDArray[np.float32]":
-        """Cosines as 0…1, of the same shape."""
-        share: NDArray[np.float32] = (cosine - self.floor) / (self.ceiling - self.floor)
-        return share.clip(0.0, 1.0)
+        """What cosines add to the log odds, of the same shape."""
+        odds: NDArray[np.float32] = self.slope * cosine + self.bias
+        return odds
 
 
 class Model(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +78,6 @@ BGE_SMALL = Model(
     max_tokens=512,
     pooling=Pooling.CLS,
     query_prefix=BGE_QUERY_PREFIX,
-    calibration=Calibration(floor=0.4),
     torch_id="BAAI/bge-small-en-v1.5",
 )
 MINILM = Model(

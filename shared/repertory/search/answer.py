@@ -26,7 +26,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str,
         Meta(
             description="Where the item has it: `name`, `description` (with title and tags), "
-            "`server`, `parameters` or `body`; empty if unknown."
+            "`server`, `parameters`, `headings` or `body`; empty if unknown."
         ),
     ] = ""
 
@@ -34,8 +34,17 @@ class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Evidence(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The signals behind a confidence."""
 
+    probability: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="The probability that the item is a good answer: the confidence squared.",
+        ),
+    ] = 0.0
     semantic: Annotated[
-        float | None, Meta(description="The calibrated cosine, 0 to 1; null without that arm.")
+        float | None,
+        Meta(description="How much the meaning tells, 0 to 1; null without that arm."),
     ] = None
     keyword: Annotated[
         float | None, Meta(description="The share of a perfect word match; null without that arm.")
@@ -94,6 +103,7 @@ _EXAMPLE = {
     "path": "skills/key-rotation/SKILL.md",
     "tags": ["security"],
     "evidence": {
+        "probability": 0.86,
         "semantic": 0.88,
         "keyword": 0.91,
         "name": 0.0,

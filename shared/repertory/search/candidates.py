@@ -1,4 +1,4 @@
-"""The items that either arm found for a query, with the signals of each."""
+"""The items that either arm found for a query, and how each compares with it."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
 from repertory.catalogue.names import compact_name, split_name
-from repertory.catalogue.views import LEAD, MAX_VIEWS
+from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -22,8 +22,7 @@ from repertory.search.capabilities import intents
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 
-POOL = 15  # candidates of each arm; 20 or 50 are no better on any labelled set
-MAX_POOL = 100_000  # at any limit
+POOL = 100  # candidates of each arm at any limit, so that a larger limit only adds hits
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
@@ -34,11 +33,6 @@ _IDENTIFIER = re.compile(r"[^\W_][-_./:]+[^\W_]|^[^\w]*[a-z0-9]+[A-Z]")
 Values = NDArray[np.float32]
 
 
-def pool(query: Query, excluded: int = 0) -> int:
-    """The number of candidates that each arm returns, some of which may be excluded."""
-    return min(max(POOL, 2 * query.limit) + MAX_VIEWS * excluded, MAX_POOL)
-
-
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The results of the keyword arm.
 
@@ -46,39 +40,30 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         matches: The query's terms in the keyword index.
         rows: The rows that match them best, best first.
         close: The rows whose names were typed; see ``NameIndex.close``.
-        is_word: Whether the query is one word of names or of language, or very short, and so
-            perhaps not a misspelt or unfinished name.
-        of_names: The terms that are words of names, if the query may consist of such words.
     """
 
     matches: Matches
     rows: Sequence[int]
     close: Mapping[int, float]
-    is_word: bool
-    of_names: Matches
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
-    """Candidates of one query; every array has one place for each.
+    """The items that may answer a query, and how each compares with it.
 
     Attributes:
-        query: The query.
-        index: The keyword index that they are in.
-        matches: The query's terms in it.
-        mode: Which arms answered.
-        rows: Their rows in the keyword index.
-        cosine: The cosine of the query with the item, or with its best section if that is higher.
-        semantic: The same, calibrated to 0…1; all 0 if the semantic arm did not answer.
-        keyword: Shares of a perfect keyword match, 0…1.
-        similarity: The similarity of query and name, 0…1; all 0 if the query is too long for a
-            name.
+        query: The cleaned query.
+        index: The keyword index that all rows belong to.
+        matches: The query's terms.
+        mode: The arms that answered.
+        rows: The candidates' rows, ascending; the arrays below have one value for each.
+        cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
+        semantic: What the cosine adds to the log odds.
+        weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
+        keyword: The mean of these weights, by the rarity of the terms, 0…1.
+        similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
-        is_word: See ``Words``.
-        shared: For a single word, and for a query in another language: the share, 0…1, of a perfect
-            match of those words that occur in names; all 0 for other queries.
-        sections: The number of the section that beat the item itself, by row.
-        calibration: The model's.
-        exclude: The ids of items that were left out, as if they were not indexed.
+        sections: The number of the best section, of the rows where a section was best.
+        exclude: The ids of items that are left out, as if they were not indexed.
     """
 
     query: Query
@@ -88,13 +73,11 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     rows: NDArray[np.int64]
     cosine: Values
     semantic: Values
+    weights: Values
     keyword: Values
     similarity: Values
     close: Values
-    is_word: bool
-    shared: Values
     sections: Mapping[int, int]
-    calibration: Calibration
     exclude: Sequence[str] = ()
 
     def entry(self, place: int) -> Entry:
@@ -102,16 +85,16 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         return self.index.entries[int(self.rows[place])]
 
 
-def read(query: Query, index: KeywordIndex, excluded: int = 0) -> Words:
+def read(query: Query, index: KeywordIndex) -> Words:
     """Look up the words of a query, which can be done while it is embedded."""
     matches = index.match(query.text)
+    if shared := shared_terms(query.text, matches):
+        matches = matches.only(shared)
     intents(query.text)  # fills its cache: reasons and inference use it after the embedding
     return Words(
         matches=matches,
-        rows=matches.best(pool(query, excluded), query.where).tolist(),
+        rows=matches.best(POOL, query.where).tolist(),
         close=_close_names(query.text, index, query.where),
-        is_word=_is_word(query.text, matches),
-        of_names=_words_of_names(query.text, matches),
     )
 
 
@@ -135,7 +118,7 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
     found = {*words.rows, *also, *cosines}
-    found.update(nlargest(max(MAX_NAMED, pool(query, len(exclude))), close, key=close.__getitem__))
+    found.update(nlargest(MAX_NAMED, close, key=close.__getitem__))
     found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
     found -= {index.row_of[item] for item in exclude if item in index.row_of}
     ordered = sorted(found)
@@ -144,6 +127,7 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
     rest = [index.entries[row].id for row in ordered if row not in cosines]
     cosines |= {index.row_of[item]: value for item, value in cosines_of(rest).items()}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
+    weights = words.matches.weights(rows)
     return Candidates(
         query=query,
         index=index,
@@ -152,13 +136,11 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
         rows=rows,
         cosine=cosine,
         semantic=calibration.apply(cosine),
-        keyword=words.matches.scores(rows),
+        weights=weights,
+        keyword=words.matches.shares @ weights,
         similarity=_similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
-        is_word=words.is_word,
-        shared=words.of_names.scores(rows),
         sections=sections,
-        calibration=calibration,
         exclude=exclude,
     )
 
@@ -208,21 +190,6 @@ def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[
         return {*found}
     rows = np.array([*found], np.int64)
     return {*rows[index.allowed(rows, where)].tolist()}
-
-
-def _is_word(text: str, matches: Matches) -> bool:
-    if len(compact_name(text)) < MIN_NAME_LENGTH:  # one edit makes it another word: `aws`, `awk`
-        return True
-    if len(split_name(text).split()) > 1:
-        return False
-    return all(map(matches.is_in_a_name, matches.terms))  # a stop word has no terms
-
-
-def _words_of_names(text: str, matches: Matches) -> Matches:
-    """The terms that are words of names, if the query may consist of such words."""
-    if len(matches.terms) == 1:
-        return matches.only([*filter(matches.is_in_a_name, matches.terms)])
-    return matches.only(shared_terms(text, matches))
 
 
 def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:

@@ -1,213 +1,227 @@
-"""From evidence to one number: the score that orders hits, and the confidence shown for it.
+"""From one item's evidence to its confidence.
 
-A score compares an item with the query. The confidence of the first hit is the probability that it
-is right, calibrated on queries that people labelled; the confidence of the others falls with their
-scores. So confidence rises with the score and never rises down the list.
+The confidence of an item says how likely somebody who asked this is glad to see it. It depends on
+the query and that item alone: on how close their meanings are, on the words that they share, and on
+the name. Word rarity comes from a fixed table. So neither the limit nor other items change it.
+
+Log odds are a weighted sum of evidence, and give a probability. The confidence is its square root,
+raised where the words themselves answer: a name that was typed, a word that an item has.
 """
-
-import math
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from repertory.embedding.models import Curve
-from repertory.index.keywords.names import EXACT, FEW_BEGUN, ONE_EDIT
-from repertory.index.keywords.tokens import word_count
+from repertory.catalogue import actions
+from repertory.catalogue.names import compact_name
+from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
+from repertory.index.keywords.lexicon import VARIANT_FACTOR
+from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
+from repertory.index.keywords.tokens import term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
-
-# The keyword arm is the same for every model, and so is its curve; it was fitted like the others.
-KEYWORD = Curve(margin=7.43, length=1.16, shared=0.57, bias=-4.14)
+from repertory.values import Values as Settings
 
 
-class Params(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of scores and confidences.
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """What each unit of evidence adds to the log odds.
 
-    Scores:
-        min_similarity: Names that are less similar to the query do not count.
-        best_exponent: Long queries match no item perfectly. Keyword scores are divided by this
-            power of the best one, so that words still count beside the semantic arm.
-        min_best: The least value that counts as the best keyword score.
+    ``benchmarks/quality/fit.py`` fits them: to the order of labelled queries, and at the same time
+    to judged pairs of a query and an item.
 
-    The first hit:
-        crowd_from, crowd_to: Its margin is over the mean of the scores from this place up to, but
-            without, that one: up to three items may be equally good.
-        crowd_floor: The least score of a place of the crowd, also of a missing one.
-        max_log_odds: Beyond these log odds it does not lift the other hits.
-        min_evidence: Evidence is the calibrated cosine, a share of the keyword score, and the
-            similarity of the name. Right first hits of the labelled sets have more than this. A
-            long query that belongs to another catalogue has less at any margin.
-        keyword_evidence: That share.
-        missing_evidence: The log odds lost per unit of missing evidence.
-
-    Other hits:
-        fall: The log odds lost with the square of the distance to the first score. Near hits are
-            alternatives; a certain first hit does not lift far ones.
-        max_unnamed: The confidence that no evidence but a typed name exceeds.
-
-    Items with the words of names of which a query consists, as far as is known:
-        shared_from: They count from this share of a perfect match of those words.
-        shared: Their least confidence,
-        shared_by_match: plus this much of that share,
-        shared_by_confidence: plus this much of their other confidence.
-
-    Items whose names were typed, the least confidence of a name:
-        exact: Typed exactly.
-        one_edit: One edit away.
-        long_prefix: Nearly typed whole, if many names begin so; if few do, ``max_unnamed``.
-        short_prefix: Hardly typed; also if the query is itself a word of names.
-        prefix_place: If the query is such a word and few names begin with it, they come after
-            this place.
-        tie: The most that other evidence adds to these.
+    Attributes:
+        share: The share of the query's terms that the item has, by rarity.
+        mass: The rarities of these terms, each times its weight in the item.
+        named: The share of the query's terms that the name has.
+        whole: A name of two words or more all of which the query has.
+        like: The similarity of the query to the name, above ``MIN_SIMILARITY``.
+        action: The query asks for the action of the name, or
+        mismatch: for another one.
+        server: The rarities of the words that the query and the server's name have in common.
+        length: The logarithm of the number of words of the query: long ones match less closely.
+        rarity: The rarities of all terms of the query: rare words rule more out.
+        bias: Always.
     """
 
-    min_similarity: float = 0.5
-    best_exponent: float = 0.85
-    min_best: float = 0.01
-    crowd_from: int = 3
-    crowd_to: int = 10
-    crowd_floor: float = 0.1
-    max_log_odds: float = 5.0
-    min_evidence: float = 0.3
-    keyword_evidence: float = 0.5
-    missing_evidence: float = 15.0
-    fall: float = 30.0
-    max_unnamed: float = 0.97
-    shared_from: float = 0.6
-    shared: float = 0.5
-    shared_by_match: float = 0.04
-    shared_by_confidence: float = 0.1
-    exact: float = 0.98
-    one_edit: float = 0.975
-    long_prefix: float = 0.85
-    short_prefix: float = 0.4
-    prefix_place: int = 2
-    tie: float = 0.0002
+    share: float
+    mass: float
+    named: float
+    whole: float
+    like: float
+    action: float
+    mismatch: float
+    server: float
+    length: float
+    rarity: float
+    bias: float
 
 
-PARAMS = Params()
+BESIDE_VECTORS = Weights(
+    share=1.54,
+    mass=0.62,
+    named=0.0,
+    whole=0.48,
+    like=3.22,
+    action=0.36,
+    mismatch=-0.4,
+    server=0.59,
+    length=-0.98,
+    rarity=0.26,
+    bias=-3.0,
+)
+WORDS_ALONE = Weights(
+    share=1.34,
+    mass=1.06,
+    named=1.85,
+    whole=0.52,
+    like=2.98,
+    action=0.36,
+    mismatch=-0.4,
+    server=1.08,
+    length=-0.84,
+    rarity=0.17,
+    bias=-2.52,
+)
+
+MIN_SIMILARITY = 0.5  # names that are less similar to the query do not count
+MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
+
+# The range of the confidence of an item that has the query's only word, by the best field that has
+# it. The rest are the names of server and parameters, and headings; a body counts for a rare word.
+IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
+CORRECTED_IN_NAME, CORRECTED = (0.45, 0.59), (0.36, 0.41)
+WITHOUT_THE_WORD = (0.0, 0.41)
+RARE = 0.7  # the rarity from which a word in a body alone says something about the item
+
+# The least confidence of an item that has all words of a query, or a meaningful share of them, by
+# rarity and without the body; and what its other evidence adds.
+ALL_IN_NAME, ALL_IN_DESCRIPTION, MEANINGFUL = 0.6, 0.37, 0.35
+MEANINGFUL_SHARE = 0.55
+ADDED = 0.05
+
+# The least confidence of an item whose name was typed, and what its other evidence adds.
+TYPED = 0.98
+TYPED_WITHOUT_SERVER = 0.975  # ``create_issue`` for ``linear_create_issue``
+MISSPELT = 0.972
+BEGUN, BEGUN_SHARE = 0.66, 0.12  # of a beginning: so much, and so much more of the share typed
+MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
+TIE = 0.0004
+
+_ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
+_DEFAULTS = Settings()
+
+
+def probability(confidence: float) -> float:
+    """The probability, 0…1, that a confidence stands for: its square."""
+    return confidence**2
 
 
 def likeness(similarity: Values) -> Values:
-    """How much a name's similarity to the query counts, 0…1; 0 below ``min_similarity``."""
-    like: Values = np.maximum(
-        (similarity - PARAMS.min_similarity) / (1.0 - PARAMS.min_similarity), 0.0
-    )
+    """How much a name's similarity to the query counts, 0…1; 0 below ``MIN_SIMILARITY``."""
+    like: Values = np.maximum((similarity - MIN_SIMILARITY) / (1.0 - MIN_SIMILARITY), 0.0)
     return like
 
 
-class Signals(msgspec.Struct, frozen=True, kw_only=True):
-    """The signals that tell whether the first hit of an answer is right.
-
-    Attributes:
-        margin: The score of the best less the mean score of the fourth to the tenth, items of one
-            name counted once. If the right item is missing, many items fit a little.
-        length: The logarithm of the number of words of the query: long ones match nothing closely.
-        shared: The share of the query that the best has, 0…1: of its terms, or of its letters if it
-            is similar to the name.
-    """
-
-    margin: float
-    length: float
-    shared: float
-
-
-def scores(found: Candidates) -> Values:
-    """The score that orders the candidates: about 0…1, more for a name that was typed."""
-    semantic, keyword = found.semantic, found.keyword
-    boost = found.query.weights.name_weight * likeness(found.similarity)
-    if found.mode is Mode.KEYWORD:
-        return keyword + boost
-    if found.mode is Mode.SEMANTIC:
-        return semantic + boost
-    best = max(float(keyword.max(initial=0.0)), PARAMS.min_best)
-    alpha = found.query.weights.alpha
-    score: Values = alpha * semantic + (1 - alpha) * keyword / best**PARAMS.best_exponent + boost
-    return score
-
-
-def signals(found: Candidates, score: Values) -> Signals:
-    """The signals of at least one candidate, by the score of each."""
-    best = int(score.argmax())
-    by_name: dict[str, float] = {}
-    # In ascending order, so that the best of each name is written last.
-    for value, row in sorted(zip(score.tolist(), found.rows.tolist(), strict=True)):
-        by_name[found.index.entries[row].compact] = value
-    crowd = sorted(by_name.values(), reverse=True)[PARAMS.crowd_from : PARAMS.crowd_to]
-    crowd += [PARAMS.crowd_floor] * (PARAMS.crowd_to - PARAMS.crowd_from - len(crowd))
-    return Signals(
-        margin=float(score[best]) - sum(max(one, PARAMS.crowd_floor) for one in crowd) / len(crowd),
-        length=math.log(word_count(found.query.text)),
-        shared=max(
-            found.matches.coverage(int(found.rows[best])),
-            float(likeness(found.similarity)[best]),
-        ),
-    )
+def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
+    """What everything but the meaning adds to the log odds of each candidate."""
+    text, terms, weights = found.query.text, found.matches.terms, found.weights
+    shares = found.matches.shares
+    rarities = np.array([term.rarity for term in terms], np.float32)
+    typed = frozenset(term_of(term.typed) for term in terms)
+    asked = actions.of_request(text)
+    entries = [found.entry(place) for place in range(len(found.rows))]
+    doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
+    names = [term_set(entry.name) for entry in entries]
+    whole = np.array([len(name) > 1 and name <= typed for name in names])
+    servers = (term_set(entry.server) & typed for entry in entries)
+    like = found.query.weights.name_weight / _DEFAULTS.name_weight * likeness(found.similarity)
+    odds: Values = (
+        by.share * (shares @ (weights > 0))
+        + by.mass * (rarities @ weights)
+        + by.named * (shares @ _has(weights, NAME.least))
+        + by.whole * whole
+        + by.like * like
+        + by.action * (doing > 0)
+        + by.mismatch * (doing < 0)
+        + by.server * np.array([sum(map(rarity, server)) for server in servers])
+        + by.length * np.log(word_count(text))
+        + by.rarity * rarities.sum()
+        + by.bias
+    ).astype(np.float32)
+    return odds
 
 
-def curve_of(found: Candidates) -> Curve:
-    """The curve for the arms that answered."""
-    if found.mode is Mode.KEYWORD:
-        return KEYWORD
-    calibration = found.calibration
-    return calibration.hybrid if found.mode is Mode.HYBRID else calibration.semantic
-
-
-def confidences(found: Candidates, score: Values, curve: Curve | None = None) -> Values:
-    """The confidence of each candidate, 0…1, by its score and a curve: the model's, or another."""
+def confidences(found: Candidates) -> Values:
+    """The confidence of each candidate, 0…1."""
     if not len(found.rows):
         return np.zeros(0, np.float32)
-    curve = curve or curve_of(found)
-    seen = signals(found, score)
-    first = (
-        curve.margin * seen.margin
-        + curve.length * seen.length
-        + curve.shared * seen.shared
-        + curve.bias
-    )
-    first -= PARAMS.missing_evidence * max(
-        PARAMS.min_evidence - _evidence(found, int(score.argmax())), 0.0
-    )
-    odds = np.exp(min(first, PARAMS.max_log_odds) - PARAMS.fall * (score.max() - score) ** 2)
-    confidence: Values = PARAMS.max_unnamed * odds / (1.0 + odds)
-    shared = np.where(
-        found.shared >= PARAMS.shared_from,
-        PARAMS.shared
-        + PARAMS.shared_by_match * found.shared
-        + PARAMS.shared_by_confidence * confidence,
-        0.0,
-    )
-    confidence = np.maximum(confidence, shared)
-    if found.close.any():
-        confidence = np.maximum(confidence, _floor(found, confidence))
-    return confidence.astype(np.float32)
-
-
-def _evidence(found: Candidates, place: int) -> float:
-    """The evidence for a candidate by itself; always enough if only the keyword arm answered."""
     if found.mode is Mode.KEYWORD:
-        return PARAMS.min_evidence
-    like = float(likeness(found.similarity)[place])
-    return (
-        float(found.semantic[place]) + PARAMS.keyword_evidence * float(found.keyword[place]) + like
+        odds = log_odds_of_words(found, WORDS_ALONE)
+    else:
+        alpha, usual = found.query.weights.alpha, _DEFAULTS.alpha
+        odds = alpha / usual * found.semantic
+        odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
+    confidence: Values = np.minimum(np.sqrt(1 / (1 + np.exp(-odds))), MAX_UNNAMED)
+    if len(found.matches.terms) == 1:
+        confidence = _of_one_word(found, confidence)
+    elif found.matches.terms:
+        confidence = np.maximum(confidence, _of_all_words(found, confidence))
+    named: Values = np.maximum(confidence, _of_typed_names(found, confidence)).astype(np.float32)
+    return named
+
+
+def _has(weights: Values, least: float) -> NDArray[np.bool_]:
+    """Where a term is in a field of this weight at least, as it was typed."""
+    has: NDArray[np.bool_] = weights >= least - _ROUNDING
+    return has
+
+
+def _of_one_word(found: Candidates, confidence: Values) -> Values:
+    """The confidences for a query of one word: by the field that has it, then by other evidence."""
+    (weight,), (term,) = found.weights, found.matches.terms
+    in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
+    ranges = (
+        (NAME.least, IN_NAME),
+        (DESCRIPTION.least, IN_DESCRIPTION),
+        (HEADINGS.least, IN_REST),
+        (BODY.least, in_body),
+        (VARIANT_FACTOR * NAME.least, CORRECTED_IN_NAME),
+        (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED),
     )
+    has = [_has(weight, least) for least, _ in ranges]
+    low = np.select(has, [low for _, (low, _) in ranges], WITHOUT_THE_WORD[0])
+    high = np.select(has, [high for _, (_, high) in ranges], WITHOUT_THE_WORD[1])
+    share = confidence / MAX_UNNAMED
+    within: Values = np.where(low > 0, low + (high - low) * share, np.minimum(confidence, high))
+    return within
 
 
-def _floor(found: Candidates, confidence: Values) -> Values:
-    """The least confidence of each item whose name was typed; other evidence breaks ties."""
+def _of_all_words(found: Candidates, confidence: Values) -> Values:
+    """The least confidences for a query of several words."""
+    in_name, in_description, in_rest = (
+        _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS)
+    )
+    covered = found.matches.shares @ in_rest
+    least: Values = np.select(
+        [in_name.all(axis=0), in_description.all(axis=0), covered >= MEANINGFUL_SHARE],
+        [ALL_IN_NAME, ALL_IN_DESCRIPTION, MEANINGFUL],
+        -1.0,
+    )
+    return least + ADDED * confidence
+
+
+def _of_typed_names(found: Candidates, confidence: Values) -> Values:
+    """The least confidences of items whose names were typed."""
     close = found.close
-    one_edit, few = PARAMS.one_edit, PARAMS.max_unnamed
-    many = PARAMS.short_prefix + (PARAMS.long_prefix - PARAMS.short_prefix) * close
-    if found.is_word:
-        one_edit, many = PARAMS.short_prefix, np.full_like(close, PARAMS.short_prefix)
-        ahead = np.sort(confidence[close < FEW_BEGUN])[-PARAMS.prefix_place :]
-        few = PARAMS.short_prefix
-        if len(ahead) == PARAMS.prefix_place:
-            few = max(few, float(ahead[0]) - 2 * PARAMS.tie)
-    floor = np.select(
-        [close >= EXACT, close >= ONE_EDIT, close >= FEW_BEGUN, close > 0.0],
-        [PARAMS.exact, one_edit, few, many],
-        0.0,
+    terms = [term_of(term.typed) for term in found.matches.terms]
+    is_other_word = len(compact_name(found.query.text)) < MIN_MISSPELT or (
+        len(terms) == 1 and is_known(terms[0])
     )
-    least: Values = np.where(close > 0.0, floor + PARAMS.tie * confidence, 0.0)
-    return least
+    begun = BEGUN + BEGUN_SHARE * close
+    least: Values = np.select(
+        [close >= EXACT, close >= UNPREFIXED, close >= ONE_EDIT, close > 0],
+        [TYPED, TYPED_WITHOUT_SERVER, begun if is_other_word else MISSPELT, begun],
+        -1.0,
+    )
+    return least + TIE * confidence

@@ -9,16 +9,16 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from repertory.catalogue.policy import Policy
-from repertory.index.keywords.names import EXACT, FEW_BEGUN
+from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates, Values
-from repertory.search.confidence import PARAMS
+from repertory.search.confidence import MAX_UNNAMED, TYPED
 from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
 PINNED_ALONE = 0.995  # if the query is the phrase and nothing else: above any name
-PINNED = PARAMS.exact - 0.0005  # above all but exact names
+PINNED = TYPED - 0.0005  # above all but exact names
 PINNED_BY_AUTHOR = 0.85
 TIE = 0.0004
 
@@ -28,7 +28,7 @@ STRENGTH = 2.0
 DEPRECATED = -0.5  # the boost of a deprecated item
 UNFIT = -1.0  # the boost of an item whose warning is about the query
 
-MIN_UNFIT_SHARE = 0.4  # of the query's idf that must occur in an item's warning
+MIN_UNFIT_SHARE = 0.4  # of the query, by rarity, that must occur in an item's warning
 MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
@@ -74,23 +74,22 @@ def _judged(
 
 def _is_typed(found: Candidates, place: int) -> bool:
     """Whether the name was typed, so that its confidence stays."""
-    close = found.close[place]
-    return bool(close >= EXACT or (close >= FEW_BEGUN and not found.is_word))
+    return bool(found.close[place] >= ONE_EDIT)
 
 
 def boosted(confidence: float, boost: float) -> float:
-    """A confidence with its odds multiplied; a boost raises it to ``max_unnamed`` at most."""
+    """A confidence with its odds multiplied; a boost raises it to ``MAX_UNNAMED`` at most."""
     within = min(max(confidence, 1e-6), 1 - 1e-6)
     odds = within / (1 - within) * math.exp(STRENGTH * boost)
-    return min(odds / (1 + odds), max(PARAMS.max_unnamed, confidence))
+    return min(odds / (1 + odds), max(MAX_UNNAMED, confidence))
 
 
 def _is_unfit(found: Candidates, place: int) -> bool:
     """Whether a good part of the query occurs in an item's warning, but not in its description."""
     against = found.index.policies.against(int(found.rows[place]))
     all_terms = found.matches.terms
-    unfit = sum(term.idf for term in all_terms if not against.isdisjoint(terms(term.typed)))
-    return unfit >= MIN_UNFIT_SHARE * sum(term.idf for term in all_terms) > 0
+    unfit = sum(term.rarity for term in all_terms if not against.isdisjoint(terms(term.typed)))
+    return unfit >= MIN_UNFIT_SHARE * sum(term.rarity for term in all_terms) > 0
 
 
 def _least(found: Candidates, pin: Pin) -> float:
@@ -115,7 +114,7 @@ def _replace(
     for place in deprecated:
         entry, before = found.entry(place), float(confidence[place])
         if stays and exact[place]:
-            before = min(before, PARAMS.max_unnamed)
+            before = min(before, MAX_UNNAMED)
         else:
             confidence[place] = boosted(before, DEPRECATED)
         if entry.policy:

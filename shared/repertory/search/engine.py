@@ -13,11 +13,12 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.names import FEW_BEGUN
+from repertory.index.keywords.lexicon import plain
+from repertory.index.keywords.names import ONE_EDIT
 from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import Candidates, gather, pool, read
-from repertory.search.confidence import confidences, scores
+from repertory.search.candidates import POOL, Candidates, gather, read
+from repertory.search.confidence import confidences
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import GOOD_ENOUGH, infer
@@ -46,7 +47,7 @@ def reaching(
     found: Candidates, confidence: NDArray[np.float32], threshold: float
 ) -> NDArray[np.bool_]:
     """Which candidates reach a threshold; one whose name was typed always does."""
-    reaches: NDArray[np.bool_] = (confidence >= threshold) | (found.close >= FEW_BEGUN)
+    reaches: NDArray[np.bool_] = (confidence >= threshold) | (found.close >= ONE_EDIT)
     return reaches
 
 
@@ -130,10 +131,8 @@ class SearchEngine:
         query = _as_text(query)
         problems = list(self.degraded)
         # The keyword arm runs on another thread: embedding releases Python's lock.
-        reading = self._reader.submit(
-            read, query, self.keywords or KeywordIndex.empty(), len(exclude)
-        )
-        vector, nearest = self._nearest(query, pool(query, len(exclude)), problems)
+        reading = self._reader.submit(read, query, self.keywords or KeywordIndex.empty())
+        vector, nearest = self._nearest(query, problems)
         index, words = self.keywords, reading.result()
         mode, calibration = Mode.KEYWORD, Calibration()
         if vector is not None:
@@ -142,7 +141,7 @@ class SearchEngine:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
             index = _index_of(nearest, self.collection)
-            words = read(query, index, len(exclude))
+            words = read(query, index)
             mode = Mode.SEMANTIC
         candidates = gather(
             query,
@@ -155,13 +154,12 @@ class SearchEngine:
             mode=mode,
             exclude=exclude,
         )
-        score = scores(candidates)
-        confidence, notes = edited(candidates, confidences(candidates, score))
+        confidence, notes = edited(candidates, confidences(candidates))
         return Ranked(
             candidates=candidates,
             confidence=confidence,
             notes=notes,
-            order=self._order(candidates, confidence, score),
+            order=self._order(candidates, confidence),
             problems=tuple(problems),
         )
 
@@ -215,15 +213,13 @@ class SearchEngine:
             return self.items(ids)
         return {}
 
-    def _nearest(
-        self, query: Query, count: int, problems: list[str]
-    ) -> tuple[Vectors | None, list[Match]]:
+    def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
         """The query's vector and its nearest points; None, and a problem added, if that failed."""
         if self.collection is None:
             return None, []
         try:
-            vector = self._embedding().embed_query(query.text)
-            return vector, self.collection.search(vector, count, query.where)
+            vector = self._embedding().embed_query(plain(query.text))
+            return vector, self.collection.search(vector, POOL, query.where)
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return None, []
@@ -236,17 +232,12 @@ class SearchEngine:
         except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
 
-    def _order(
-        self, candidates: Candidates, confidence: NDArray[np.float32], score: NDArray[np.float32]
-    ) -> list[int]:
-        """The places of the candidates, best first; of equals, the source of higher precedence.
-
-        Far below a certain first hit all confidences are 0; there the scores decide.
-        """
+    def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
+        """The places of the candidates, best first; of equals, the source of higher precedence."""
         entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
         last = len(self._precedence)
         rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        by = (candidates.rows, rank, -score.round(5), -confidence.round(5))
+        by = (candidates.rows, rank, -confidence.round(4))
         order: list[int] = np.lexsort(by).tolist()
         return order
 

@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode
-from repertory.search.candidates import Candidates, pool
+from repertory.search.candidates import POOL, Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import readable_index, row_of
@@ -106,7 +106,7 @@ def _filtered_out(hit: Hit, where: Filter) -> str:
 def _not_found(hit: Hit, found: Candidates) -> str:
     arms = "its words are not" if found.mode is Mode.KEYWORD else "neither meaning nor words are"
     return (
-        f"Not found: {arms} among the {pool(found.query)} best for this query; its confidence is "
+        f"Not found: {arms} among the {POOL} best for this query; its confidence is "
         f"{hit.confidence:.2f}."
     )
 
@@ -139,10 +139,10 @@ def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
     """Each word of the query, and how the item has it."""
     places = Places(found.index.entries[row], item, with_body=True)
     spellings = places.words()
-    total = sum(term.idf for term in found.matches.terms) or 1.0
+    total = sum(term.rarity for term in found.matches.terms) or 1.0
     missing = 0
     for term in found.matches.terms:
-        share = round(term.idf / total, 4)
+        share = round(term.rarity / total, 4)
         if match := found.matches.in_item_term(term, row, places):
             fields, spelling = match.fields, match.spelling
             yield Word(typed=term.typed, matched=spelling, fields=fields, share=share)

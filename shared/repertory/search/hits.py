@@ -10,10 +10,13 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import Places
 from repertory.search.answer import Evidence, Hit, Mode, Term
-from repertory.search.candidates import Candidates, Values, pool
+from repertory.search.candidates import POOL, Candidates, Values
+from repertory.search.confidence import probability
 from repertory.search.reasons import best_section, reason
 
-BODY_SHARE = 0.4  # of the matched idf that must be in the body alone for a section to be named
+BODY_SHARE = (
+    0.4  # of the matched terms, by rarity, that must be in the body alone for a section to be named
+)
 
 
 def explained(
@@ -42,11 +45,12 @@ def explained(
             section = best_section(item.body, terms, found.matches)
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
-        semantic=float(found.semantic[place]) if semantic else None,
+        probability=round(probability(confidence), 4),
+        semantic=float(1 / (1 + np.exp(-found.semantic[place]))) if semantic else None,
         cosine=float(found.cosine[place]) if semantic else None,
-        semantic_rank=_rank(found, found.cosine, place) if semantic else None,
+        semantic_rank=_rank(found.cosine, place) if semantic else None,
         keyword=float(found.keyword[place]) if keyword else None,
-        keyword_rank=_rank(found, found.keyword, place) if keyword else None,
+        keyword_rank=_rank(found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
@@ -62,8 +66,8 @@ def explained(
 
 def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
     """Whether a good part of the matched terms is in the body alone."""
-    within = sum(match.term.idf for match in matched if match.fields[:1] == (BODY.name,))
-    return within >= BODY_SHARE * sum(match.term.idf for match in matched) > 0
+    within = sum(match.term.rarity for match in matched if match.fields[:1] == (BODY.name,))
+    return within >= BODY_SHARE * sum(match.term.rarity for match in matched) > 0
 
 
 def hit(
@@ -115,7 +119,7 @@ def _heading(item: Item, number: int) -> str:
     return next((view.heading for view in item.views() if view.section == number), "")
 
 
-def _rank(found: Candidates, values: Values, place: int) -> int | None:
+def _rank(values: Values, place: int) -> int | None:
     """The rank of a value within an arm, from 1; None beyond the candidates of that arm."""
     rank = int(np.count_nonzero(values > values[place])) + 1
-    return rank if values[place] > 0 and rank <= pool(found.query) else None
+    return rank if values[place] > 0 and rank <= POOL else None

@@ -15,20 +15,21 @@ from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import asking, intents
 
-FIELDS = ("name", "description", "server", "parameters", "body")  # in the order of a reason
+FIELDS = ("name", "description", "server", "parameters", "headings", "body")  # in the order of a reason
 MAX_TERMS = 3  # matched words that a reason names
-MIN_SEMANTIC = 0.3  # the calibrated cosine from which a reason names the semantic arm
+MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
 
 def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> str:
-    """The heading of the section of a body that has the most of some terms, by their idf."""
-    wanted = [(matches.beginnings(term), term.idf) for term in terms]
+    """The heading of the section of a body that has the most of some terms, by their rarity."""
+    wanted = [(matches.beginnings(term), term.rarity) for term in terms]
     best, heading = 0.0, ""
     for section in split_at_headings(body):
         title, text = section.title.lower(), section.text.lower()
         score = sum(
-            idf * (2 * any(stem in title for stem in stems) + any(stem in text for stem in stems))
-            for stems, idf in wanted
+            rarity
+            * (2 * any(stem in title for stem in stems) + any(stem in text for stem in stems))
+            for stems, rarity in wanted
         )
         if section.heading and score > best:
             best, heading = score, section.heading

@@ -9,7 +9,8 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Policy
-from repertory.index.keywords.tokens import words
+from repertory.catalogue.views import split_at_headings
+from repertory.index.keywords.tokens import wholes, words
 
 SHOWN_DESCRIPTION = 400  # characters of a description that are kept for showing
 MAX_SCHEMA_DEPTH = 4  # levels of nested parameters that are read
@@ -30,16 +31,19 @@ class Field(msgspec.Struct, frozen=True):
     name: str
     weight: float
     length: float  # in terms: the reference
+    least: float  # the weight of a term that this field has, at least, and ``most`` at most
+    most: float
     normalisation: float = 0.75  # BM25's b
     as_written: bool = True  # whether its words are kept unstemmed too, see ``WRITTEN``
 
 
-NAME = Field("name", 5.0, 3, 0.5)
-DESCRIPTION = Field("description", 1.0, 25)
-SERVER = Field("server", 1.0, 2)
-PARAMETERS = Field("parameters", 0.5, 6)
-PARAMETER_TEXT = Field("parameters", 0.25, 40)
-BODY = Field("body", 0.25, 400, 0.9, as_written=False)
+NAME = Field("name", 5.0, 3, 0.9, 1.0, 0.5)
+DESCRIPTION = Field("description", 1.0, 25, 0.75, 0.9)
+SERVER = Field("server", 1.0, 2, 0.67, 0.75)
+HEADINGS = Field("headings", 0.5, 40, 0.67, 0.75, as_written=False)
+PARAMETERS = Field("parameters", 0.5, 6, 0.67, 0.75)
+PARAMETER_TEXT = Field("parameters", 0.25, 40, 0.57, 0.65)
+BODY = Field("body", 0.25, 400, 0.57, 0.65, 0.9, as_written=False)
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -86,24 +90,35 @@ def entry(item: Item) -> Entry:
 
 
 def term_weights(item: Item) -> dict[str, float]:
-    """The saturated BM25F weight, 0…1, of every term of an item, and of its words as written.
+    """The weight, 0…1, of every term of an item, and of its words as written.
 
     A term's frequency in each field, normalised by the field's length, is weighted and summed over
-    the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F).
+    the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F). The best
+    field that has the term sets the range within which the weight then lies, so that a term in a
+    name always weighs more than one in a description, however often a text repeats it.
     """
     total: dict[str, float] = {}
+    best: dict[str, Field] = {}
     for field, text in fields(item):
         found = words(text)
-        if not found:
+        joined = wholes(text)
+        if not found and not joined:
             continue
         b = field.normalisation
         scale = field.weight / (1 - b + b * len(found) / field.length)
+        found += joined
         keys = [term for _, term in found]
         if field.as_written:
             keys += [WRITTEN + written for written, term in found if written != term]
         for key, count in Counter(keys).items():
             total[key] = total.get(key, 0.0) + scale * count
-    return {term: weight / (SATURATION + weight) for term, weight in total.items()}
+            if key not in best or best[key].least < field.least:
+                best[key] = field
+    return {
+        term: best[term].least
+        + (best[term].most - best[term].least) * weight / (SATURATION + weight)
+        for term, weight in total.items()
+    }
 
 
 def fields(item: Item) -> list[tuple[Field, str]]:
@@ -120,6 +135,7 @@ def fields(item: Item) -> list[tuple[Field, str]]:
         (SERVER, item.server),
         (PARAMETERS, " ".join(name for name, _ in parameters)),
         (PARAMETER_TEXT, " ".join(text for _, text in parameters)),
+        (HEADINGS, " ".join(part.title for part in split_at_headings(item.body))),
         (BODY, item.body),
     ]
 

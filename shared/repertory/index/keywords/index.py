@@ -35,7 +35,7 @@ class KeywordIndex:
         self.postings = postings
         self.names = NameIndex(entries)
         self.policies = PolicyIndex(entries, self.names)
-        self._lexicon = Lexicon(postings, len(entries))
+        self._lexicon = Lexicon(postings)
         self._filters = FilterIndex(entries)
 
     @classmethod

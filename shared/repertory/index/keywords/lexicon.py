@@ -1,21 +1,29 @@
-"""The words of a query as terms of the index: the word itself, its corrections or completions."""
+"""The words of a query as terms of the index: each word, its spellings, corrections, completions.
+
+Which terms a word stands for depends on the word and on what the index has, never on how often.
+"""
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 
 import msgspec
-import numpy as np
 
+from repertory.catalogue.names import split_name
+from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.postings import Postings
-from repertory.index.keywords.tokens import is_unspaced, words
+from repertory.index.keywords.tokens import RUN, Pair, Token, is_unspaced, term_of, tokens, words
 from repertory.index.keywords.typos import OneEdit
 
-VARIANT_FACTOR = 0.8  # the share of its weight that a correction or completion counts
+VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
+MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
+MIN_PART = 3  # characters of each of two words into which an unknown word is split
 MAX_VARIANTS = 12
-# The factors of a word's idf: for a word that no item contains and that has other than ASCII
+# The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script
 # without spaces (a sentence has almost as many pairs as characters).
 FOREIGN_FACTOR = 0.25
@@ -26,30 +34,45 @@ class Term(msgspec.Struct, frozen=True):
     """One term of a query and the indexed terms that it stands for.
 
     Attributes:
-        typed: The word as the query has it.
-        term_ids: The indexed terms: the term itself or, when the index does not have it, its
-            corrections or completions.
-        idf: Inverse document frequency, from 0 up; highest for a term that no item contains.
-        factor: 1 for the term itself, less for a variant.
+        typed: The word as the query has it, in lower case.
+        exact: The indexed terms that are the word itself: one, or also the longer word that it is a
+            part of (``java`` of ``JavaScript``).
+        variants: The indexed terms that are its corrections or completions.
+        rarity: How much it tells, 0…1; see ``background.rarity``.
     """
 
     typed: str
-    term_ids: tuple[int, ...]
-    idf: float
-    factor: float
+    exact: tuple[int, ...]
+    variants: tuple[int, ...]
+    rarity: float
 
     @property
-    def is_exact(self) -> bool:
-        """Whether the index has the term as it was typed."""
-        return self.factor == 1.0
+    def term_ids(self) -> tuple[int, ...]:
+        """All indexed terms that it stands for."""
+        return self.exact + self.variants
+
+
+def plain(text: str) -> str:
+    """A text with its identifiers as words, in lower case, as queries are embedded.
+
+    ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
+    ``latex``; versions and other words with digits stay as they are.
+    """
+    return RUN.sub(lambda run: _plain(run[0]), text).strip()
+
+
+def _plain(run: str) -> str:
+    if any(map(str.isdigit, run)):
+        return run.lower()
+    joined = run.replace("-", "").replace("_", "").lower()
+    return joined if is_known(term_of(joined)) else split_name(run)
 
 
 class Lexicon:
-    """Resolves the words of queries to the terms of an index of some number of items."""
+    """Resolves the words of queries to the terms of an index."""
 
-    def __init__(self, postings: Postings, items: int) -> None:
+    def __init__(self, postings: Postings) -> None:
         self._postings = postings
-        self._items = items
 
     @cached_property
     def _with_character(self) -> dict[str, list[int]]:
@@ -66,26 +89,75 @@ class Lexicon:
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit({key.removeprefix(WRITTEN) for key in self._postings.vocabulary})
+        return OneEdit({key.removeprefix(WRITTEN) for key in self._postings.vocabulary}, MIN_VARIED)
 
     def terms(self, query: str) -> list[Term]:
-        """The terms of a query, each once, with their corrections and completions."""
-        written = {term: word for word, term in reversed(words(query))}
-        return [self._term(word, term) for term, word in reversed(written.items())]
+        """The terms of a query, each once.
 
-    def _term(self, word: str, term: str) -> Term:
+        A word and the same word in another case, or with other separators, give the same terms.
+        """
+        typed = [pair for token in tokens(query) for pair in self._words(token)]
+        # "java script" may be one word of an item, and so may any two neighbours.
+        joined: defaultdict[str, list[str]] = defaultdict(list)
+        for (first, _, _), (second, _, _) in pairwise(typed):
+            for word in (first, second):
+                joined[word].append(first + second)
+        found: dict[str, tuple[str, list[str]]] = {}
+        for word, term, whole in typed:
+            _, others = found.setdefault(term, (word, []))
+            others += [*([whole] if whole else []), *joined[word]]
+        return [self._term(word, term, others) for term, (word, others) in found.items()]
+
+    def _words(self, token: Token) -> list[tuple[str, str, str]]:
+        """The words of a token, each with its term, and the whole that it is a part of."""
+        parts, wholes = token
+        if not wholes and len(parts) == 1 and (halves := self._halves(*parts[0])):
+            wholes, parts = parts, tuple(halves)
+        if not wholes:
+            return [(word, term, "") for word, term in parts]
+        whole, term = wholes[-1]
+        if is_known(term) or all(len(word) <= 2 for word, _ in parts):
+            return [(whole, term, "")]
+        found = [(word, of, whole) for word, of in parts if len(word) > 1]
+        if any(map(str.isdigit, whole)):
+            found.append((whole, term, ""))
+        return found
+
+    def _halves(self, word: str, term: str) -> list[Pair]:
+        """The two words that an unknown word consists of: ``createissue``; empty if none."""
+        if is_known(term) or not word.isascii() or not word.isalpha():
+            return []
+        for place in range(len(word) - MIN_PART, MIN_PART - 1, -1):
+            first, second = word[:place], word[place:]
+            if self._is_word(first) and self._is_word(second):
+                return words(f"{first} {second}")
+        return []
+
+    def _is_word(self, word: str) -> bool:
+        return self._postings.id_of(WRITTEN + word) is not None or (
+            self._postings.id_of(word) is not None
+        )
+
+    def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
         if len(term) == 1 and is_unspaced(term):
-            variants = self._with_character.get(term, [])[:MAX_VARIANTS]
-        elif (term_id := self._postings.id_of(term)) is not None:
-            share = PAIR_FACTOR if is_unspaced(term) else 1.0
-            idf = share * self._idf(self._postings.frequency(term_id))
-            return Term(word, (term_id,), idf, 1.0)
-        else:
-            near = [term_id for other in self._one_edit.near(word) for term_id in self._ids(other)]
-            variants = (near or self._completions(word))[:MAX_VARIANTS]
-        frequency = max(map(self._postings.frequency, variants), default=0)
-        share = 1.0 if variants or word.isascii() else FOREIGN_FACTOR
-        return Term(word, tuple(variants), share * self._idf(frequency), VARIANT_FACTOR)
+            variants = tuple(self._with_character.get(term, [])[:MAX_VARIANTS])
+            return Term(word, (), variants, PAIR_FACTOR)
+        candidates = (self._postings.id_of(one) for one in (term, *map(term_of, others)))
+        exact = tuple(dict.fromkeys(one for one in candidates if one is not None))
+        if is_unspaced(term):
+            return Term(word, exact, (), PAIR_FACTOR)
+        variants = ()
+        if not is_known(term) and (not exact or len(word) >= MIN_VARIED):
+            variants = self._variants(word, exact)
+        is_foreign = not exact and not variants and not word.isascii()
+        share = FOREIGN_FACTOR if is_foreign else 1.0
+        return Term(word, exact, variants, share * rarity(term))
+
+    def _variants(self, word: str, exact: tuple[int, ...]) -> tuple[int, ...]:
+        """The corrections and completions of an unknown word."""
+        near = [term_id for other in self._one_edit.near(word) for term_id in self._ids(other)]
+        found = dict.fromkeys([*near, *self._completions(word)])
+        return tuple(one for one in found if one not in exact)[:MAX_VARIANTS]
 
     def _ids(self, word: str) -> list[int]:
         """The indexed terms that are a word: as it is written, and as a stem."""
@@ -102,7 +174,3 @@ class Lexicon:
             first = bisect_left(vocabulary, key)
             found += range(first, bisect_left(vocabulary, key + "\U0010ffff", lo=first))
         return sorted(found, key=lambda term_id: len(vocabulary[term_id]))
-
-    def _idf(self, frequency: int) -> float:
-        rest = max(self._items - frequency, 0)
-        return float(np.log1p((rest + 0.5) / (frequency + 0.5)))

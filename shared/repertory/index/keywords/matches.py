@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from repertory.catalogue.names import folded, split_name
 from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.filters import FilterIndex
-from repertory.index.keywords.lexicon import Term
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Postings, Rows, Scores
 from repertory.index.vectors import Filter
 
-PERFECT = 0.85  # the weight of a term that occurs in a name and again in its description
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
 # score what the rare ones found. This bounds the time of a query in a catalogue of any size.
@@ -71,42 +70,55 @@ class Matches:
         rows: list[Rows] = []
         weights: list[Scores] = []
         read = 0
-        for term in sorted(self.terms, key=lambda term: -term.idf):
-            for term_id in term.term_ids:
-                frequency = self._postings.frequency(term_id)
-                if read and read + frequency > BUDGET:
-                    continue
-                read += frequency
-                holding, weight = self._postings.of(term_id)
-                rows.append(holding)
-                weights.append(weight * np.float32(term.idf * term.factor))
+        by_frequency = sorted(
+            (self._postings.frequency(term_id), number, term_id)
+            for number, term in enumerate(self.terms)
+            for term_id in term.term_ids
+        )
+        for frequency, number, term_id in by_frequency:
+            if read and read + frequency > BUDGET:
+                break
+            read += frequency
+            term = self.terms[number]
+            factor = 1.0 if term_id in term.exact else VARIANT_FACTOR
+            holding, weight = self._postings.of(term_id)
+            rows.append(holding)
+            weights.append(weight * np.float32(term.rarity * factor))
         if not rows:
             return np.zeros(len(self._entries))
         total = np.bincount(np.concatenate(rows), np.concatenate(weights), len(self._entries))
         return total.astype(np.float64, copy=False)
 
-    def scores(self, rows: NDArray[np.integer]) -> Scores:
-        """How well rows match, 0…1, beside the rows.
+    def weights(self, rows: NDArray[np.integer]) -> Scores:
+        """The weight of each term in some rows, 0…1: shape ``(len(terms), len(rows))``.
 
-        1 is a perfect match: every term in the name and again in the description. A term that no
-        item contains lowers the score of every row.
+        A correction or completion weighs less; see ``VARIANT_FACTOR``.
         """
-        total = np.zeros(len(rows), np.float32)
-        best = sum(term.idf for term in self.terms) * PERFECT
-        if not best:
-            return total
-        for term in self.terms:
-            weights = np.zeros(len(rows), np.float32)
+        found = np.zeros((len(self.terms), len(rows)), np.float32)
+        for number, term in enumerate(self.terms):
             for term_id in term.term_ids:
-                np.maximum(weights, self._postings.weights_in(term_id, rows), out=weights)
-            total += term.idf * term.factor * weights
-        share: Scores = np.minimum(total / np.float32(best), np.float32(1.0))
-        return share
+                weight = self._postings.weights_in(term_id, rows)
+                if term_id in term.variants:
+                    weight *= np.float32(VARIANT_FACTOR)
+                np.maximum(found[number], weight, out=found[number])
+        return found
 
-    def coverage(self, row: int) -> float:
-        """The share of the terms, 0…1, that a row contains."""
-        has = [any(self._postings.holds(one, row) for one in term.term_ids) for term in self.terms]
-        return sum(has) / max(len(has), 1)
+    @property
+    def shares(self) -> Scores:
+        """The share of each term in what the query tells, by rarity; they add up to 1."""
+        rarities = np.array([term.rarity for term in self.terms], np.float32)
+        total = rarities.sum()
+        return rarities / total if total else rarities
+
+    def scores(self, rows: NDArray[np.integer]) -> Scores:
+        """How well rows match, 0…1, beside the rows: the mean weight of the terms, by rarity.
+
+        A term that no item contains lowers the score of every row.
+        """
+        if not self.terms:
+            return np.zeros(len(rows), np.float32)
+        score: Scores = self.shares @ self.weights(rows)
+        return score
 
     def in_item(self, row: int, places: Places) -> list[ItemMatch]:
         """The terms that the item of a row contains."""
@@ -122,7 +134,7 @@ class Matches:
         if not key:
             return None
         there = places.of(key)
-        spelling = term.typed if term.is_exact else next(iter(there.values()))
+        spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 
     def beginnings(self, term: Term) -> tuple[str, ...]:
@@ -135,10 +147,9 @@ class Matches:
 
     def is_in_a_name(self, term: Term) -> bool:
         """Whether a term, exactly as typed, is a word of the name or server of some item."""
-        if not term.is_exact:
+        if not term.exact:
             return False
-        (term_id,) = term.term_ids
-        rows, weights = self._postings.of(term_id)
+        rows, weights = self._postings.of(term.exact[0])
         if len(rows) > MAX_NAMES:
             rows = rows[np.argpartition(-weights, MAX_NAMES)[:MAX_NAMES]]
         found = (self._entries[row] for row in rows)

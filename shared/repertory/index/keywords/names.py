@@ -14,12 +14,12 @@ MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose
 MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
 MAX_COMPLETIONS = 20
 MAX_ID_WORDS = 6  # of a query that is looked up among ids, whose table takes 30 ms for 10,000
-FEW = 5  # names; a prefix of at most so many is taken for an unfinished name
 
 # How similar the typed text is to a name. All are exact as 32-bit numbers.
 EXACT = 1.0
+UNPREFIXED = 0.9375  # the name without the words of its server
 ONE_EDIT = 0.875
-FEW_BEGUN = 0.75  # a prefix of few names: up to ``ONE_EDIT`` by the typed share; below it: of many
+BEGUN = 0.75  # the beginning of a name: so much of the share that was typed
 
 Rows = dict[str, list[int]]
 
@@ -49,6 +49,15 @@ class NameIndex:
         )
 
     @cached_property
+    def _unprefixed(self) -> Rows:
+        """The rows of names that begin with their server's, by the rest of the name."""
+        return _rows_of(
+            (entry.compact.removeprefix(server), row)
+            for row, entry in enumerate(self._entries)
+            if (server := compact_name(entry.server)) and entry.compact.startswith(server)
+        )
+
+    @cached_property
     def _sorted(self) -> list[str]:
         return sorted(self._names.keys() | self._aliases.keys())
 
@@ -70,22 +79,20 @@ class NameIndex:
     def close(self, typed: str) -> dict[int, float]:
         """The rows of names similar to the typed one, each with its similarity, 0…1.
 
-        ``EXACT`` is the name itself, ``ONE_EDIT`` a name one edit away. A name of which only the
-        beginning was typed counts by the share that was typed: from ``FEW_BEGUN`` up if at most
-        ``FEW`` names begin so, otherwise below it.
+        ``EXACT`` is the name itself, ``UNPREFIXED`` the name without the words of its server,
+        ``ONE_EDIT`` a name one edit away. A name of which only the beginning was typed counts by
+        the share that was typed, below ``BEGUN``.
         """
         key = compact_name(typed)
         found: dict[int, float] = {}
         begun = self._beginning_with(key)
-        # Three letters begin too many other words to be sure of any name.
-        is_few = len(begun) <= FEW and len(key) > _min_prefix_length(key)
         for name in nsmallest(MAX_COMPLETIONS, begun, key=len):
-            share = len(key) / len(name)
-            like = FEW_BEGUN + (ONE_EDIT - FEW_BEGUN) * share if is_few else FEW_BEGUN * share
+            like = BEGUN * len(key) / len(name)
             for row in self._known_as(name):
                 found[row] = max(like, found.get(row, 0.0))
         for name in self._one_edit.near(key):
             found |= dict.fromkeys(self._known_as(name), ONE_EDIT)
+        found |= dict.fromkeys(self._unprefixed.get(key, ()), UNPREFIXED)
         exact = self.exact(typed)
         # If an alias equals another item's name, that item ranks first.
         found |= dict.fromkeys(self._aliases.get(key, ()), ONE_EDIT)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import BODY, SHOWN_DESCRIPTION, WRITTEN, Entry, fields
-from repertory.index.keywords.tokens import words
+from repertory.index.keywords.tokens import wholes, words
 
 
 class Places:
@@ -24,7 +24,8 @@ class Places:
     def __init__(self, entry: Entry, item: Item | None, *, with_body: bool = False) -> None:
         self._spellings: dict[str, dict[str, str]] = {}
         for field, text in _texts(entry, item):
-            for written, term in words(text) if with_body or field != BODY.name else ():
+            found = words(text) + wholes(text) if with_body or field != BODY.name else []
+            for written, term in found:
                 for key in (term, WRITTEN + written):
                     self._spellings.setdefault(key, {}).setdefault(field, written)
         self._unread = _unread_field(entry, item)

@@ -2,10 +2,11 @@
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 import Stemmer
 
-from repertory.catalogue.names import MARKS, folded, split_name
+from repertory.catalogue.names import MARKS, compact_name, folded, split_name
 
 # Words too common to tell one item from another. They are left out of the index and of queries: a
 # small catalogue has no reliable statistics and would take them for rare.
@@ -26,7 +27,10 @@ OTHER_LANGUAGES = frozenset(
 STOP_WORDS = ENGLISH | OTHER_LANGUAGES
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
-_WORD = re.compile(rf"[\w{MARKS}]+")
+RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
+_PIECE = re.compile(rf"[\w{MARKS}]+")
+_CAMEL = re.compile(r"[^\W\d_]+")
+MAX_PIECES = 3  # of a word with hyphens or dots that is a term as a whole
 # Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -35,15 +39,51 @@ _UNSPACED = re.compile(
 )
 _stem = Stemmer.Stemmer("english")
 
+Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
+
+
+class Token(NamedTuple):
+    """One word of a text as it is typed, which may be an identifier of several words.
+
+    Attributes:
+        parts: Its words that are not stop words, each with its term.
+        wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``.
+    """
+
+    parts: tuple[Pair, ...]
+    wholes: tuple[Pair, ...]
+
+
+def tokens(text: str) -> list[Token]:
+    """Every word of a text as it is typed, in order."""
+    return [_token(run) for run in RUN.findall(text)]
+
 
 def terms(text: str) -> list[str]:
     """Every term of a text, in order, repeats included; stop words are left out."""
     return [term for _, term in words(text)]
 
 
-def words(text: str) -> list[tuple[str, str]]:
+def words(text: str) -> list[Pair]:
     """Every word of a text that is not a stop word, as it is written, with its term."""
-    return [pair for run in _WORD.findall(text) for pair in _words_of(run)]
+    return [pair for token in tokens(text) for pair in token.parts]
+
+
+def wholes(text: str) -> list[Pair]:
+    """Every word of a text that has parts and may be one word all the same, with its term."""
+    return [pair for token in tokens(text) for pair in token.wholes]
+
+
+@lru_cache(maxsize=20_000)  # names and servers, which every search reads
+def term_set(text: str) -> frozenset[str]:
+    """The terms of a short text."""
+    return frozenset(terms(text))
+
+
+def term_of(word: str) -> str:
+    """The term of one word in lower case."""
+    term: str = _stem.stemWord(word)
+    return term
 
 
 def is_unspaced(text: str) -> bool:
@@ -59,26 +99,41 @@ def word_count(text: str) -> int:
 
 
 @lru_cache(maxsize=200_000)
-def _words_of(run: str) -> tuple[tuple[str, str], ...]:
-    """The words of one run of letters, digits and underscores, which may be an identifier."""
-    found: list[tuple[str, str]] = []
-    for part in split_name(run).split():
+def _token(run: str) -> Token:
+    """One run of letters, digits, underscores, and of hyphens and dots between these."""
+    parts: list[Pair] = []
+    named = split_name(run).split()
+    for part in named:
         if part.isascii():
-            found += _word(part)
+            parts += _word(part)
             continue
         for place, piece in enumerate(_UNSPACED.split(part)):
-            found += _pairs(piece) if place % 2 else _word(folded(piece))
-    return tuple(found)
+            parts += _pairs(piece) if place % 2 else _word(folded(piece))
+    if len(named) < 2 or not run.isascii():
+        return Token(tuple(parts), ())
+    pieces = _PIECE.findall(run)
+    joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
+    found = [compact_name(one) for one in joined if _may_be_one_word(one)]
+    return Token(tuple(parts), tuple((one, term_of(one)) for one in dict.fromkeys(found)))
 
 
-def _word(word: str) -> list[tuple[str, str]]:
+def _may_be_one_word(text: str) -> bool:
+    """Whether a text of several words may be one: of letters in mixed case, digits or hyphens."""
+    if len(text) > MAX_TERM_LENGTH or " " not in split_name(text) or "_" in text:
+        return False
+    if _CAMEL.fullmatch(text) or ("-" in text and "." not in text):
+        return any(map(str.isalpha, text))
+    return any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+
+
+def _word(word: str) -> list[Pair]:
     """A word with its stem, in a list; empty for a word that is not indexed."""
     if not word or word in STOP_WORDS or len(word) > MAX_TERM_LENGTH:
         return []
     return [(word, _stem.stemWord(word))]
 
 
-def _pairs(chars: str) -> list[tuple[str, str]]:
+def _pairs(chars: str) -> list[Pair]:
     """The overlapping pairs of characters of an unspaced script; a single character is itself."""
     pairs = [chars[i : i + 2] for i in range(len(chars) - 1)] or [chars]
     return [(pair, pair) for pair in pairs]

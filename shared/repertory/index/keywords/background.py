@@ -1,0 +1,34 @@
+"""How rare words are in texts about tools and skills in general.
+
+A catalogue's own frequencies would make a confidence depend on the other items, and a small
+catalogue has no reliable ones.
+"""
+
+import math
+from functools import cache
+from importlib.resources import files
+
+MIN_RARITY = 0.1  # of the commonest word
+SHORT_RARITY = 0.25  # of a single letter or a number of one or two digits
+
+
+@cache
+def _table() -> tuple[int, dict[str, int]]:
+    """The number of texts, and how many of them have each known term."""
+    text = files("repertory.index.keywords").joinpath("background.txt").read_text("ascii")
+    count, *lines = text.splitlines()
+    pairs = (line.split() for line in lines)
+    return int(count), {term: int(number) for term, number in pairs}
+
+
+def is_known(term: str) -> bool:
+    """Whether a term is a usual one, and so not a misspelt or unfinished word."""
+    return term in _table()[1]
+
+
+def rarity(term: str) -> float:
+    """How rare a term is, from ``MIN_RARITY`` to 1: its inverse document frequency, scaled."""
+    if len(term) == 1 or (term.isdigit() and len(term) < 3):
+        return SHORT_RARITY
+    texts, known = _table()
+    return max(math.log(texts / (known.get(term, 0) + 1)) / math.log(texts), MIN_RARITY)
