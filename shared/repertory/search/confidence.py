@@ -108,6 +108,8 @@ BEGUN, BEGUN_SHARE = 0.66, 0.12  # of a beginning: so much, and so much more of 
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
 TIE = 0.0004
 
+Confidences = NDArray[np.float64]
+
 _ROUNDING = 1e-3  # of weights, which are stored as 16-bit numbers
 _DEFAULTS = Settings()
 
@@ -152,23 +154,22 @@ def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values
     return odds
 
 
-def confidences(found: Candidates) -> Values:
+def confidences(found: Candidates) -> Confidences:
     """The confidence of each candidate, 0…1."""
     if not len(found.rows):
-        return np.zeros(0, np.float32)
+        return np.zeros(0)
     if found.mode is Mode.KEYWORD:
         odds = log_odds_of_words(found, WORDS_ALONE)
     else:
         alpha, usual = found.query.weights.alpha, _DEFAULTS.alpha
         odds = alpha / usual * found.semantic
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
-    confidence: Values = np.minimum(np.sqrt(1 / (1 + np.exp(-odds))), MAX_UNNAMED)
+    confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
     if len(found.matches.terms) == 1:
         confidence = _of_one_word(found, confidence)
     elif found.matches.terms:
         confidence = np.maximum(confidence, _of_all_words(found, confidence))
-    named: Values = np.maximum(confidence, _of_typed_names(found, confidence)).astype(np.float32)
-    return named
+    return np.maximum(confidence, _of_typed_names(found, confidence))
 
 
 def _has(weights: Values, least: float) -> NDArray[np.bool_]:
@@ -177,7 +178,7 @@ def _has(weights: Values, least: float) -> NDArray[np.bool_]:
     return has
 
 
-def _of_one_word(found: Candidates, confidence: Values) -> Values:
+def _of_one_word(found: Candidates, confidence: Confidences) -> Confidences:
     """The confidences for a query of one word: by the field that has it, then by other evidence."""
     (weight,), (term,) = found.weights, found.matches.terms
     in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
@@ -193,17 +194,19 @@ def _of_one_word(found: Candidates, confidence: Values) -> Values:
     low = np.select(has, [low for _, (low, _) in ranges], WITHOUT_THE_WORD[0])
     high = np.select(has, [high for _, (_, high) in ranges], WITHOUT_THE_WORD[1])
     share = confidence / MAX_UNNAMED
-    within: Values = np.where(low > 0, low + (high - low) * share, np.minimum(confidence, high))
+    within: Confidences = np.where(
+        low > 0, low + (high - low) * share, np.minimum(confidence, high)
+    )
     return within
 
 
-def _of_all_words(found: Candidates, confidence: Values) -> Values:
+def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences for a query of several words."""
     in_name, in_description, in_rest = (
         _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS)
     )
     covered = found.matches.shares @ in_rest
-    least: Values = np.select(
+    least: Confidences = np.select(
         [in_name.all(axis=0), in_description.all(axis=0), covered >= MEANINGFUL_SHARE],
         [ALL_IN_NAME, ALL_IN_DESCRIPTION, MEANINGFUL],
         -1.0,
@@ -211,7 +214,7 @@ def _of_all_words(found: Candidates, confidence: Values) -> Values:
     return least + ADDED * confidence
 
 
-def _of_typed_names(found: Candidates, confidence: Values) -> Values:
+def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
     terms = [term_of(term.typed) for term in found.matches.terms]
@@ -219,7 +222,7 @@ def _of_typed_names(found: Candidates, confidence: Values) -> Values:
         len(terms) == 1 and is_known(terms[0])
     )
     begun = BEGUN + BEGUN_SHARE * close
-    least: Values = np.select(
+    least: Confidences = np.select(
         [close >= EXACT, close >= UNPREFIXED, close >= ONE_EDIT, close > 0],
         [TYPED, TYPED_WITHOUT_SERVER, begun if is_other_word else MISSPELT, begun],
         -1.0,

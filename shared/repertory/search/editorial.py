@@ -12,8 +12,8 @@ from repertory.catalogue.policy import Policy
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.policies import Pin
 from repertory.index.keywords.tokens import terms
-from repertory.search.candidates import Candidates, Values
-from repertory.search.confidence import MAX_UNNAMED, TYPED
+from repertory.search.candidates import Candidates
+from repertory.search.confidence import MAX_UNNAMED, TYPED, Confidences
 from repertory.text import cut
 
 # The least confidence of a pinned item; its own breaks ties.
@@ -32,7 +32,9 @@ MIN_UNFIT_SHARE = 0.4  # of the query, by rarity, that must occur in an item's w
 MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
-def edited(found: Candidates, confidence: Values) -> tuple[Values, Mapping[int, Sequence[str]]]:
+def edited(
+    found: Candidates, confidence: Confidences
+) -> tuple[Confidences, Mapping[int, Sequence[str]]]:
     """Apply the policies of the candidates, among them pinned items and successors.
 
     Returns:
@@ -100,7 +102,10 @@ def _least(found: Candidates, pin: Pin) -> float:
 
 
 def _replace(
-    found: Candidates, deprecated: Collection[int], confidence: Values, notes: dict[int, list[str]]
+    found: Candidates,
+    deprecated: Collection[int],
+    confidence: Confidences,
+    notes: dict[int, list[str]],
 ) -> None:
     """Rank deprecated items behind their successors, which take over the confidence.
 

@@ -37,14 +37,14 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     candidates: Candidates
-    confidence: NDArray[np.float32]
+    confidence: NDArray[np.float64]
     notes: Mapping[int, Sequence[str]]
     order: Sequence[int]
     problems: tuple[str, ...]
 
 
 def reaching(
-    found: Candidates, confidence: NDArray[np.float32], threshold: float
+    found: Candidates, confidence: NDArray[np.float64], threshold: float
 ) -> NDArray[np.bool_]:
     """Which candidates reach a threshold; one whose name was typed always does."""
     reaches: NDArray[np.bool_] = (confidence >= threshold) | (found.close >= ONE_EDIT)
@@ -232,12 +232,12 @@ class SearchEngine:
         except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
 
-    def _order(self, candidates: Candidates, confidence: NDArray[np.float32]) -> list[int]:
+    def _order(self, candidates: Candidates, confidence: NDArray[np.float64]) -> list[int]:
         """The places of the candidates, best first; of equals, the source of higher precedence."""
         entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
         last = len(self._precedence)
         rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        by = (candidates.rows, rank, -confidence.round(4))
+        by = (candidates.rows, rank, -confidence.round(6))
         order: list[int] = np.lexsort(by).tolist()
         return order
 

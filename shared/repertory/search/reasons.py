@@ -15,7 +15,14 @@ from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import asking, intents
 
-FIELDS = ("name", "description", "server", "parameters", "headings", "body")  # in the order of a reason
+FIELDS = (
+    "name",
+    "description",
+    "server",
+    "parameters",
+    "headings",
+    "body",
+)  # in the order of a reason
 MAX_TERMS = 3  # matched words that a reason names
 MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
