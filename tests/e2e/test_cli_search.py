@@ -1,5 +1,6 @@
 """``repertory search`` as a separate process."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -114,6 +115,22 @@ def test_filters_narrow_the_search(
     answer = cli.json(indexed, "search", "file", "--threshold", "0", "--limit", "9", option, value)
 
     assert {hit["kind"] for hit in answer["results"]} == kinds
+
+
+@pytest.mark.parametrize(
+    ("tag", "tool"), [("read-only", "files__read_file"), ("destructive", "files__run_command")]
+)
+def test_what_a_tool_claims_is_shown_and_filtered_by(
+    cli: Cli, indexed: Path, tag: str, tool: str
+) -> None:
+    """Searches, lists, explanations and the item itself have the tag."""
+    [hit] = cli.json(indexed, "search", "file", "--threshold", "0", "--tag", tag)["results"]
+    explained = cli.run(indexed, "search", "file", "--threshold", "0", "--tag", tag, "--explain")
+
+    assert (hit["toolId"], hit["tags"]) == (tool, [tag])
+    assert re.search(rf"tags +{tag}\n", explained.stdout)
+    assert [item["id"] for item in cli.json(indexed, "items", "list", "--tag", tag)] == [tool]
+    assert re.search(rf"tags +{tag}\n", cli.run(indexed, "items", "show", tool).stdout)
 
 
 def test_the_first_search_indexes(cli: Cli, project: Path, broken_skill: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_server_from_the_index(tmp_path: Path) -> None:
 
 
 def test_a_server_on_the_sdk() -> None:
-    """A server written with the SDK, whose two tools have names, descriptions and schemas."""
+    """A server written with the SDK: names, descriptions and what its tools claim."""
     config = ServerConfig(
         name="weather", command=sys.executable, args=(str(SERVERS / "sdk.py"), "stdio")
     )
@@ -75,6 +75,10 @@ def test_a_server_on_the_sdk() -> None:
     assert {item.id: item.description for item in scan.items} == {
         "weather__forecast": "Say what the weather will be in a city.",
         "weather__alerts": "List the storm warnings of a region.",
+    }
+    assert {item.id: item.tags for item in scan.items} == {
+        "weather__forecast": (),
+        "weather__alerts": ("read-only",),
     }
 
 

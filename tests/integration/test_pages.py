@@ -29,7 +29,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]
     write_skill(project, "release-notes", "Write release notes from merged pull requests")
     write_skill(project, "archive/release-notes", "Write release notes as they were once written")
     archived = project / "skills" / "archive" / "release-notes" / "SKILL.md"
-    archived.write_text(archived.read_text().replace("name: archive/", "name: "))
+    archived.write_text(
+        archived.read_text().replace("name: archive/", "tags: history, old\nname: ")
+    )
     (project / "README.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
     with indexed_server(project, root / "home") as running:
         yield running
@@ -70,6 +72,16 @@ def test_a_search_works_without_scripts(client: TestClient) -> None:
         assert re.search(rf"<dt>{part}</dt>\s*<dd>.*?<span class=\"number\">\d\.\d\d</span>", text)
     assert '<p class="reason"' in text
     assert "hybrid search" in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/?q=release+notes", "/?kind=skill", "/view/project/archive/release-notes"]
+)
+def test_tags_are_shown_and_lead_to_their_items(client: TestClient, path: str) -> None:
+    """On hits, on listed items and on the item itself."""
+    text = client.get(path).text
+    assert '<a href="/?tag=history" dir="auto">history</a>, <a href="/?tag=old"' in text
+    assert 'href="/view/project/archive/release-notes"' in client.get("/?tag=history").text
 
 
 def test_typing_requests_only_the_results(client: TestClient) -> None:

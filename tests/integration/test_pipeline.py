@@ -1,5 +1,6 @@
 """The whole pipeline on real files, with the real engine and the real store."""
 
+import json
 import os
 import random
 import signal
@@ -28,11 +29,12 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run
-from tests.support.builders import write_shop, write_skill
+from tests.support.builders import write, write_shop, write_skill
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
 
@@ -104,6 +106,26 @@ def test_only_new_texts_are_embedded(project: Path) -> None:
     retagged = index(project)
     assert (retagged.changed, retagged.embedded) == (1, 0)
     assert contents(project)["project/postmortem"].tags == ("ops",)
+
+
+def test_changed_annotations_are_written_without_embedding(tmp_path: Path) -> None:
+    """They are tags of the stored tool, and a search filters by them."""
+    project = tmp_path / "project"
+
+    def stored(**annotations: bool) -> tuple[str, ...]:
+        tool = {"name": "read", "description": "Read a file.", "annotations": annotations}
+        write(project / "tools" / "disk.json", json.dumps({"server": "disk", "tools": [tool]}))
+        report = index(project)
+        assert (report.changed or report.added, report.embedded) == (1, report.added)
+        return contents(project)["disk__read"].tags
+
+    assert stored() == ()
+    assert stored(readOnlyHint=True) == ("read-only",)
+    with Repertory(settings_of(project), project) as repertory:
+        for tag, count in (("read-only", 1), ("destructive", 0)):
+            query = Query(text="read a file", where=Filter(tags=(tag,)))
+            assert len(repertory.search(query).hits) == count
+    assert stored(destructiveHint=True) == ("destructive",)
     write_skill(project, "postmortem", "Something else entirely")
     assert index(project).embedded == 1
 

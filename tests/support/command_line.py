@@ -22,6 +22,7 @@ TOOLS = {
             "name": "read_file",
             "description": "Read the contents of a file from disk.",
             "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
+            "annotations": {"readOnlyHint": True},
         },
         {
             "name": "search_code",
@@ -32,6 +33,7 @@ TOOLS = {
             "name": "run_command",
             "description": "Run a command in a shell and return what it prints.",
             "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": False, "destructiveHint": True},
         },
     ],
 }

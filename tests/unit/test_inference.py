@@ -1,86 +1,114 @@
-"""Inference if no item does a job directly, and its table."""
+"""Inference: general tools for a job that no hit does well."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.tokens import terms, words
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit
-from repertory.search.capabilities import inferences, offered, read, table
+from repertory.search.capabilities import CAPABILITIES, JOBS, PLAIN, jobs
 from repertory.search.hits import hit
-from repertory.search.inference import FIRST, GOOD_ENOUGH, infer
+from repertory.search.inference import FIRST, GOOD_ENOUGH, MAX_READ, MAX_TOOLS, STEP, infer
 from repertory.search.query import Query
-from tests.support.builders import tool
+from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
+
+def taking(item_id: str, *parameters: str, description: str = "") -> Item:
+    """A tool with some parameters."""
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in parameters}}
+    return tool(item_id, description, input_schema=schema)
+
+
 SHELL = tool("term__run_command", "Execute a shell command and return its output.")
-TOLD = tool("box__invoke", "Executes a command on this machine. Needs an approval.")
 BROWSER = tool("web__browser_navigate", "Navigate to an address.")
-SEARCH = tool("find__web_search", "Search the web.")
-READ = tool("files__read_file", "Read the contents of a file.")
-WRITE = tool("files__write_file", "Write text to a file.")
-ALL = [SHELL, BROWSER, SEARCH, READ, WRITE]
+QUERY = tool("postgres__query", "Run a read-only query.")
+# No shells, though their descriptions have the words of shells.
+CRAWLER = taking(
+    "spider__crawl_site",
+    "url",
+    description="Begins a crawl and asks for its state until that is terminal. Runs for minutes.",
+)
+WAITER = taking(
+    "ci__await_job",
+    "job_id",
+    description="Waits until a job has a terminal status, then executes no further command.",
+)
+NO_SHELLS = (
+    CRAWLER,
+    WAITER,
+    tool("ci__await_pipeline", "Returns once a pipeline of shell jobs is in a terminal state."),
+    tool("box__invoke", "Executes a command on this machine in a bash shell."),
+    tool("app__terminate_app", "Terminates an app."),
+    tool("app__list_commands", "Lists the commands of the command line."),
+    tool("term__read_output", "Reads the output of a terminal."),
+    taking("k8s__exec_in_pod", "command", description="Executes a shell command in a pod."),
+    taking("browser__run_script", "script", description="Runs a script in the page."),
+    taking("ops__explain", "command", description="Explains what a shell command would do."),
+    taking("terminal__explain", "command", description="Explains what a shell command would do."),
+    tool("app__run_test", "Runs a test in a shell."),
+    tool("++", "A shell."),
+)
 
 
 def inferred(
-    text: str,
-    *items: Item,
-    direct: tuple[Hit, ...] = (),
-    unsure: dict[int, float] | None = None,
-    **options: object,
+    text: str, *items: Item, direct: Sequence[Hit] = (), known: bool = True, **options: object
 ) -> list[Hit]:
-    """The inferred hits of a query; some rows were found directly with a confidence."""
-    query = msgspec.convert({"text": text, **options}, Query)
-    return infer(query, KeywordIndex.empty().updated((), items), list(direct), unsure or {})
+    """The inferred hits of a query; with ``known`` false no whole item can be read."""
+
+    def read(ids: Sequence[str]) -> Mapping[str, Item]:
+        return {item.id: item for item in items if item.id in ids} if known else {}
+
+    query = msgspec.convert({"text": text, "limit": 10} | options, Query)
+    return infer(query, KeywordIndex.empty().updated((), items), direct, read)
 
 
-def found(item: Item, confidence: float, *policy: str) -> Hit:
+def found(item: Item, confidence: float) -> Hit:
     """A direct hit."""
-    index = KeywordIndex.empty().updated((), [item])
-    evidence = Evidence(keyword=0.2, policy=policy)
-    return hit(index.entries[0], confidence, "Keywords (some)", evidence)
+    entry = KeywordIndex.empty().updated((), [item]).entries[0]
+    return hit(entry, confidence, "Keywords (some)", Evidence(keyword=0.2))
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    """The ids of some hits, in order."""
+    return [one.id for one in hits]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("commit my changes", "shell → git operations"),
+        ("commit my changes to git", "shell → git operations"),
         ("undo the last commit", "shell → git operations"),
+        ("merge two branches", "shell → git operations"),
         ("list running containers", "shell → containers"),
-        ("show me the logs of a pod", "shell → kubernetes"),
-        ("install the dependencies", "shell → package installation"),
-        ("run the unit tests", "shell → build and test"),
-        ("kill the process on port 8080", "shell → process control"),
-        ("how much disk space is left?", "shell → system information"),
-        ("rename a file", "files → file operations"),
-        ("unzip an archive", "shell → archives"),
-        ("take a screenshot of a website", "browser → browser actions"),
-        ("look up something online", "web search → web search"),
-        ("send an email", "browser → mail"),
-        ("check my inbox", "browser → mail"),
-        ("dump the postgres database", "shell → data queries"),
-        ("generate a random password", "shell → encoding and hashing"),
-        ("ssh into the server", "shell → remote machines"),
-        ("upload a file to s3", "shell → cloud command lines"),
+        ("show me the logs of a pod", "shell → containers"),
+        ("kubernetes", "shell → containers"),
+        ("kill the process on port 8080", "shell → processes"),
+        ("how much disk space is left?", "shell → processes"),
+        ("install the dependencies", "shell → packages and tests"),
+        ("run the unit tests", "shell → packages and tests"),
+        ("pytest", "shell → packages and tests"),
+        ("find files containing specific text", "shell → file operations"),
+        ("rename a file", "shell → file operations"),
+        ("unzip an archive", "shell → file operations"),
+        ("take a screenshot of a website", "browser → web pages"),
+        ("database query", "database → data queries"),
+        ("count the rows of a table in the database", "database → data queries"),
     ],
 )
-def test_a_clear_request_has_a_capable_tool_first(text: str, why: str) -> None:
+def test_a_plain_request_finds_a_capable_tool(text: str, why: str) -> None:
     """The reason names the capability and the kind of job."""
-    first = inferred(text, *ALL)[0]
+    first, *_ = inferred(text, SHELL, BROWSER, QUERY, *NO_SHELLS)
     assert first.reason == f"Capability inference ({why})"
-    assert first.evidence.capability == why
-    assert first.confidence < GOOD_ENOUGH
-
-
-@pytest.mark.parametrize(
-    "text", ["comit my changes", "commti my changes", "list running contaners", "unnzip an archive"]
-)
-def test_one_typo_in_the_word_that_asks_does_no_harm(text: str) -> None:
-    """It is corrected by the words of the table, which the catalogue may not have."""
-    assert inferred(text, SHELL)
+    assert first.evidence == Evidence(capability=why)
+    assert first.confidence == FIRST < GOOD_ENOUGH
 
 
 @pytest.mark.parametrize(
@@ -93,175 +121,203 @@ def test_one_typo_in_the_word_that_asks_does_no_harm(text: str) -> None:
         "buy a container of milk",
         "write a blog post about kubernetes",
         "file my taxes",
-        "image of Mars",
-        "build muscle",
+        "remove image background",
+        "write content for my page",
+        "change my name",
+        "test",
+        "find change",
         "what is the meaning of life",
-        "improve the wording of my website so that more visitors buy something",
         "the is a",
         "42",
+        "",
     ],
 )
 def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
-    """A request for something else has no hits."""
-    assert inferred(text, *ALL) == []
+    """A request for something else has no inferred hits."""
+    assert inferred(text, SHELL, BROWSER, QUERY) == []
 
 
-def test_less_likely_ways_are_less_sure() -> None:
-    """A capability further down the list counts less, and so does one in a description alone."""
-    mail = tool("post__send_email", "Send a message.")
-    hits = inferred("read my emails", mail, BROWSER)
-    assert [one.id for one in hits] == [mail.id, BROWSER.id]
-    assert [one.confidence for one in hits] == [round(FIRST, 4), round(0.9 * FIRST, 4)]
-    assert [one.id for one in inferred("commit my changes", TOLD, SHELL)] == [SHELL.id, TOLD.id]
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("kubernetes", "docker", "pytest", "commit my changes", "find files", "delete a file"),
+        *("stage files before commit", "install npm packages", "list running docker containers"),
+        "run the unit tests",
+    ],
+)
+def test_a_description_makes_no_tool_a_shell(text: str) -> None:
+    """Nor do a verb, a parameter or a shell's server alone, or a name that says where it runs."""
+    direct = found(skill("gke-basics", "Kubernetes with docker and pytest"), 0.4)
+    assert inferred(text, *NO_SHELLS, direct=[direct]) == []
+    assert inferred(text, *NO_SHELLS) == []
 
 
-def test_a_direct_hit_with_more_confidence_keeps_its_reason() -> None:
-    """A weaker direct match of the same tool is raised and keeps its evidence."""
-    strong, weak = found(READ, 0.495), found(SHELL, 0.4)
-    assert inferred("commit my changes", *ALL, direct=(strong,))[0] == strong
-    raised = inferred("commit my changes", *ALL, direct=(strong, weak))[1]
-    assert raised.confidence == round(FIRST, 4)
-    assert raised.evidence == Evidence(keyword=0.2, capability="shell → git operations")
+@pytest.mark.parametrize(
+    "item",
+    [
+        *(tool(f"any__{name}") for name in ("bash", "shell", "runCommand", "execute_command")),
+        *(tool(f"any__{name}") for name in ("powershell", "run_in_terminal", "shell_exec")),
+        tool("Shell__run", "Runs it."),
+        taking("desktop__start_process", "command", "timeout"),
+        taking("any__exec", "cmd"),
+        taking("any__shell_session", "command"),
+    ],
+)
+def test_a_shell_is_known_by_its_name_or_its_parameters(item: Item) -> None:
+    """Its server belongs to its name."""
+    assert ids(inferred("commit my changes", item)) == [item.id]
 
 
-def test_a_policy_outranks_inference() -> None:
-    """An item that a policy moved is not raised, and a deprecated item is not offered."""
-    moved = found(SHELL, 0.36, "Lowered by its policy (-1)")
-    assert inferred("commit my changes", SHELL, direct=(moved,)) == [moved]
-    old = msgspec.structs.replace(SHELL, policy=Policy(deprecated_by="new_shell"))
-    assert inferred("commit my changes", old) == []
+def test_parameters_count_only_where_the_item_can_be_read() -> None:
+    """Names still do."""
+    by_parameter = taking("desktop__start_process", "command")
+    items = (by_parameter, SHELL)
+    assert ids(inferred("commit my changes", *items)) == [SHELL.id, by_parameter.id]
+    assert ids(inferred("commit my changes", *items, known=False)) == [SHELL.id]
 
 
-def test_a_policy_that_lowers_a_tool_lowers_it_here_too() -> None:
-    """No policy gives an inference the confidence of a good direct match."""
-
-    def sure(boost: float) -> float:
-        item = msgspec.structs.replace(SHELL, policy=Policy(boost=boost))
-        (first,) = inferred("commit my changes", item, threshold=0.0)
-        return first.confidence
-
-    assert sure(-1.0) < sure(-0.25) < sure(0.0) == sure(1.0) == FIRST
-    assert not inferred(
-        "commit my changes", msgspec.structs.replace(SHELL, policy=Policy(boost=-1))
-    )
+def test_parameters_are_read_of_few_tools() -> None:
+    """Of those that have the words of parameters anywhere, in the order of their ids."""
+    others = [taking(f"a{number:02}__start_engine", "speed") for number in range(MAX_READ)]
+    last = taking("zz__start_process", "command")
+    assert ids(inferred("commit my changes", *others, last)) == [last.id]
+    talkers = [tool(f"b{number:02}__start_it", "A command") for number in range(MAX_READ)]
+    assert inferred("commit my changes", *talkers, last) == []
+    assert ids(inferred("commit my changes", *talkers[1:], last)) == [last.id]
 
 
-def test_of_tools_that_can_do_it_the_one_that_fits_best_is_first() -> None:
-    """Even if its own confidence is below the threshold."""
-    both = (READ, WRITE)
-    for row in range(2):
-        first = inferred("list the files of a folder", *both, unsure={row: 0.2})[0]
-        assert first.name == both[row].name
+@pytest.mark.parametrize("schema", [None, {}, {"properties": {}}, {"type": "object"}])
+def test_a_tool_without_parameters_is_judged_by_its_name(schema: dict[str, Any] | None) -> None:
+    """Whatever its schema lacks."""
+    items = [tool("a__run", "A command", input_schema=schema), tool("b__bash", input_schema=schema)]
+    assert ids(inferred("commit my changes", *items)) == ["b__bash"]
 
 
-def test_only_tools_are_offered_at_most_two_of_one_capability() -> None:
-    """The best matches of the query are offered; a skill about shells cannot run a command."""
-    skill = tool("box__shell", "How to use a shell.", kind=Kind.SKILL)
-    shells = [tool(f"s{n}__run_command", "Execute a shell command.") for n in range(4)]
-    git = tool("s9__run_command", "Execute a shell command, such as git.")
-    hits = inferred("show the git status", skill, *shells, git, limit=5)
-    assert [one.id for one in hits] == ["s9__run_command", "s0__run_command"]
+def test_a_tool_of_a_shell_does_the_job_that_its_name_names() -> None:
+    """The tool that runs any command comes first."""
+    cat, run = tool("Shell__cat", "Prints a file."), tool("Shell__run", "Run any shell command.")
+    assert ids(inferred("read file contents", cat, run)) == [run.id, cat.id]
+    assert ids(inferred("commit my changes to git", cat, run)) == [run.id]
+    assert inferred("commit my changes to git", cat) == []
 
 
-def test_filters_threshold_and_limit_hold() -> None:
+def test_the_example_of_the_contract() -> None:
+    """Two weak direct hits, then an inferred third."""
+    items = [tool("commander__open_text"), tool("filesystem__get"), tool("Shell__cat")]
+    direct = [found(items[0], 0.47), found(items[1], 0.41)]
+    (third,) = inferred("read file contents", *items, direct=direct, limit=3)
+    assert (third.id, third.confidence) == ("Shell__cat", 0.41)
+    assert third.reason == "Capability inference (shell → file operations)"
+
+
+def test_the_likelier_capability_comes_first_with_at_most_two_tools() -> None:
+    """Of equal tools, those whose descriptions have the query's words come first."""
+    shells = [tool(f"s{number}__bash", "Runs it.") for number in range(3)]
+    fitting = tool("s9__bash", "Runs it, for example to dump a database.")
+    hits = inferred("dump the postgres database", *shells, fitting, QUERY, threshold=0.0)
+    assert ids(hits) == [QUERY.id, fitting.id, "s0__bash"]
+    sure = [round(FIRST - place * STEP, 4) for place in range(MAX_TOOLS + 1)]
+    assert [one.confidence for one in hits] == sure
+
+
+def test_only_tools_are_inferred() -> None:
+    """A skill about shells cannot run a command."""
+    about = tool("box__shell", "How to use a shell.", kind=Kind.SKILL)
+    assert ids(inferred("commit my changes", about, SHELL)) == [SHELL.id]
+
+
+def test_filters_and_the_threshold_hold() -> None:
     """Inference follows them like any other hit."""
-    other = tool("other__run_command", "Execute a shell command.")
+    other = tool("other__run_command")
     where = Filter(servers=("other",))
-    assert [one.id for one in inferred("run tests", SHELL, other, where=where)] == [other.id]
-    assert inferred("run tests", SHELL, threshold=GOOD_ENOUGH) == []
-    assert len(inferred("run tests", SHELL, other, limit=1)) == 1
+    assert ids(inferred("run the tests", SHELL, other, where=where)) == [other.id]
+    assert ids(inferred("run the tests", SHELL, threshold=FIRST)) == [SHELL.id]
+    assert inferred("run the tests", SHELL, threshold=FIRST + 0.01) == []
+    assert inferred("run the tests", SHELL, direct=[found(QUERY, 0.3)], threshold=0.35) == []
 
 
-@pytest.mark.parametrize(
-    ("capability", "name", "description", "server"),
-    [
-        ("shell", "bash", "Runs what it is given.", ""),
-        ("shell", "start_process", "Start a process.", "desktop"),
-        ("shell", "execute", "Run it.", "terminal"),
-        ("web search", "search", "Searches the web for pages. Free.", ""),
-        ("database", "query", "Run a read-only SQL query.", "postgres"),
-        ("code", "execute", "Execute Python code in a sandbox.", ""),
-    ],
-)
-def test_a_tool_is_known_by_its_name_its_server_or_first_sentence(
-    capability: str, name: str, description: str, server: str
-) -> None:
-    """Any form of the words counts."""
-    assert offered(capability, name, description, server) > 0
+def test_policies_hold() -> None:
+    """A deprecated tool is not inferred, and a policy moves a tool down but not up."""
 
+    def sure(**policy: Any) -> list[float]:  # noqa: ANN401 - fields of any type
+        item = msgspec.structs.replace(SHELL, policy=Policy(**policy))
+        return [one.confidence for one in inferred("commit my changes", item, threshold=0.0)]
 
-@pytest.mark.parametrize(
-    ("capability", "name", "description"),
-    [
-        ("shell", "terminate_app", "Terminate an app."),  # "terminal" has the same stem
-        ("shell", "exec_in_pod", "Execute a command in a pod."),
-        ("shell", "read_file", "Read a file. Use this instead of a shell command."),
-        ("git", "create_issue", "Create an issue in a GitHub repository."),
-        ("browser", "browser_navigate_back", "Go back."),
-    ],
-)
-def test_a_tool_that_only_mentions_a_capability_does_not_have_it(
-    capability: str, name: str, description: str
-) -> None:
-    """A tool that has it for another purpose does not have it either."""
-    assert offered(capability, name, description, "") == 0
-
-
-def test_a_capability_is_offered_once_by_its_best_way() -> None:
-    """The query may ask for several kinds of job."""
-    ways = inferences("run an sql query on the sqlite database with a bash script")
-    names = [one.capability for one in ways]
-    assert len(names) == len(set(names))
-    assert [one.way for one in ways] == sorted(one.way for one in ways)
-
-
-def test_every_word_of_the_table_counts() -> None:
-    """No word is a stop word, which would widen the meaning of its phrase."""
-    lists = [one.words for one in table().capability.values()]
-    lists += [one.words for one in table().intent]
-    for phrase in {phrase for one in lists for phrase in one}:
-        assert len(words(phrase)) >= len(phrase.split()), phrase
-    for word in table().plain:
-        assert terms(word), word
-
-
-def test_every_capability_serves_and_every_intent_has_its_own_label() -> None:
-    """No entry of the table is unused."""
-    by = {name for intent in table().intent for name in intent.by}
-    assert by == set(table().capability)
-    labels = [intent.label for intent in table().intent]
-    assert len(labels) == len(set(labels))
-
-
-TABLE = """
-plain = ["show"]
-[capability.shell]
-words = ["shell"]
-[[intent]]
-label = "git"
-words = ["commit"]
-by = ["shell"]
-"""
-
-
-@pytest.mark.parametrize(
-    ("right", "wrong"),
-    [
-        ('by = ["shell"]', 'by = ["shall"]'),
-        ('by = ["shell"]', "by = []"),
-        ('words = ["commit"]', "words = []"),
-        ('words = ["shell"]', 'word = ["shell"]'),
-    ],
-)
-def test_a_wrong_table_is_refused_as_it_is_read(right: str, wrong: str) -> None:
-    """An unknown capability, an empty list, or a misspelt field."""
-    assert read(TABLE).intent[0].by == ("shell",)
-    with pytest.raises(msgspec.ValidationError):
-        read(TABLE.replace(right, wrong))
+    assert sure(deprecated_by="new_shell") == []
+    assert sure(boost=-1.0) < sure(boost=-0.25) < sure() == sure(boost=1.0) == [FIRST]
+    low = msgspec.structs.replace(SHELL, policy=Policy(boost=-1.0))
+    other = tool("zz__bash")
+    assert ids(inferred("commit my changes", low, other, threshold=0.0)) == [other.id, low.id]
 
 
 def test_an_excluded_tool_is_not_inferred() -> None:
     """A search that leaves a tool out offers another one for the job."""
-    engine, query = keyword_engine([SHELL, TOLD]), Query(text="commit my changes")
-    assert engine.search(query).hits[0].id == SHELL.id
-    assert SHELL.id not in [hit.id for hit in engine.search(query, exclude=[SHELL.id]).hits]
+    other = tool("box__bash", "Runs it.")
+    engine, query = keyword_engine([SHELL, other]), Query(text="commit my changes", limit=1)
+    assert ids(engine.search(query).hits) == [other.id]
+    assert ids(engine.search(query, exclude=[other.id]).hits) == [SHELL.id]
+
+
+def test_nothing_is_inferred_beside_a_good_direct_hit() -> None:
+    """It does the job."""
+    good, weak = found(QUERY, GOOD_ENOUGH), found(QUERY, GOOD_ENOUGH - 0.01)
+    assert inferred("commit my changes", SHELL, direct=[good]) == []
+    assert ids(inferred("commit my changes", SHELL, direct=[weak])) == [SHELL.id]
+
+
+CATALOGUE = (SHELL, tool("box__bash"), QUERY, BROWSER, *NO_SHELLS)
+
+
+@given(
+    text=st.sampled_from(["commit my changes", "database query", "docker", "find files", "a poem"]),
+    confidences=st.lists(st.floats(0.0, 1.0), max_size=5),
+    threshold=st.floats(0.0, 1.0),
+    which=st.permutations(CATALOGUE),
+)
+def test_inferred_hits_come_after_all_direct_ones(
+    text: str, confidences: list[float], threshold: float, which: list[Item]
+) -> None:
+    """For each limit the answer is the beginning of that for a larger one."""
+    sure = [value for value in sorted(confidences, reverse=True) if value >= threshold]
+    direct = [found(item, value) for item, value in zip(which, sure, strict=False)]
+
+    def answer(limit: int) -> list[Hit]:
+        first = direct[:limit]
+        more = inferred(text, *CATALOGUE, direct=first, limit=limit, threshold=threshold)
+        return [*first, *more]
+
+    whole = answer(20)
+    assert whole[: len(direct)] == direct
+    values = [one.confidence for one in whole]
+    assert values == sorted(values, reverse=True)
+    assert len({*ids(whole)}) == len(whole)
+    for one in whole[len(direct) :]:
+        assert one.evidence.capability
+        assert threshold <= one.confidence < GOOD_ENOUGH
+    for limit in range(1, len(whole) + 1):
+        assert answer(limit) == whole[:limit]
+
+
+def test_the_tables_are_consistent() -> None:
+    """Every capability serves a job, every job can be done, and none is asked for by all."""
+    assert {name for job in JOBS for name in job.by} == CAPABILITIES.keys()
+    assert all(job.words and job.alone.isdisjoint(PLAIN) for job in JOBS)
+    assert not any(job.is_asked_by(PLAIN) for job in JOBS)
+
+
+def test_the_job_with_most_of_the_words_comes_first() -> None:
+    """Each job has to have most of them."""
+    labels = [job.label for job in jobs("delete the git branch and its files")]
+    assert labels == ["git operations"]
+    both = jobs("stop, start, restart and kill the running pod process by memory")
+    assert [job.label for job in both] == ["processes", "containers"]
+    assert [job.label for job in jobs("read a file of the container")] == ["file operations"]
+    assert jobs("read a file of the git repository in the container") == []
+
+
+def test_numbers_and_single_letters_are_no_words() -> None:
+    """They name things of any job."""
+    assert [job.label for job in jobs("docker 4242 x")] == ["containers"]
+    for query in ("docker ps", "k8s", "docker-compose", "docker-compose logs"):
+        assert [job.label for job in jobs(query)] == ["containers"]
+    assert jobs("docker zz") == []

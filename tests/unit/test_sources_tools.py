@@ -26,7 +26,7 @@ def items(*tools: object) -> tuple[list[Item], list[Problem]]:
 
 
 def test_a_tool_becomes_an_item() -> None:
-    """Known fields become attributes, and unknown fields become ``extra``."""
+    """Known fields become attributes, unknown ones ``extra``, and some annotations tags."""
     raw = {
         "name": "read_file",
         "title": "Read",
@@ -41,10 +41,18 @@ def test_a_tool_becomes_an_item() -> None:
     assert (item.id, item.kind, item.server) == ("files__read_file", Kind.TOOL, "files")
     assert (item.source, item.path) == ("config", "origin")
     assert item.description == "Reads a file."
+    assert item.tags == ("read-only",)
     assert (item.input_schema, item.output_schema) == (OBJECT, {"type": "object"})
     assert item.extra == {
         "title": "Read", "annotations": {"readOnlyHint": True}, "_meta": {"x": 1}
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("annotations", [None, 3, "readOnlyHint", [{}], {"readOnlyHint": "no"}])
+def test_odd_annotations_are_no_problem(annotations: object) -> None:
+    """They claim nothing."""
+    [item], problems = items({"name": "a", "annotations": annotations})
+    assert (item.tags, problems) == ((), [])
 
 
 @pytest.mark.parametrize("raw", [None, 3, [], {}, {"name": ""}, {"name": 1}, {"name": "x" * 129}])
@@ -185,6 +193,14 @@ def test_a_list_of_tools_is_recognised_in_every_wrapper(
     path = write_json(tmp_path / "stem.json", value)
     for root in (path, tmp_path):
         assert [item.id for item in ToolFiles(name="x", path=root).scan().items] == [tool_id]
+
+
+def test_a_file_of_tools_has_their_annotations(tmp_path: Path) -> None:
+    """As a server's answer has."""
+    annotations = {"readOnlyHint": False, "destructiveHint": True}
+    path = write_json(tmp_path / "a.json", {"tools": [{"name": "t", "annotations": annotations}]})
+    [item] = ToolFiles(name="x", path=path).scan().items
+    assert (item.tags, item.extra) == (("destructive",), {"annotations": annotations})
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def show_explanation(explanation: Explanation) -> None:
 
 
 def _evidence(hit: Hit) -> dict[str, str]:
-    """The parts of a confidence."""
+    """The parts of a confidence, and the tags."""
     evidence = hit.evidence
     parts = {
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
@@ -81,6 +81,7 @@ def _evidence(hit: Hit) -> dict[str, str]:
         "terms": ", ".join(map(_term, evidence.terms)),
         "section": hit.matched_in,
         "capability": evidence.capability,
+        "tags": ", ".join(hit.tags),
         "policy": "; ".join(evidence.policy),
     }
     return {name: text for name, text in parts.items() if text}

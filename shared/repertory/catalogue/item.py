@@ -34,7 +34,7 @@ class Item(
         body: The whole text of a skill or a document; empty for tools.
         server: The server of a tool; empty for everything else.
         path: Its file, as the source names it; empty if it has none.
-        tags: Words to filter by, sorted.
+        tags: Words to filter by, sorted; a tool's are its claims, see ``safety``.
         input_schema: The JSON Schema of a tool's arguments.
         output_schema: The JSON Schema of a tool's result.
         extra: Its other fields (unknown front matter keys, tool annotations).

@@ -18,7 +18,7 @@ from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode
-from repertory.search.capabilities import intents
+from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 
@@ -90,7 +90,7 @@ def read(query: Query, index: KeywordIndex) -> Words:
     matches = index.match(query.text)
     if shared := shared_terms(query.text, matches):
         matches = matches.only(shared)
-    intents(query.text)  # fills its cache: reasons and inference use it after the embedding
+    jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
     return Words(
         matches=matches,
         rows=matches.best(POOL, query.where).tolist(),

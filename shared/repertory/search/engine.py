@@ -21,7 +21,7 @@ from repertory.search.candidates import POOL, Candidates, gather, read
 from repertory.search.confidence import confidences
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import GOOD_ENOUGH, infer
+from repertory.search.inference import infer
 from repertory.search.query import Query, check
 
 
@@ -169,10 +169,7 @@ class SearchEngine:
         reaches = reaching(found, ranked.confidence, query.threshold)
         places = [place for place in ranked.order if reaches[place]]
         hits = self.hits_at(ranked, places[: query.limit])
-        if not hits or hits[0].confidence < GOOD_ENOUGH:
-            by_row = dict(zip(found.rows.tolist(), ranked.confidence.tolist(), strict=True))
-            hits = infer(query, found.index, hits, by_row, found.exclude)
-        return hits
+        return hits + infer(query, found.index, hits, self.available_items, found.exclude)
 
     def hits_at(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
         """The hits for the candidates at some places."""

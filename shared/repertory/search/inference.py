@@ -1,107 +1,104 @@
-"""Offers tools that can do a job in another way if no hit does it directly."""
+"""Offers tools that can do a job in a more general way if no hit does it well."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
-import msgspec
 import numpy as np
 
-from repertory.catalogue.item import Kind
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.matches import Matches
-from repertory.index.keywords.postings import Rows, Scores
-from repertory.index.vectors import Filter
+from repertory.index.keywords.postings import Rows
+from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Hit
-from repertory.search.capabilities import inferences, offered, phrases
+from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 from repertory.search.query import Query
 
 GOOD_ENOUGH = 0.5  # the confidence of a direct hit from which nothing is inferred
-FIRST = 0.98 * GOOD_ENOUGH  # the confidence of the likeliest way: just below a good direct hit
-NEXT = 0.9  # the factor for each less likely way
+FIRST = 0.45  # the confidence of the likeliest tool
+STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
-MAX_READ = 32  # tools, of those that contain all words of a phrase, whose text is read
+MAX_READ = 32  # tools of one capability whose parameters are read
 
-ONLY_TOOLS = Filter(kinds=(Kind.TOOL,))
+Items = Callable[[Sequence[str]], Mapping[str, Item]]
 
-# The results of ``_likely`` for each index, which takes most of the time.
-_known: WeakKeyDictionary[KeywordIndex, dict[str, tuple[Rows, Scores]]] = WeakKeyDictionary()
+_named: WeakKeyDictionary[KeywordIndex, Rows] = WeakKeyDictionary()
 
 
 def infer(
     query: Query,
     index: KeywordIndex,
-    direct: list[Hit],
-    confidence: Mapping[int, float],
-    exclude: Sequence[str] = (),
+    direct: Sequence[Hit],
+    items: Items,
+    exclude: Collection[str] = (),
 ) -> list[Hit]:
-    """The direct hits and the tools that do the job in another way, best first, up to the limit.
+    """The tools to append to the direct hits, best first, as many as the limit leaves room for.
 
-    A direct hit with more confidence keeps its own reason, and so does one that a policy moved.
+    None has more confidence than the last direct hit, or less than the threshold.
 
-    ``confidence`` is that of every candidate, by row, also below the threshold. Items whose ids are
-    in ``exclude`` are not offered.
+    ``items`` returns whole items by id, as far as they are available. Those in ``exclude`` are not
+    offered.
     """
-    found = {hit.id: hit for hit in direct}
-    matches = index.match(query.text)
-    for inference in inferences(query.text):
-        surest = FIRST * NEXT**inference.way
-        if surest < query.threshold:
-            break
-        for entry, share in _tools(
-            inference.capability, index, query, matches, confidence, exclude
-        ):
-            sure = surest * share
+    if len(direct) >= query.limit or (direct and direct[0].confidence >= GOOD_ENOUGH):
+        return []
+    out = {*exclude, *(one.id for one in direct)}
+    ways: dict[str, Job] = {}
+    for job in jobs(query.text):
+        for capability in job.by:
+            ways.setdefault(capability, job)
+    found: list[Hit] = []
+    for capability, job in ways.items():
+        for entry in _able(capability, job, query, index, items, out):
+            sure = min([FIRST - STEP * len(found), *(one.confidence for one in direct)])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
-            known = found.get(entry.id)
-            if known and (known.confidence >= sure or known.evidence.policy):
-                continue
-            if sure < query.threshold:
-                continue
-            evidence = msgspec.structs.replace(
-                known.evidence if known else Evidence(), capability=str(inference)
-            )
-            reason = f"Capability inference ({inference})"
-            section = known.matched_in if known else ""
-            found[entry.id] = hit(entry, sure, reason, evidence, section)
-    return sorted(found.values(), key=lambda hit: -hit.confidence)[: query.limit]
+            if sure >= query.threshold:
+                why = f"{capability} → {job.label}"
+                evidence = Evidence(capability=why)
+                found.append(hit(entry, sure, f"Capability inference ({why})", evidence))
+    return sorted(found, key=lambda one: -one.confidence)[: query.limit - len(direct)]
 
 
-def _tools(
-    capability: str,
-    index: KeywordIndex,
-    query: Query,
-    matches: Matches,
-    confidence: Mapping[int, float],
-    exclude: Sequence[str],
-) -> list[tuple[Entry, float]]:
-    """The tools that most certainly have a capability; of equals those that fit the query best."""
-    rows, weights = _likely(capability, index)
-    through = index.allowed(rows, ONLY_TOOLS) & index.allowed(rows, query.where)
-    rows, weights = rows[through], weights[through]
-    fit = matches.scores(rows)
-    found = []
-    for place in np.argsort(-weights - fit, kind="stable")[:MAX_READ].tolist():
-        row = int(rows[place])
+def _able(
+    capability: str, job: Job, query: Query, index: KeywordIndex, items: Items, out: Collection[str]
+) -> list[Entry]:
+    """The tools that have a capability most clearly; of equals, those that name the query's words.
+
+    Parameters are read of those tools whose names leave it open.
+    """
+    rows, wanted = _tools(index), CAPABILITIES[capability][2]
+    takes = {row for word in wanted for row in index.postings.with_all(terms(word))[0].tolist()}
+    entries: list[Entry] = []
+    unsure: list[str] = []
+    for row in rows[index.allowed(rows, query.where)].tolist():
         entry = index.entries[row]
-        is_deprecated = entry.policy and entry.policy.deprecated_by
-        if not is_deprecated and entry.id not in exclude:
-            share = offered(capability, entry.name, entry.description, entry.server)
-            found.append((entry, share, confidence.get(row, 0.0), float(fit[place])))
-    found.sort(key=lambda tool: (-tool[1], -tool[2], -tool[3], tool[0].id))
-    return [(entry, share) for entry, share, *_ in found[:MAX_TOOLS] if share]
+        if entry.id not in out:
+            entries.append(entry)
+            if row in takes and certainty(capability, job, entry, wanted) == BY_PARAMETER:
+                unsure.append(entry.id)
+    read = items(unsure[:MAX_READ]) if unsure else {}
+    typed = set(terms(query.text))
+    found = []
+    for entry in entries:
+        schema = read[entry.id].input_schema if entry.id in read else None
+        if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
+            found.append((-sure, -len(typed.intersection(terms(entry.description))), entry))
+    return [entry for *_, entry in sorted(found, key=lambda one: one[:2])[:MAX_TOOLS]]
 
 
-def _likely(capability: str, index: KeywordIndex) -> tuple[Rows, Scores]:
-    """The rows that contain all words of a phrase of a capability, and the weight of these."""
-    known = _known.setdefault(index, {})
-    if capability not in known:
-        holding = [index.postings.with_all(phrase) for phrase in phrases(capability)]
-        rows, place = np.unique(np.concatenate([rows for rows, _ in holding]), return_inverse=True)
-        best = np.zeros(len(rows), np.float32)
-        np.maximum.at(best, place, np.concatenate([weights for _, weights in holding]))
-        known[capability] = rows, best
-    return known[capability]
+def _tools(index: KeywordIndex) -> Rows:
+    """The rows of the tools that may have a capability, by their own name or their server's."""
+    if index not in _named:
+        words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
+        rows = [
+            row
+            for row, entry in enumerate(index.entries)
+            if entry.kind is Kind.TOOL
+            and not (entry.policy and entry.policy.deprecated_by)
+            and not words.isdisjoint(split_name(f"{entry.server} {entry.name}").split())
+        ]
+        _named[index] = np.array(rows, np.int32)
+    return _named[index]

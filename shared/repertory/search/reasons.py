@@ -13,16 +13,10 @@ from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
-from repertory.search.capabilities import asking, intents
+from repertory.search.capabilities import jobs
 
-FIELDS = (
-    "name",
-    "description",
-    "server",
-    "parameters",
-    "headings",
-    "body",
-)  # in the order of a reason
+# In the order of a reason.
+FIELDS = ("name", "description", "server", "parameters", "headings", "body")
 MAX_TERMS = 3  # matched words that a reason names
 MIN_SEMANTIC = 0.5  # of the evidence of the semantic arm, from which a reason names it
 
@@ -66,7 +60,9 @@ def reason(
     matched = [term for term in evidence.terms if not parts or term.field != "name"]
     if evidence.semantic is not None and evidence.semantic >= MIN_SEMANTIC and not parts:
         served = (
-            intent.label for intent in intents(query) if any(map(places.has_all, asking(intent)))
+            job.label
+            for job in jobs(query)
+            if job.is_asked_by([stem for stem in job.words if places.has_all([stem])])
         )
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")

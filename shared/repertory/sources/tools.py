@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.safety import claims
 from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.reading.structured import plain
 from repertory.sources.source import Problem, error, warning
@@ -40,7 +41,8 @@ def tool_items(
     """Convert the tools of a ``tools/list`` answer to items, each by itself.
 
     Only the name is required. A bad schema is dropped and the tool kept; of two tools with one name
-    the first is kept. Other fields (title, annotations, …) go to ``extra``.
+    the first is kept. Other fields (title, annotations, …) go to ``extra``; some annotations become
+    tags.
 
     Args:
         server: The server's name.
@@ -112,6 +114,7 @@ def _tool_item(
         description=description.strip(),
         server=server,
         path=origin,
+        tags=claims(raw.get("annotations")),
         input_schema=schemas["inputSchema"],
         output_schema=schemas["outputSchema"],
         extra=extra,

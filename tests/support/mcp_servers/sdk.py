@@ -10,6 +10,7 @@ import sys
 
 import uvicorn
 from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 server = MCPServer("weather")
@@ -21,7 +22,7 @@ def forecast(city: str, days: int = 3) -> str:
     return f"{city}: sun for {days} days"
 
 
-@server.tool()
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def alerts(region: str) -> list[str]:
     """List the storm warnings of a region."""
     return [region]

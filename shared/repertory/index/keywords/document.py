@@ -9,6 +9,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Policy
+from repertory.catalogue.safety import CLAIMS
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.tokens import wholes, words
 
@@ -125,7 +126,7 @@ def fields(item: Item) -> list[tuple[Field, str]]:
     """The texts of an item that are searched for words, each with its field."""
     parameters = list(_parameters(item.input_schema or {}, MAX_SCHEMA_DEPTH))
     title = item.extra.get("title")
-    description = f"{item.description} {' '.join(item.tags)}"
+    description = f"{item.description} {' '.join(spoken_tags(item))}"
     if isinstance(title, str):
         description = f"{title} {description}"
     return [
@@ -138,6 +139,11 @@ def fields(item: Item) -> list[tuple[Field, str]]:
         (HEADINGS, " ".join(part.title for part in split_at_headings(item.body))),
         (BODY, item.body),
     ]
+
+
+def spoken_tags(item: Item | Entry) -> list[str]:
+    """The tags that count as words: what a tool claims about its effects does not describe it."""
+    return [tag for tag in item.tags if item.kind is not Kind.TOOL or tag not in CLAIMS]
 
 
 def _parameters(schema: Mapping[str, Any], depth: int) -> Iterator[tuple[str, str]]:

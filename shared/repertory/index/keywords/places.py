@@ -7,7 +7,14 @@ for the few items that are shown.
 from collections.abc import Collection
 
 from repertory.catalogue.item import Item, Kind
-from repertory.index.keywords.document import BODY, SHOWN_DESCRIPTION, WRITTEN, Entry, fields
+from repertory.index.keywords.document import (
+    BODY,
+    SHOWN_DESCRIPTION,
+    WRITTEN,
+    Entry,
+    fields,
+    spoken_tags,
+)
 from repertory.index.keywords.tokens import wholes, words
 
 
@@ -54,7 +61,7 @@ def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:
         return [(field.name, text) for field, text in fields(item)]
     return [
         ("name", " ".join(entry.names)),
-        ("description", f"{entry.description} {' '.join(entry.tags)}"),
+        ("description", f"{entry.description} {' '.join(spoken_tags(entry))}"),
         ("server", entry.server),
     ]
 
