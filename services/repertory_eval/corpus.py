@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from repertory.one_shot import Repertory, open_corpus
+from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.settings import Settings
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
@@ -31,6 +32,9 @@ def indexed(
             some = ", ".join(absent[:MAX_SHOWN]) + ", …" * (len(absent) > MAX_SHOWN)
             answers = terminal.count(len(absent), "right answer")
             warnings.append(f"The corpus lacks {answers}, which no search can find: {some}.")
+        if labelled.cut:
+            some = ", ".join(labelled.cut[:MAX_SHOWN]) + ", …" * (len(labelled.cut) > MAX_SHOWN)
+            warnings.append(f"Queries cut to {MAX_QUERY_LENGTH:,} characters: {some}.")
         for warning in warnings:
             terminal.warn(f"{labelled.name}: {warning}")
         yield repertory

@@ -45,8 +45,8 @@ def examples(
     for done, query in enumerate(queries, start=1):
         right = tuple(query.grades)
         asked = query_of(Values(), query.text)
-        present = engine.rank(asked).candidates
-        missing = engine.rank(asked, exclude=right).candidates
+        present = engine.rank(asked).texts[0].candidates
+        missing = engine.rank(asked, exclude=right).texts[0].candidates
         found.append(Example(right=frozenset(right), present=present, missing=missing))
         step(done)
     return found

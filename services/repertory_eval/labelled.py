@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.search.query import check_text
+from repertory.search.query import MAX_QUERY_LENGTH, check_text
 
 MAX_GRADE = 1_000  # trec_eval makes an array of this length
 CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
@@ -24,7 +24,7 @@ class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
     grades: dict[str, int] = {}
 
     def __post_init__(self) -> None:
-        check_text(self.text)
+        check_text(self.text[:MAX_QUERY_LENGTH])
 
 
 class _Judgement(msgspec.Struct, frozen=True):
@@ -38,11 +38,19 @@ class _Judgement(msgspec.Struct, frozen=True):
 
 
 class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The queries of a folder, and the folder, which has their corpus too."""
+    """The queries of a folder, and the folder, which has their corpus too.
+
+    Attributes:
+        name: Its name.
+        folder: The folder.
+        queries: The queries; longer texts than a search accepts are cut.
+        cut: The ids of those that were cut.
+    """
 
     name: str
     folder: Path
     queries: Sequence[LabelledQuery]
+    cut: Sequence[str] = ()
 
 
 def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
@@ -57,7 +65,16 @@ def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
     sets: dict[str, LabelledSet] = {}
     for place, folder in {folder.resolve(): folder for folder in folders}.items():
         name = str(folder) if place.name in sets else place.name
-        sets[name] = LabelledSet(name=name, folder=folder, queries=read_queries(folder))
+        written = read_queries(folder)
+        sets[name] = LabelledSet(
+            name=name,
+            folder=folder,
+            queries=[
+                msgspec.structs.replace(query, text=query.text[:MAX_QUERY_LENGTH])
+                for query in written
+            ],
+            cut=[query.id for query in written if len(query.text) > MAX_QUERY_LENGTH],
+        )
     return list(sets.values())
 
 

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope
 
-MAX_ADDRESS_LENGTH = 64_000  # bytes: a query of 4,000 characters of nine bytes, and filters
+MAX_ADDRESS_LENGTH = 400_000  # bytes: a query of 32,000 characters of twelve bytes, and filters
 MAX_BODY_SIZE = 1_000_000  # bytes
 
 

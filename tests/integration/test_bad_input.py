@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
+from urllib.request import urlopen
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from mcp import MCPError
 from starlette.testclient import TestClient
 
 from repertory.functions.table import FUNCTIONS
+from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.wire import Refusal
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS, Cli
@@ -80,7 +82,7 @@ Face = Callable[..., str]  # searches with invalid arguments, and returns the er
 WRONG: dict[str, dict[str, object]] = {
     "no query": {},
     "a blank query": {"query": " \t "},
-    "a long query": {"query": "x" * 4_001},
+    "a long query": {"query": "x" * 32_001},
     "a query that is a list": {"query": ["x"]},
     "half a character": {"query": "x \ud800"},
     "limit 0": {"query": "x", "limit": 0},
@@ -163,7 +165,7 @@ def test_an_invalid_search_is_refused(faces: dict[str, Face], face: str, wrong: 
 
 
 @pytest.mark.parametrize(
-    "query", ["\0", "x\0y", "\u202e\x1b[31m", "𒀀" * 4_000, "'; DROP --", "%00"]
+    "query", ["\0", "x\0y", "\u202e\x1b[31m", "𒀀" * 5_000, "'; DROP --", "%00"]
 )
 def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -> None:
     """It is a query like any other."""
@@ -173,6 +175,13 @@ def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -
     assert post(client, "/functions/search", {"searchQuery": query}).json()["success"]
     found = rpc(client, "tools/call", {"name": "search", "arguments": body}).json()
     assert not found["result"]["isError"]
+
+
+def test_a_query_of_the_maximum_length_is_answered_over_a_socket(url: str) -> None:
+    """Its address has twelve bytes for each character."""
+    query = "\U00012000" * MAX_QUERY_LENGTH
+    with urlopen(f"{url}/search?q={quote(query)}") as response:
+        assert msgspec.json.decode(response.read())["query"] == query
 
 
 # Functions and bodies
@@ -253,7 +262,7 @@ def test_mcp_reports_errors_to_its_clients(url: str) -> None:
         "/mcp": [
             ("search", {}),
             ("search", {"query": ""}),
-            ("search", {"query": "x" * 4_001}),
+            ("search", {"query": "x" * 32_001}),
             ("search", {"query": "x", "limit": HUGE}),
             ("get", {"id": "unknown"}),
             ("get", {"id": "project/key-rotation", "section": "None"}),
@@ -311,7 +320,7 @@ def test_the_command_line_reports_errors_in_one_line(tmp_path: Path) -> None:
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     assert cli.run(project, "index").returncode == 0
     wrong = {
-        ("search", "x" * 4_001): "4,000 is the limit",
+        ("search", "x" * 32_001): "32,000 is the limit",
         ("search", "x", "--threshold", "nan"): "--threshold is nan",
         ("items", "show", "unknown"): "no item 'unknown'",
         ("items", "show", os.fsdecode(b"\xff")): "no item",

@@ -180,7 +180,7 @@ def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
     [
         ("/?q=x&limit=0", 422, "limit: Expected `int` "),
         ("/?q=x&kind=spell", 422, "kind[0]"),
-        ("/?q=" + "x" * 4_001, 422, "4,000 is the limit"),
+        ("/?q=" + "x" * 32_001, 422, "32,000 is the limit"),
         ("/nothing", 404, "There is nothing at this address"),
         ("/static/secret", 404, "There is nothing at this address"),
         ("/items/unknown", 404, "There is no item"),

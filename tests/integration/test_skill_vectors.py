@@ -234,7 +234,7 @@ def test_over_http(tmp_path: Path) -> None:
                 {},
                 {"query": 7},
                 {"query": "add", "limit": 1},
-                {"query": "x" * 5_000},
+                {"query": "x" * 33_000},
             )
         ]
 

@@ -40,7 +40,7 @@ CATALOGUE = items(*(f"{job} {place}" for job in JOBS for place in PLACES))
 
 def rank(text: str, of: list[Item], without: tuple[str, ...] = ()) -> Ranked:
     """The ranked candidates of a query."""
-    return keyword_engine(of).rank(Query(text=text), exclude=without)
+    return keyword_engine(of).rank(Query(text=text), exclude=without).texts[0]
 
 
 def first_confidence(text: str, of: list[Item]) -> float:

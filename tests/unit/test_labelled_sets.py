@@ -27,17 +27,27 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
     ("line", "message"),
     [
         (b'{"id": "r", "text": " "}', "The query is empty"),
-        (b'{"id": "r", "text": "' + b"x" * 5_000 + b'"}', "5,000 characters"),
         (b'{"id": "r\xff", "text": "x"}', "utf-8"),
         (b'{"id": "r", "x": ' + b"[" * 100_000, "recursion"),
     ],
-    ids=["blank", "too long", "not UTF-8", "nested too deeply"],
+    ids=["blank", "not UTF-8", "nested too deeply"],
 )
 def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, message: str) -> None:
     """The error names the one line of thousands that is invalid."""
     folder = labelled_set(tmp_path / "set", b'{"id": "q", "text": "x"}\n' + line + b"\n")
     with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{message}.*[^.]\.$"):
         read_sets([folder])
+
+
+def test_a_long_query_is_cut_and_the_set_is_kept(tmp_path: Path) -> None:
+    """Its beginning states the task; its id is kept for a warning."""
+    lines = [{"id": "q", "text": "x" * 32_001}, {"id": "r", "text": "y" * 32_000}]
+    folder = labelled_set(tmp_path / "set", "\n".join(map(json.dumps, lines)).encode())
+    with (folder / "qrels.jsonl").open("ab") as file:
+        file.write(b'{"query_id": "r", "item_id": "a"}\n')
+    [one] = read_sets([folder])
+    assert [query.text for query in one.queries] == ["x" * 32_000, "y" * 32_000]
+    assert one.cut == ["q"]
 
 
 @pytest.mark.parametrize("grade", ["0.5", "1001", "1e300"])

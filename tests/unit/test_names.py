@@ -191,8 +191,10 @@ def test_a_name_of_signs_alone_is_found(name: str) -> None:
 
 def test_the_cost_of_a_name_does_not_grow_with_its_number_of_items() -> None:
     """Thousands of documents may be called `README`; only as many as needed are scored."""
-    engine = keyword_engine(skill("README", number) for number in range(1_000))
-    assert len(engine.rank(Query(text="readme", limit=10)).order) < 300
+    engine = keyword_engine(
+        skill("README", number, f"Of project {number}") for number in range(1_000)
+    )
+    assert len(engine.rank(Query(text="readme", limit=10)).merged.order) < 300
     assert len(engine.search(Query(text="readme", limit=600)).hits) == 600
 
 

@@ -357,7 +357,7 @@ def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -
             ProjectQuery(search_query=" \n"),
             "^searchQuery parameter is required and cannot be empty$",
         ),
-        (ProjectQuery(search_query="x" * 4_001), "4,001 characters"),
+        (ProjectQuery(search_query="x" * 32_001), "32,001 characters"),
         (ProjectQuery(search_query="x", max_results=0), "maxResults is 0"),
         (ProjectQuery(search_query="x", max_results=MAX_RESULTS + 1), "maxResults is 1001"),
         (ProjectQuery(search_query="x", threshold=1.5), "threshold is 1.5"),

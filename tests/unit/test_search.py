@@ -115,7 +115,13 @@ def test_an_answer_says_which_arms_answered_and_why_not_both() -> None:
 def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
     """Two skills of one name are both found; the one with precedence comes first."""
     skills = [
-        Item(id=f"{source}/review", kind=Kind.SKILL, name="review", source=source, description="x")
+        Item(
+            id=f"{source}/review",
+            kind=Kind.SKILL,
+            name="review",
+            source=source,
+            description=f"For the {source}",
+        )
         for source in ("user", "project")
     ]
     hits = search("review", skills).hits
@@ -129,7 +135,7 @@ def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
     ("text", "options"),
     [
         ("  ", {}),
-        ("x" * 5_000, {}),
+        ("x" * 32_001, {}),
         ("file", {"limit": 0}),
         ("file", {"threshold": 1.1}),
         ("file", {"alpha": -0.1}),

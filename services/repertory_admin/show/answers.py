@@ -83,6 +83,7 @@ def _evidence(hit: Hit) -> dict[str, str]:
         "capability": evidence.capability,
         "tags": ", ".join(hit.tags),
         "policy": "; ".join(evidence.policy),
+        "the same": ", ".join(hit.duplicates),
     }
     return {name: text for name, text in parts.items() if text}
 
@@ -134,6 +135,9 @@ def _reason(hit: Hit) -> str:
         reason += f", in “{heading}”"
     if hit.shadowed_by:
         reason += f" (shadowed by {hit.shadowed_by})"
+    if hit.duplicates:
+        first, *others = hit.duplicates
+        reason += f" (also as {first}" + (f" and {len(others)} more)" if others else ")")
     return reason
 
 

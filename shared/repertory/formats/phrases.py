@@ -12,7 +12,7 @@ def line(text: str) -> str:
 
 
 def described(hit: Hit) -> str:
-    """Describe a hit in a few lines: kind, name, description, id, file and matching section."""
+    """Describe a hit in a few lines: kind, name, description, id, file, section and duplicates."""
     text = line(hit.description)
     lines = [f"{hit.kind.title()} {line(hit.name)}" + (f": {text}" if text else "")]
     lines.append(f"Id: {one_line(hit.id)}")
@@ -20,6 +20,8 @@ def described(hit: Hit) -> str:
         lines.append(f"File: {one_line(hit.path)}")
     if hit.matched_in:
         lines.append(f"Section: {line(hit.matched_in)}")
+    if hit.duplicates:
+        lines.append(f"The same: {', '.join(map(one_line, hit.duplicates))}")
     return "\n".join(lines)
 
 

@@ -73,7 +73,13 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     server: str = msgspec.field(name="serverName")
     name: str = msgspec.field(name="toolName")
     confidence: Annotated[
-        float, Meta(ge=0, le=1, description="Absolute, and never rising down the list.")
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="Absolute, and never rising down the list. Of a task of several steps, the "
+            "best item of each step comes first, then the others; it rises in neither part.",
+        ),
     ]
     reason: Annotated[str, Meta(description="Why it was found, in a few words.")]
     description: str
@@ -88,6 +94,10 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     shadowed_by: Annotated[
         str, Meta(description="The id of the skill of the same name that takes precedence.")
     ] = ""
+    duplicates: Annotated[
+        tuple[str, ...],
+        Meta(description="The ids of items that are the same, best first; they are no other hits."),
+    ] = ()
     evidence: Evidence
 
 

@@ -2,13 +2,15 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, Kind, item_key
+from repertory.catalogue.safety import safety
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
@@ -17,16 +19,18 @@ from repertory.index.keywords.lexicon import plain
 from repertory.index.keywords.names import ONE_EDIT
 from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, Candidates, gather, read
+from repertory.search.candidates import POOL, Candidates, Words, gather, read
 from repertory.search.confidence import confidences
+from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import infer
 from repertory.search.query import Query, check
+from repertory.search.steps import MAX_EMBEDDED, Merged, merge, searched
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True):
-    """The candidates of a query in order.
+    """The candidates of one text in order: of a query, or of a step of its task.
 
     Attributes:
         candidates: The candidates; their query is the cleaned one.
@@ -43,12 +47,33 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
 
-def reaching(
-    found: Candidates, confidence: NDArray[np.float64], threshold: float
-) -> NDArray[np.bool_]:
-    """Which candidates reach a threshold; one whose name was typed always does."""
-    reaches: NDArray[np.bool_] = (confidence >= threshold) | (found.close >= ONE_EDIT)
-    return reaches
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """The items that were found for a query, in order.
+
+    Attributes:
+        query: The query, cleaned.
+        texts: The candidates of the query as a whole, then of each of its steps.
+        merged: The order of them all.
+    """
+
+    query: Query
+    texts: Sequence[Ranked]
+    merged: Merged
+
+    def best_of(self, row: int) -> tuple[Ranked, int]:
+        """The text for which a row has the most confidence, and its place there."""
+        ranked = self.texts[self.merged.text[row]]
+        return ranked, int(np.searchsorted(ranked.candidates.rows, row))
+
+    def reaching(self, threshold: float) -> list[int]:
+        """The rows that reach a threshold, best first; one whose name was typed always does."""
+        reached = []
+        for row in self.merged.order:
+            ranked, place = self.best_of(row)
+            close = ranked.candidates.close[place]
+            if ranked.confidence[place] >= threshold or close >= ONE_EDIT:
+                reached.append(row)
+        return reached
 
 
 class SearchEngine:
@@ -98,25 +123,23 @@ class SearchEngine:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
             StoreError: Neither arm can answer.
         """
-        ranked = self.rank(query, exclude=exclude)
-        found = ranked.candidates
-        below = ~reaching(found, ranked.confidence, query.threshold)
+        task = self.rank(query, exclude=exclude)
+        whole, confidence = task.texts[0], task.merged.confidence
+        below = {*task.merged.order}.difference(task.reaching(query.threshold))
         return Answer(
-            query=found.query.text,
-            hits=self.hits(ranked, found.query),
+            query=task.query.text,
+            hits=self.hits(task, task.query),
             threshold=query.threshold,
-            mode=found.mode,
-            degraded=" ".join(ranked.problems),
+            mode=whole.candidates.mode,
+            degraded=" ".join(whole.problems),
             index_version=self.version,
-            items=len(found.index),
+            items=len(whole.candidates.index),
             stale_sources=self._stale,
-            best_below=float(ranked.confidence[below].max(initial=0.0)),
+            best_below=max((confidence[row] for row in below), default=0.0),
         )
 
-    def rank(
-        self, query: Query, also: Sequence[int] = (), *, exclude: Sequence[str] = ()
-    ) -> Ranked:
-        """Find candidates by both arms and by name, score and order them.
+    def rank(self, query: Query, also: Sequence[int] = (), *, exclude: Sequence[str] = ()) -> Task:
+        """Find candidates by both arms and by name, for each step of a task; score and order them.
 
         Args:
             query: The search.
@@ -130,9 +153,39 @@ class SearchEngine:
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
+        queries = [replace(query, text=text) for text in searched(query.text)]
+        if self.keywords is None:  # each text would have rows of its own
+            del queries[1:]
         # The keyword arm runs on another thread: embedding releases Python's lock.
-        reading = self._reader.submit(read, query, self.keywords or KeywordIndex.empty())
-        vector, nearest = self._nearest(query, problems)
+        index = self.keywords or KeywordIndex.empty()
+        reading = [self._reader.submit(read, one, index) for one in queries]
+        found = self._nearest(queries, problems)
+        texts = [
+            self._ranked(one, words, vector, nearest, also, exclude, tuple(problems))
+            for one, words, (vector, nearest) in zip(queries, reading, found, strict=True)
+        ]
+        merged = merge(
+            [
+                [
+                    (int(one.candidates.rows[place]), float(one.confidence[place]))
+                    for place in one.order
+                ]
+                for one in texts
+            ]
+        )
+        return Task(query=query, texts=texts, merged=merged)
+
+    def _ranked(
+        self,
+        query: Query,
+        reading: Future[Words],
+        vector: Vectors | None,
+        nearest: Sequence[Match],
+        also: Sequence[int],
+        exclude: Sequence[str],
+        problems: tuple[str, ...],
+    ) -> Ranked:
+        """The candidates of one text, in order."""
         index, words = self.keywords, reading.result()
         mode, calibration = Mode.KEYWORD, Calibration()
         if vector is not None:
@@ -160,34 +213,46 @@ class SearchEngine:
             confidence=confidence,
             notes=notes,
             order=self._order(candidates, confidence),
-            problems=tuple(problems),
+            problems=problems,
         )
 
-    def hits(self, ranked: Ranked, query: Query) -> list[Hit]:
+    def hits(self, task: Task, query: Query) -> list[Hit]:
         """The best candidates, up to a query's limit and down to its threshold."""
-        found = ranked.candidates
-        reaches = reaching(found, ranked.confidence, query.threshold)
-        places = [place for place in ranked.order if reaches[place]]
-        hits = self.hits_at(ranked, places[: query.limit])
-        return hits + infer(query, found.index, hits, self.available_items, found.exclude)
+        whole = task.texts[0].candidates
+        rows = task.reaching(query.threshold)
+        entries = [whole.index.entries[row] for row in rows]
+        groups = grouped(entries)[: query.limit]
+        hits = self.hits_at(task, [rows[places[0]] for places in groups])
+        hits = [
+            replace(
+                hit, duplicates=tuple(entries[place].id for place in places[1:][:MAX_DUPLICATES])
+            )
+            for hit, places in zip(hits, groups, strict=True)
+        ]
+        cut = replace(query, text=whole.query.text)
+        out = {*whole.exclude, *(one for hit in hits for one in hit.duplicates)}
+        return hits + infer(cut, whole.index, hits, self.available_items, out)
 
-    def hits_at(self, ranked: Ranked, places: Sequence[int]) -> list[Hit]:
-        """The hits for the candidates at some places."""
-        found = ranked.candidates
-        entries = [found.entry(place) for place in places]
+    def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
+        """The hits for the candidates of some rows, each by the text that it fits best."""
+        index = task.texts[0].candidates.index
+        entries = [index.entries[row] for row in rows]
         # A tool has no body, so there is nothing to look up in it.
         items = self.available_items([entry.id for entry in entries if entry.kind is not Kind.TOOL])
-        return [
-            explained(
-                found,
-                place,
-                float(ranked.confidence[place]),
-                items.get(entry.id),
-                ranked.notes.get(place, ()),
-                shadowing(found.index, entry, self._precedence),
+        hits = []
+        for row, entry in zip(rows, entries, strict=True):
+            ranked, place = task.best_of(row)
+            hits.append(
+                explained(
+                    ranked.candidates,
+                    place,
+                    float(ranked.confidence[place]),
+                    items.get(entry.id),
+                    ranked.notes.get(place, ()),
+                    shadowing(index, entry, self._precedence),
+                )
             )
-            for place, entry in zip(places, entries, strict=True)
-        ]
+        return hits
 
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         """Some whole indexed items by id; unknown ids are left out.
@@ -210,16 +275,26 @@ class SearchEngine:
             return self.items(ids)
         return {}
 
-    def _nearest(self, query: Query, problems: list[str]) -> tuple[Vectors | None, list[Match]]:
-        """The query's vector and its nearest points; None, and a problem added, if that failed."""
+    def _nearest(
+        self, queries: Sequence[Query], problems: list[str]
+    ) -> list[tuple[Vectors | None, list[Match]]]:
+        """Each text's vector and its nearest points; None, and a problem added, if that failed."""
         if self.collection is None:
-            return None, []
+            return [(None, [])] * len(queries)
         try:
-            vector = self._embedding().embed_query(plain(query.text))
-            return vector, self.collection.search(vector, POOL, query.where)
+            engine = self._embedding()
+            whole, *steps = (plain(one.text) for one in queries)
+            if steps:
+                vectors = engine.embed_queries([text[:MAX_EMBEDDED] for text in (whole, *steps)])
+            else:
+                vectors = engine.embed_query(whole)[None]
+            return [
+                (vector, self.collection.search(vector, POOL, one.where))
+                for vector, one in zip(vectors, queries, strict=True)
+            ]
         except (ModelError, StoreError) as error:
             problems.append(str(error))
-            return None, []
+            return [(None, [])] * len(queries)
 
     def _cosines(self, vector: Vectors | None, items: list[str]) -> Mapping[str, float]:
         if vector is None or self.collection is None or not items:
@@ -230,11 +305,15 @@ class SearchEngine:
             return {}
 
     def _order(self, candidates: Candidates, confidence: NDArray[np.float64]) -> list[int]:
-        """The places of the candidates, best first; of equals, the source of higher precedence."""
-        entries = (candidates.index.entries[row] for row in candidates.rows.tolist())
+        """The places of the candidates, best first.
+
+        Of equals, the more harmless tool, then the source of higher precedence, comes first.
+        """
+        entries = [candidates.index.entries[row] for row in candidates.rows.tolist()]
         last = len(self._precedence)
         rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        by = (candidates.rows, rank, -confidence.round(6))
+        risk = np.array([safety(entry.tags) for entry in entries])
+        by = (candidates.rows, rank, risk, -confidence.round(6))
         order: list[int] = np.lexsort(by).tolist()
         return order
 

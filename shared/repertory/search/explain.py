@@ -34,24 +34,33 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         StoreError: The items cannot be read now.
     """
     index = readable_index(engine)
-    ranked = engine.rank(query)
-    found = ranked.candidates
-    query = found.query
+    task = engine.rank(query)
+    query = task.query
     row = row_of(index, item)
     item_id = index.entries[row].id
     is_allowed = bool(index.allowed(np.array([row]), query.where)[0])
-    shown = engine.hits(ranked, query)
-    is_shown = any(hit.id == item_id for hit in shown)
-    ranking = engine.hits(ranked, replace(query, threshold=0.0, limit=NO_LIMIT))
+    shown = engine.hits(task, query)
+    place = _place(shown, item_id)
+    is_shown = place is not None
+    ranking = engine.hits(task, replace(query, threshold=0.0, limit=NO_LIMIT))
     order = shown if is_shown else ranking
-    place = next((place for place, hit in enumerate(order) if hit.id == item_id), None)
+    if place is None:
+        place = _place(ranking, item_id)
     if place is not None:
         hit, better = order[place], order[:place]
+        if hit.id != item_id:
+            (hit,) = engine.hits_at(task, [row])
     else:  # hits with more confidence would come before it
         hit = _as_if_found(engine, query, row, is_allowed=is_allowed)
         better = [other for other in ranking if other.confidence > hit.confidence]
+    text = task.texts[task.merged.text.get(row, 0)]
+    found = text.candidates
     if is_shown:
-        verdict = f"Shown, at place {len(better) + 1} of {len(shown)}."
+        at = f"at place {len(better) + 1} of {len(shown)}"
+        same = shown[len(better)].id
+        verdict = (
+            f"Shown, {at}." if same == item_id else f"Shown as {same}, {at}: they are the same."
+        )
     else:
         if not is_allowed:
             verdict = _filtered_out(hit, query.where)
@@ -72,7 +81,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
             Better(id=other.id, confidence=other.confidence) for other in better[:MAX_BETTER]
         ),
         mode=found.mode,
-        degraded=" ".join(ranked.problems),
+        degraded=" ".join(text.problems),
         items=len(index),
     )
 
@@ -80,10 +89,17 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
 def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
     """The hit for a row that the search does not find, scored as if it did."""
     scored = engine.rank(replace(query, where=query.where if is_allowed else Filter()), also=[row])
-    (hit,) = engine.hits_at(scored, [scored.candidates.rows.tolist().index(row)])
+    (hit,) = engine.hits_at(scored, [row])
     if is_allowed:  # neither arm found it
         hit = replace(hit, evidence=replace(hit.evidence, semantic_rank=None, keyword_rank=None))
     return hit
+
+
+def _place(hits: Sequence[Hit], item: str) -> int | None:
+    """The place of the hit that is an item, or that names it as a duplicate; None if none does."""
+    return next(
+        (place for place, hit in enumerate(hits) if item in (hit.id, *hit.duplicates)), None
+    )
 
 
 def _filtered_out(hit: Hit, where: Filter) -> str:

@@ -9,7 +9,7 @@ from repertory.errors import UsageError
 from repertory.index.vectors import Filter
 from repertory.values import SETTINGS, Alpha, Limit, NameWeight, SectionWeight, Threshold, Values
 
-MAX_QUERY_LENGTH = 4_000  # characters
+MAX_QUERY_LENGTH = 32_000  # characters
 
 _DEFAULTS = Values()
 
@@ -117,5 +117,6 @@ def check_text(text: str) -> None:
         raise UsageError("The query is empty; say what you look for.")
     if len(text) > MAX_QUERY_LENGTH:
         raise UsageError(
-            f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit."
+            f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit. Send the "
+            "task without long quotations."
         )

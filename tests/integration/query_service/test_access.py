@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory_query.app import create_app
+from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
 from tests.support.query_service import RunningService, problem, settings_of
 
 JSON = {"Content-Type": "application/json"}
@@ -188,10 +190,16 @@ def test_bodies_are_limited_with_or_without_a_length(client: TestClient) -> None
     assert "1,000,000 bytes" in problem(client.post("/search", content=chunks()), 413)
 
 
+def test_a_longer_address_than_any_query_is_refused() -> None:
+    """The message names another way."""
+    scope = {"raw_path": b"/search", "query_string": b"q=" + b"x" * MAX_ADDRESS_LENGTH}
+    with pytest.raises(HTTPException, match=r"414: .*by POST"):
+        check_address(scope)
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/search?q=" + "x" * 64_500, 414),
         ("/search?q=%ff%fe", 400),
         ("/search?q=x&%ff=1", 400),
         ("/items/%ff", 400),

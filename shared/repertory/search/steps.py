@@ -1,0 +1,161 @@
+"""Long tasks: split into steps, which are searched one by one, and merged into one order."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from repertory.index.keywords.tokens import ENGLISH, terms
+
+MAX_STEPS = 12  # of one task; in a longer one, several sentences make one step
+MAX_LENGTH = 4_000  # characters of one text in which words are searched
+MAX_EMBEDDED = 1_000  # characters of a step that are embedded: twelve take about half a second
+MIN_TERMS = 2  # words of a step, without stop words; a shorter one joins its neighbour
+MIN_REQUESTS = 2  # imperatives in a task of plain sentences; others give the context of a need
+WRAPPED_LENGTH = 60  # characters of a line from which it may continue in the next one
+
+# The patterns read text in which all white space is single spaces: each takes linear time.
+_MARK = re.compile(
+    r"(?:[-*+•‣▪·\u2013\u2014]|\(?\d{1,2}[.):]|\(?[a-z]\)|step \d{1,2}[.):]?) ", re.I
+)
+_SENTENCE = re.compile(
+    r"(?<=[.!?;…])(?<!\b\w\.)(?<!\b\d\d\.) "  # neither "e.g." nor "10." ends a sentence
+    r"|(?<=[\u3002\uff01\uff1f\uff1b])"  # the same marks of Chinese and Japanese
+    r"| (?=\(?\d{1,2}[.)] )"
+)
+_LINK = re.compile(
+    r"(?<!\bsince)(?<!\buntil)(?<!\bby)"
+    r"(?:,| and| but)? (?:and )?(?:then|after that|after which|afterwards|finally|lastly),? "
+    r"|,(?: and)? next, ",
+    re.I,
+)
+_OPENING = re.compile(
+    r"(?:(?:and|but|then|also|next|after that|afterwards|finally|lastly|first(?:ly)?|second(?:ly)?"
+    r"|third(?:ly)?|additionally|furthermore|moreover),? )+",
+    re.I,
+)
+_FIRST_WORD = re.compile(r"\w*")
+_NO_IMPERATIVE = ("ing", "s")
+_VERBS = frozenset({"do", "get", "let", "use"})  # stop words with which a request may begin
+
+
+class Merged(msgspec.Struct, frozen=True, kw_only=True):
+    """The items that were found for several texts of one task.
+
+    Attributes:
+        order: Their rows, best first.
+        confidence: Of each row, 0…1: the highest that it has for a text.
+        text: The place of that text, by row.
+    """
+
+    order: Sequence[int]
+    confidence: Mapping[int, float]
+    text: Mapping[int, int]
+
+
+def searched(text: str) -> list[str]:
+    """The texts to search for a task: its beginning, then its steps if it has several."""
+    found = steps(text)
+    return [text[:MAX_LENGTH], *(found if len(found) > 1 else ())]
+
+
+def steps(text: str) -> list[str]:
+    """Split a task into at most ``MAX_STEPS`` steps; a text with one need is returned as it is.
+
+    Lines, entries of lists, words like "then", and sentences end a step.
+    """
+    found: list[str] = []
+    is_list = False
+    for piece, is_entry in _pieces(text):
+        if found and (_is_short(piece) or _is_short(found[-1])):
+            found[-1] += f" {piece}"
+        else:
+            is_list |= is_entry and bool(found)
+            found.append(piece)
+    is_context = bool(found) and found[0].endswith(";")
+    if is_list or sum(map(_is_request, found)) - is_context >= MIN_REQUESTS:
+        parts = [part for piece in found for part in _cut(piece)]
+        if len(parts) > 1:
+            return _grouped(parts)
+    parts = [*_cut(text)]
+    return parts if len(parts) > 1 else [text]
+
+
+def merge(found: Sequence[Sequence[tuple[int, float]]]) -> Merged:
+    """Merge the items found for the whole task, which come first, and for each of its steps.
+
+    The best item of each step comes first, then the others. Within both parts confidence falls.
+
+    Args:
+        found: For each text, the rows that were found, best first, with their confidences, 0…1.
+    """
+    best: dict[int, tuple[float, int, int]] = {}
+    for number, rows in enumerate(found):
+        for place, (row, confidence) in enumerate(rows):
+            best[row] = min(best.get(row, (1.0, 0, 0)), (-round(confidence, 4), place, number))
+    firsts = {rows[0][0] for rows in found[1:] if rows}
+    return Merged(
+        order=sorted(best, key=lambda row: (row not in firsts, *best[row], row)),
+        confidence={row: -lowest for row, (lowest, _, _) in best.items()},
+        text={row: number for row, (_, _, number) in best.items()},
+    )
+
+
+def _pieces(text: str) -> Iterator[tuple[str, bool]]:
+    """The parts of a text, and whether each is an entry of a list or follows a linking word."""
+    for line in _lines(text):
+        is_entry = True
+        for sentence in _SENTENCE.split(line):
+            mark = _MARK.match(sentence)
+            is_entry |= mark is not None
+            for part in _LINK.split(sentence[mark.end() :] if mark else sentence):
+                opening = _OPENING.match(part)
+                if piece := part[opening.end() :] if opening else part:
+                    yield piece, is_entry or opening is not None
+                is_entry = True
+            is_entry = False
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text that are not blank, wrapped lines joined."""
+    line = ""
+    for raw in text.splitlines():
+        written = " ".join(raw.split())
+        mark = _MARK.match(written)
+        if len(line) >= WRAPPED_LENGTH and not mark and written[:1].islower():
+            line += f" {written}"
+            continue
+        if line:
+            yield line
+        line = written
+    if line:
+        yield line
+
+
+def _is_short(piece: str) -> bool:
+    return len({*terms(piece)}) < MIN_TERMS
+
+
+def _is_request(piece: str) -> bool:
+    """Whether a sentence may be an imperative, by its first word: neither "it" nor "requires"."""
+    first = _FIRST_WORD.match(piece)
+    word = first.group().lower() if first else ""
+    return word in _VERBS or not (word in ENGLISH or word.endswith(_NO_IMPERATIVE))
+
+
+def _cut(piece: str) -> Iterator[str]:
+    for start in range(0, len(piece), MAX_LENGTH):
+        yield piece[start : start + MAX_LENGTH]
+
+
+def _grouped(pieces: Sequence[str]) -> list[str]:
+    """At most ``MAX_STEPS`` texts; the first and the last piece, often the request, stay alone."""
+    if len(pieces) <= MAX_STEPS:
+        return [*pieces]
+    first, *middle, last = pieces
+    total, before, count = sum(map(len, middle)), 0, MAX_STEPS - 2
+    groups: list[list[str]] = [[] for _ in range(count)]
+    for piece in middle:
+        groups[before * count // total].append(piece)
+        before += len(piece)
+    return [first, *(" ".join(group)[:MAX_LENGTH] for group in groups if group), last]

@@ -1,0 +1,140 @@
+"""Tasks are split into steps, and what is found for each is merged."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.search.query import MAX_QUERY_LENGTH, Query
+from repertory.search.steps import MAX_LENGTH, MAX_STEPS, merge, searched, steps
+from tests.support.builders import tool
+from tests.support.keyword_search import keyword_engine
+
+HAN = "\u753b\u4e00\u4e2a\u56fe\u8868"
+FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Read the Excel file. Draw a bar chart.", ["Read the Excel file.", "Draw a bar chart."]),
+        ("read the file, then draw a chart", [FILE, CHART]),
+        ("read the file then draw a chart", [FILE, CHART]),
+        ("read the file and then draw a chart", [FILE, CHART]),
+        ("read the file; after that, draw a chart", ["read the file;", CHART]),
+        ("read the file; draw a chart; mail the team", ["read the file;", "draw a chart;", MAIL]),
+        ("First, read the file. Next, draw a chart", ["read the file.", CHART]),
+        ("read the file, next, draw a chart, finally mail the team", [FILE, CHART, MAIL]),
+        ("- read the file\n- draw a chart", [FILE, CHART]),
+        ("* read the file\r\n\r\n* draw a chart", [FILE, CHART]),
+        ("1. read the file\n2) draw a chart\n(3) mail the team", [FILE, CHART, MAIL]),
+        ("1. read the file 2. draw a chart", [FILE, CHART]),
+        ("Step 1: read the file\nStep 2: draw a chart", [FILE, CHART]),
+        ("read the file\ndraw a chart", [FILE, CHART]),
+        (HAN + "\u3002" + HAN, [HAN + "\u3002", HAN]),
+    ],
+)
+def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
+    """Sentences, lists, lines and linking words, without marks and linking words."""
+    assert steps(text) == parts
+    assert searched(text) == [text, *parts]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "kubernetes",
+        "list open pull requests of our team",
+        "read_file",
+        "if the build fails then stop",
+        "we added passkeys in May and have changed much code since then in the repository",
+        "I sell baseball caps on the web. Can you make a picture of a golden retriever?",
+        "Our CI is slow; find the tests that take the longest.",
+        "Summarize videos, e.g. talks or lessons. Requires Python and ffmpeg.",
+        "analyzing training data. Supports many file formats.",
+    ],
+)
+def test_one_need_is_one_text(text: str) -> None:
+    """A sentence that gives the context of a request is no step."""
+    assert steps(text) == [text]
+    assert searched(text) == [text]
+
+
+def test_a_step_of_few_words_joins_its_neighbour() -> None:
+    """A step has at least two words that are not stop words."""
+    assert steps("read it. Parse the file, then stop, then mail the team") == [
+        "read it. Parse the file stop",
+        "mail the team",
+    ]
+
+
+def test_a_wrapped_line_is_one_step_with_its_next() -> None:
+    """A long line continues in one that begins with a small letter and has no mark."""
+    first = "convert the addresses of all meeting places in the spreadsheet to"
+    assert steps(f"{first}\ngeographic coordinates\n- draw a chart") == [
+        f"{first} geographic coordinates",
+        "draw a chart",
+    ]
+
+
+def test_a_long_task_has_a_bounded_number_of_steps() -> None:
+    """Those in between are grouped; the first and the last, which often hold the request, stay."""
+    parts = [f"do the job number {number} now" for number in range(100)]
+    found = steps("\n".join(parts))
+    assert len(found) <= MAX_STEPS
+    assert (found[0], found[-1]) == (parts[0], parts[-1])
+    assert " ".join(found) == " ".join(parts)
+
+
+@given(st.text(max_size=300) | st.text(alphabet="ab .;,\n-1)then", max_size=300))
+def test_all_texts_have_few_steps_with_their_words(text: str) -> None:
+    """The steps of any text are bounded, and never blank if the text is not."""
+    found = searched(text)
+    assert len(found) <= MAX_STEPS + 1
+    assert all(len(one) <= MAX_LENGTH for one in found)
+    assert found[0] == text[:MAX_LENGTH]
+    assert all(one.strip() for one in found[1:])
+
+
+@pytest.mark.parametrize(
+    "unit", ["then ", ", and then", "a. ", "1. ", "- \n", " ", "\n", "x", "\u8bfb", "find it all. "]
+)
+def test_the_longest_text_is_split_in_linear_time(unit: str) -> None:
+    """No pattern is slow on repeated text."""
+    text = (unit * MAX_QUERY_LENGTH)[:MAX_QUERY_LENGTH]
+    began = time.perf_counter()
+    assert len(steps(text)) <= MAX_STEPS
+    assert time.perf_counter() - began < 1.0
+
+
+def test_the_best_item_of_each_step_comes_first() -> None:
+    """Then the others; in both parts confidence falls. An item has its highest confidence."""
+    merged = merge([[(1, 0.5), (4, 0.2)], [(1, 0.9), (2, 0.8)], [(3, 0.4), (2, 0.1), (4, 0.1)]])
+    assert merged.order == [1, 3, 2, 4]
+    assert merged.confidence == {1: 0.9, 2: 0.8, 3: 0.4, 4: 0.2}
+    assert merged.text == {1: 1, 2: 1, 3: 2, 4: 0}
+
+
+def test_one_text_keeps_its_order() -> None:
+    """Also among equals."""
+    merged = merge([[(5, 0.5), (2, 0.5), (9, 0.1)]])
+    assert merged.order == [5, 2, 9]
+    assert merge([[]]).order == []
+
+
+def test_a_task_finds_a_tool_for_each_step() -> None:
+    """Each hit is explained by its own step."""
+    items = [
+        tool("files__read_file", "Read the contents of a file"),
+        tool("files__read_folder", "Read the names of the files in a folder"),
+        tool("charts__bar_chart", "Draw a bar chart of numbers"),
+        tool("mail__send_email", "Send an email to a recipient"),
+    ]
+    text = "read the contents of a file, then draw a bar chart, then send an email to Bob"
+    answer = keyword_engine(items).search(Query(text=text, limit=3, threshold=0.0))
+    assert answer.query == text
+    assert {hit.name for hit in answer.hits} == {"read_file", "bar_chart", "send_email"}
+    (chart,) = (hit for hit in answer.hits if hit.name == "bar_chart")
+    assert {term.typed for term in chart.evidence.terms} == {"draw", "bar", "chart"}
