@@ -1,4 +1,4 @@
-"""The reliability of confidence: on sets it was not fitted to, and where nothing fits."""
+"""Confidence against judged pairs, and where a catalogue has no answer."""
 
 import random
 from pathlib import Path
@@ -7,7 +7,26 @@ from typing import Any
 from benchmarks.quality.product import Product, rows
 from benchmarks.quality.report import Part, Target, percent, table
 
-HEAD = ("error", "lost", "rejected", "stated", "right")
+JUDGED = "judged"
+COLUMNS = {
+    "error": "error",
+    "AUC": "auc",
+    "average precision": "precision",
+    "nothing good": "nothingGood",
+    "rejected": "rejected",
+    "good": "good",
+    "unjudged": "unjudged",
+}
+MEASURED_LIMIT = 5  # with which the first release's figures were measured
+# The first release's figures, on these queries and on as many that are kept aside.
+FIRST_RELEASE = ("13.3", "76.6", "53", "30", "52", "38", "")
+TARGETS = (
+    ("calibration error over all judged pairs", "error", 5, False),
+    ("AUC of judged pairs", "auc", 82, True),
+    ("answerable queries that show nothing good", "nothingGood", 20, False),
+    ("unanswerable queries rejected", "rejected", 65, True),
+    ("good ones among the shown and judged", "good", 50, True),
+)
 
 # The sets whose queries are asked in a catalogue that cannot answer them, by the catalogue.
 OF_OTHERS = {
@@ -19,104 +38,122 @@ NONSENSE_OF = "skill_usewhen"
 QUERIES = 200  # of each set that are asked elsewhere, and of made-up words
 SYLLABLES = ("ba", "dro", "fi", "gul", "ke", "lam", "nix", "po", "qua", "rit", "su", "vo", "zet")
 
-ABSENT = "absent"  # the item that is labelled right where the catalogue has no answer
+TEXT = """A set of {queries} queries with {pairs:,} pairs of a query and an item; each pair was
+**judged by a language model** from 0 to 3, and those of 2 and 3 are good. For each query the eight
+items were judged that the first release ranked best.
 
-TEXT = """`error` is the expected calibration error of first hits, in ten bins; `lost` the share of
-the queries with a right item among the first five whose right items the threshold hides; `rejected`
-the share without a result above it when their right items are excluded; `stated` and `right` are
-the mean confidence of first hits and the share of them that are right. All at the default
-threshold, from `repertory calibrate`: each set by a curve that was fitted to the other sets."""
-
-WHY = """### Why `lost` and `rejected` pull apart
-
-When the right item is excluded, another is often nearly as good: the tool that lists clusters
-beside the one that lists a cluster's databases, a second skill for the same stock prices. People
-labelled one of them, but the query fits both, and no confidence can be high for one and low for the
-other. So a threshold that hides the twins hides right items too: the curve below, the means over
-the sets left out, shows the cost at every point."""
+`error` is the expected calibration error of the stated confidence over *all* judged pairs, shown or
+not, in ten bins; `AUC` how often a good pair has more confidence than another; `nothing good` the
+share of the answerable queries that show no item judged good; `rejected` the share of the others
+that show nothing; `good` the share of the shown and judged items that are good; `unjudged` the
+share of the shown items that were not judged. Those count neither as good nor as bad, so `nothing
+good` is an upper bound. The threshold is the default; the limit is {limit}, as when the first
+release was measured, and once the default."""
 
 FOREIGN = """### Where nothing fits at all
 
-Queries of one set asked in another set's catalogue, and made-up words: the share without any
-result at the default threshold, by the curve that ships (`repertory eval`). Some of the queries
-have an answer even there."""
+Queries of one set asked in another set's catalogue, and made-up words: the share without any result
+at the default threshold. Some of the queries have an answer even there. The last row is that of the
+judged set's queries from other catalogues, without those for which an item was judged good."""
 
 
 def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]) -> Part:
-    """The figures of cross-validation, their curve over thresholds, and of queries without answer.
+    """The figures of judged pairs, and of queries without an answer.
 
     Args:
         product: The command line.
         sets: The labelled sets by name.
-        labelled: The JSON of `eval` for them.
+        labelled: The JSON of `eval` for them, with the default settings.
     """
-    report = product.ask("calibrate", *map(str, sets.values()))["figures"]
-    hybrid = report["hybrid"]
-    left_out = [*hybrid["sets"].items(), ("**mean**", hybrid["mean"])]
-    left_out.append(("all queries together", hybrid["together"]))
-    left_out += [
-        (f"mean, {mode} arm alone", report[mode]["mean"]) for mode in ("keyword", "semantic")
-    ]
-    text = [
-        TEXT,
-        table(("Set", *HEAD), [(name, *_cells(one)) for name, one in left_out]),
-        WHY,
-        table(
-            ("Threshold", *HEAD[1:3]),
-            [(value, *_cells(one)[1:3]) for value, one in hybrid["thresholds"].items()],
-        ),
-        FOREIGN,
-        table(("Queries of", "catalogue of", "queries", "rejected"), _foreign(product, sets)),
-        "### What ships\n\nThe curve that was fitted to all sets, on those very sets "
-        "(`repertory eval`):",
-        table(("Set", *HEAD), [(one["set"], *_cells(one["confidence"])) for one in labelled]),
-    ]
-    targets = [
-        Target(
-            what=f"Confidence: {name}, {how}",
-            asked=asked,
-            measured=100 * hybrid[of][name],
-            at_least=name == "rejected",
+    text, targets, foreign = [], [], None
+    if JUDGED in sets:
+        [measured] = product.ask(
+            *("eval", str(sets[JUDGED]), "--worst", "0", "--limit", str(MEASURED_LIMIT))
         )
-        for name, asked in (("error", 10), ("rejected", 70), ("lost", 7))
-        for of, how in (("mean", "mean of the sets left out"), ("together", "all their queries"))
+        judged = measured["judged"]
+        [default] = [one["judged"] for one in labelled if one["set"] == JUDGED]
+        foreign = judged["kinds"]["foreign"]
+        shown = [
+            (f"all, {MEASURED_LIMIT} results", f"{judged['queries']}", *_cells(judged)),
+            ("the same, first release", "320", *FIRST_RELEASE),
+            ("all, the default limit", f"{default['queries']}", *_cells(default)),
+        ]
+        shown += [
+            (f"`{kind}`", f"{one['queries']}", *_cells(one))
+            for kind, one in judged["kinds"].items()
+        ]
+        text.append(
+            TEXT.format(queries=judged["queries"], pairs=judged["pairs"], limit=MEASURED_LIMIT)
+        )
+        text.append(table(("Queries", "number", *COLUMNS), shown))
+        targets += [
+            Target(
+                what=f"Confidence: {what} (judged by a language model)",
+                asked=asked,
+                measured=100 * judged[name],
+                at_least=at_least,
+            )
+            for what, name, asked, at_least in TARGETS
+        ]
+    of_others, nonsense = _foreign(product, sets)
+    rejected = [*of_others, *nonsense]
+    if of_others:
+        mean = sum(share for *_, share in of_others) / len(of_others)
+        what = "Confidence: queries of other catalogues rejected, mean of the rows"
+        targets.append(Target(what=what, asked=90, measured=100 * mean))
+    if foreign:
+        share = foreign["rejected"]
+        number = foreign["queries"] - foreign["answerable"]
+        rejected.append(("other sets", JUDGED, number, share))
+        what = "Confidence: queries of other catalogues rejected, judged set"
+        targets.append(Target(what=what, asked=90, measured=100 * share))
+    targets += [
+        Target(what="Confidence: made-up words rejected", asked=99, measured=100 * share)
+        for *_, share in nonsense
     ]
+    head = ("Queries of", "catalogue of", "queries", "rejected")
+    body = [
+        (queries, catalogue, f"{number:,}", percent(share))
+        for queries, catalogue, number, share in rejected
+    ]
+    text += [FOREIGN, table(head, body)]
     return Part(title="Confidence", text="\n\n".join(text), targets=targets)
 
 
-def _cells(one: dict[str, float]) -> list[str]:
-    return [percent(one[name]) for name in HEAD]
+def _cells(one: dict[str, Any]) -> list[str]:
+    return ["" if one[name] is None else percent(one[name]) for name in COLUMNS.values()]
 
 
-def _foreign(product: Product, sets: dict[str, Path]) -> list[tuple[str, ...]]:
-    """The share of rejected queries whose answer is not in the catalogue.
+_Row = tuple[str, str, int, float]  # queries of, catalogue of, their number, the rejected share
 
-    As with other queries, their right items are excluded; the only one is a placeholder.
-    """
+
+def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[_Row]]:
+    """The share of rejected queries whose answer is not in the catalogue, and of made-up words."""
     asked = {
         (queries, catalogue): rows(sets[queries] / "queries.jsonl")
         for catalogue, others in OF_OTHERS.items()
         for queries in others
         if {queries, catalogue} <= sets.keys()
     }
+    made_up = "made-up words"
     if NONSENSE_OF in sets:
-        asked["made-up words", NONSENSE_OF] = _nonsense()
+        asked[made_up, NONSENSE_OF] = _nonsense()
     folders = {}
     for (queries, catalogue), texts in asked.items():
         corpus = rows(sets[catalogue] / "corpus.jsonl")
-        corpus.append({"id": ABSENT, "kind": "tool", "name": ABSENT})
         name = f"{queries} of {catalogue}"
-        folders[name] = product.labelled(
-            name, corpus, texts, [(query["id"], ABSENT) for query in texts]
-        )
+        # A judged set without a good item: each query is one that should be rejected.
+        none = [(query["id"], corpus[0]["id"], 0) for query in texts]
+        folders[name] = product.labelled(name, corpus, texts, (), judgements=none)
     options = ("--queries", str(QUERIES), "--worst", "0")
     found = product.ask("eval", *folders.values(), *options) if folders else []
-    measured = {one["set"]: one for one in found}
-    return [
-        (queries, catalogue, f"{one['queries']:,}", percent(one["confidence"]["rejected"]))
+    measured = {one["set"]: one["judged"] for one in found}
+    lines = [
+        (queries, catalogue, one["queries"], one["rejected"])
         for queries, catalogue in asked
         for one in [measured[f"{queries} of {catalogue}"]]
     ]
+    return [one for one in lines if one[0] != made_up], [one for one in lines if one[0] == made_up]
 
 
 def _nonsense() -> list[dict[str, str]]:

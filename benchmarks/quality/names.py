@@ -14,8 +14,8 @@ TEXT = """Every name of {tools} tools of real MCP servers and of {skills} real s
 catalogue, asked with the threshold (`repertory eval --queries 0`): as it is, in every other
 spelling, shortened (the shortest prefix of at least four characters that at most five names share)
 and with one edit anywhere. All items with an equal name count as right; after an edit, all whose
-name is as close to the query. `hidden` is the number of queries whose right item the threshold
-hides."""
+name is as close to the query. `hidden` is the share of the queries with a right item among the
+first five that lose it to the threshold."""
 
 
 def part(product: Product, project: Path) -> Part:
@@ -58,15 +58,11 @@ def _kinds(product: Product, project: Path, *, has_model: bool) -> Mapping[str, 
 
 
 def _cells(one: Mapping[str, Any]) -> tuple[str, ...]:
-    return percent(_share(one, "hit@1")), percent(_share(one, "hit@5")), f"{_hidden(one)}"
+    return tuple(percent(_share(one, name)) for name in ("hit@1", "hit@5", "hidden"))
 
 
 def _share(one: Mapping[str, Any], figure: str) -> float:
     return float(one["figures"][figure]["mean"])
-
-
-def _hidden(one: Mapping[str, Any]) -> int:
-    return round(_share(one, "hidden") * int(one["queries"]))
 
 
 def _targets(kinds: Mapping[str, Any], where: str) -> list[Target]:
@@ -86,9 +82,9 @@ def _targets(kinds: Mapping[str, Any], where: str) -> list[Target]:
             measured=100 * _share(kinds["prefix"], "hit@5"),
         ),
         Target(
-            what=f"Names, {where}: queries whose item is hidden",
+            what=f"Names, {where}: hidden, in the worst kind",
             asked=0,
-            measured=sum(_hidden(kinds[kind]) for kind in KINDS),
+            measured=100 * max(_share(kinds[kind], "hidden") for kind in KINDS),
             at_least=False,
         ),
     ]

@@ -4,11 +4,18 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from repertory.one_shot import Repertory
+from repertory.search.query import query_of
+from repertory.settings import Settings, load
+from repertory_eval.evaluate import found
+from repertory_eval.measure import Found
 
 SUCCESS = (0, 3)  # exit codes; 3 means that some items could not be read
 OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # of variables that would change the figures
@@ -37,10 +44,7 @@ class Product:
                 index.
         """
         print(f"repertory {words[0]} …", file=sys.stderr)
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)
-        }
-        environment["XDG_CONFIG_HOME"] = str(self.cache / "no-configuration")
+        environment = self._environment()
         if not has_model:
             environment["HF_HUB_OFFLINE"] = "1"
         with tempfile.TemporaryDirectory(prefix="repertory-eval-") as temporary:
@@ -59,6 +63,24 @@ class Product:
             raise SystemExit(f"repertory {words[0]} failed; see above.")
         return msgspec.json.decode(done.stdout)
 
+    @contextmanager
+    def opened(self, directory: Path) -> Iterator[Repertory]:
+        """Open an indexed directory in this process, with the same settings."""
+        with Repertory(self.settings(directory), directory) as repertory:
+            repertory.ensure_indexed()
+            yield repertory
+
+    def settings(self, directory: Path) -> Settings:
+        """The settings of a command in a directory."""
+        flags = {"data_dir": str(self.cache / "data"), "model": self.model}
+        return load(flags, directory, self._environment())
+
+    def _environment(self) -> dict[str, str]:
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)
+        }
+        return environment | {"XDG_CONFIG_HOME": str(self.cache / "no-configuration")}
+
     def folder(self, *parts: str) -> Path:
         """Make a folder in the cache."""
         made = self.cache.joinpath(*parts)
@@ -71,14 +93,38 @@ class Product:
         corpus: Iterable[dict[str, Any]],
         queries: Iterable[dict[str, Any]],
         right: Iterable[tuple[str, str]],
+        judgements: Iterable[tuple[str, str, int]] = (),
     ) -> str:
-        """Write a labelled set of items, queries, and the right item of each query; its folder."""
+        """Write a labelled set and return its folder.
+
+        Args:
+            name: Its name.
+            corpus: The items.
+            queries: The queries.
+            right: The right items, as ids of a query and an item.
+            judgements: The grades of a judged set, as ids of a query and an item, and the grade.
+        """
         folder = self.folder("sets", name)
-        judgements = ({"query_id": query, "item_id": item} for query, item in right)
-        for file, rows in (("corpus", corpus), ("queries", queries), ("qrels", judgements)):
+        files = {
+            "corpus": corpus,
+            "queries": queries,
+            "qrels": ({"query_id": query, "item_id": item} for query, item in right),
+        }
+        if judgements:
+            files["judgements"] = (
+                {"query_id": query, "item_id": item, "grade": grade}
+                for query, item, grade in judgements
+            )
+        for file, rows in files.items():
             lines = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
             (folder / f"{file}.jsonl").write_bytes(lines)
         return str(folder)
+
+
+def hits(repertory: Repertory, text: str, *, limit: int) -> list[Found]:
+    """The hits of a search with the default threshold: the ids of each and of its duplicates."""
+    query = query_of(repertory.settings.values, text, limit=limit)
+    return found(repertory.search(query))
 
 
 def rows(path: Path) -> list[dict[str, Any]]:

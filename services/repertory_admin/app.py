@@ -39,7 +39,6 @@ COMMANDS = {
             "Check data directory, model, index or server, and sources.",
         ),
         ("eval", "eval.commands", "Measure the ranking on labelled or generated queries."),
-        ("calibrate", "eval.commands", "Fit the confidence of a model to labelled queries."),
     )
 }
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]

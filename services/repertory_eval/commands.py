@@ -1,4 +1,4 @@
-"""``repertory eval`` and ``repertory calibrate``: their options, without the packages they need."""
+"""``repertory eval``: its options, without the packages that it needs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ GENERATED_QUERIES = 200  # of each kind
 @command(
     app,
     "eval",
-    settings=(*STORE, *INDEXING, *TRIED, *ASKING),
+    settings=(*STORE, *INDEXING, *TRIED, "limit", *ASKING),
     examples=(
         "repertory eval",
         "repertory eval my-labelled-set --generate",
@@ -33,7 +33,8 @@ def evaluate(
         list[Path] | None,
         typer.Argument(
             metavar="FOLDER",
-            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl  "
+            help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl, and "
+            "judgements.jsonl if all items of some queries were judged  "
             "[default: generated queries for the items indexed here]",
             show_default=False,
         ),
@@ -71,9 +72,10 @@ def evaluate(
     """Measure the ranking on labelled or generated queries.
 
     Labelled sets are indexed apart from your own items and searched without a threshold, unless
-    `--against` tries one. Generated queries are made from the items: their names in every spelling,
-    shortened and misspelt, their descriptions, and the sections of their bodies. All figures have
-    95 % confidence intervals.
+    `--against` tries one. For judged pairs the confidence is compared with the grades, and what is
+    shown is measured at `--limit` and `--threshold`. Generated queries are made from the
+    items: their names in every spelling, shortened and misspelt, their descriptions, and the
+    sections of their bodies. All figures of rankings have 95 % confidence intervals.
     """
     directory = Path.cwd()
     active = load(flags, directory)
@@ -92,52 +94,14 @@ def evaluate(
         report.show(trials, worst)
     is_low = False
     for trial in trials:
-        figure = trial.judged()
-        if figure.mean < min_recall:
+        figure = trial.main()
+        if figure and figure.mean < min_recall:
             is_low = True
             terminal.warn(
                 f"{trial.title}: {figure.name} is {figure.mean:.3f}, lower than {min_recall:g}"
             )
     if is_low:
         raise typer.Exit(ExitCode.NOT_FOUND)
-
-
-@command(
-    app,
-    "calibrate",
-    settings=(*STORE, *INDEXING, "threshold"),
-    examples=(
-        "repertory calibrate sets/*",
-        "repertory calibrate sets/* --model ./my-model --output json",
-    ),
-)
-def calibrate(
-    flags: Flags,
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FOLDER",
-            help="Two or more labelled sets, as for `repertory eval`; people wrote their queries.",
-            show_default=False,
-        ),
-    ],
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Fit the confidence of a model to labelled queries.
-
-    Every query is searched twice, the second time with its right items excluded, by both arms and
-    by each alone. The figures of a set are those of a curve that was fitted to the other sets. The
-    calibration belongs in the model's entry in `embedding/models.py`, or in a `calibration.json`
-    beside the weights of your own model; the keyword curve belongs in `search/confidence.py`.
-    """
-    settings = load(flags, Path.cwd())
-    from repertory_eval import calibrate as calibration  # noqa: PLC0415 - as in evaluate
-
-    calibrated = calibration.calibrate(settings, folders)
-    if output is Output.JSON:
-        terminal.show_json(calibrated)
-    else:
-        calibration.show(calibrated)
 
 
 def _changed(flags: Flags, text: str, directory: Path) -> Settings:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from repertory.one_shot import Repertory, open_corpus
-from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.settings import Settings
 from repertory_admin import terminal
 from repertory_admin.progress import Bars
@@ -27,14 +26,12 @@ def indexed(
     """
     with open_corpus(settings, labelled.folder, bars.download) as repertory:
         run = repertory.index(bars.step, words_suffice=words_suffice)
-        warnings = [*run.notices, *map(str, run.stats.problems[:MAX_SHOWN])]
+        warnings = [*labelled.problems[:MAX_SHOWN], *run.notices]
+        warnings += map(str, run.stats.problems[:MAX_SHOWN])
         if absent := missing(labelled.queries, (entry.id for entry in repertory.entries())):
             some = ", ".join(absent[:MAX_SHOWN]) + ", …" * (len(absent) > MAX_SHOWN)
             answers = terminal.count(len(absent), "right answer")
             warnings.append(f"The corpus lacks {answers}, which no search can find: {some}.")
-        if labelled.cut:
-            some = ", ".join(labelled.cut[:MAX_SHOWN]) + ", …" * (len(labelled.cut) > MAX_SHOWN)
-            warnings.append(f"Queries cut to {MAX_QUERY_LENGTH:,} characters: {some}.")
         for warning in warnings:
             terminal.warn(f"{labelled.name}: {warning}")
         yield repertory

@@ -4,13 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError, UsageError
+from repertory.one_shot import Repertory
 from repertory.search.answer import Answer
-from repertory.search.engine import SearchEngine
 from repertory.search.query import query_of
 from repertory.settings import Settings
 from repertory.values import Values
@@ -19,9 +17,9 @@ from repertory_admin.progress import Bars
 from repertory_admin.show.answers import warn_if_degraded
 from repertory_eval.corpus import indexed
 from repertory_eval.generate import generate
+from repertory_eval.judged import Observed, observe, stated
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
-from repertory_eval.measure import DEPTH, Outcome, outcomes
-from repertory_eval.reliability import Reliability, observe, reliability
+from repertory_eval.measure import DEPTH, Found, Outcome, outcomes
 from repertory_eval.trial import Trial
 
 ACTIVE = ""  # the change that leaves the active settings as they are
@@ -63,14 +61,16 @@ class Evaluation:
                 indexed(labelled, self._active, bars, words_suffice=True) as repertory,
             ):
                 results = self._results(repertory, bars, queries, labelled.name)
-                confidence = self._confidence(repertory.engine, bars, queries, labelled.name)
+                judged = self._judged(
+                    repertory, bars, evenly(labelled.judged, limit), labelled.name
+                )
                 trials.append(
                     Trial(
                         name=labelled.name,
                         is_generated=False,
                         results=results.pop(ACTIVE),
                         others=results,
-                        confidence=confidence,
+                        judged=judged,
                     )
                 )
                 if generate:
@@ -89,18 +89,20 @@ class Evaluation:
         results = self._results(backend, bars, queries, f"{name}, generated", has_threshold=True)
         return Trial(name=name, is_generated=True, results=results.pop(ACTIVE), others=results)
 
-    def _confidence(
-        self, engine: SearchEngine, bars: Bars, queries: Sequence[LabelledQuery], name: str
-    ) -> Reliability:
-        values = self._active.values
+    def _judged(
+        self, repertory: Repertory, bars: Bars, queries: Sequence[LabelledQuery], name: str
+    ) -> list[Observed]:
+        """What the active settings make of judged queries."""
+        values, engine = self._active.values, repertory.engine
 
-        def find(text: str, threshold: float, exclude: Sequence[str]) -> list[tuple[str, float]]:
-            query = query_of(values, text, limit=DEPTH, threshold=threshold)
-            answer = self._checked(engine.search(query, exclude=exclude))
-            return [(hit.id, hit.confidence) for hit in answer.hits]
+        def show(text: str) -> list[Found]:
+            return found(self._checked(engine.search(query_of(values, text))))
+
+        def state(text: str, items: Iterable[str]) -> Mapping[str, float]:
+            return stated(engine, query_of(values, text), items)
 
         step = partial(_step, bars, f"Testing the confidence for {name}", len(queries))
-        return reliability(observe(queries, find, values.threshold, step))
+        return observe(queries, show, state, step)
 
     def _results(
         self,
@@ -117,20 +119,19 @@ class Evaluation:
         """
         results = {}
         for changed, settings in self._tried.items():
-            values = settings.values
-            if not has_threshold and "threshold" not in changed:
-                values = msgspec.structs.replace(values, threshold=0.0)
             stage = f"Searching {name}" + (f", {changed}" if changed else "")
             step = partial(_step, bars, stage, len(queries))
-            search = partial(self._search, backend, values)
-            results[changed] = outcomes(queries, search, step, partial(search, threshold=0.0))
+            search = partial(self._search, backend, settings.values)
+            cut = has_threshold or "threshold" in changed
+            results[changed] = outcomes(queries, search, step, has_threshold=cut)
         return results
 
     def _search(
-        self, backend: Backend, values: Values, text: str, threshold: float | None = None
-    ) -> list[str]:
+        self, backend: Backend, values: Values, text: str, has_threshold: bool
+    ) -> list[Found]:
+        threshold = None if has_threshold else 0.0
         query = query_of(values, text, limit=DEPTH, threshold=threshold)
-        return [hit.id for hit in self._checked(backend.search(query)).hits]
+        return found(self._checked(backend.search(query)))
 
     def _checked(self, answer: Answer) -> Answer:
         """The answer, after a warning if an arm is missing for a new reason."""
@@ -138,6 +139,11 @@ class Evaluation:
             self._warned.add(answer.degraded)
             warn_if_degraded(answer)
         return answer
+
+
+def found(answer: Answer) -> list[Found]:
+    """The ids of each hit: its own, and those of its duplicates."""
+    return [(hit.id, *getattr(hit, "duplicates", ())) for hit in answer.hits]
 
 
 def _step(bars: Bars, stage: str, total: int, done: int) -> None:

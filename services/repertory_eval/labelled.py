@@ -1,4 +1,4 @@
-"""A labelled set: queries, and which items answer each."""
+"""A labelled set: queries, and which items answer each; or the grades of all judged items."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,16 +7,20 @@ from typing import TypeVar
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.search.query import MAX_QUERY_LENGTH, check_text
+from repertory.search.query import MAX_QUERY_LENGTH
 
 MAX_GRADE = 1_000  # trec_eval makes an array of this length
-CORPUS, QUERIES, JUDGEMENTS = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
+CORPUS, QUERIES, RIGHT = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
+JUDGEMENTS = "judgements.jsonl"  # of a judged set alone
 
 T = TypeVar("T")
 
 
 class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query and the grade of every item that answers it, from 1 to ``MAX_GRADE``."""
+    """A query and the grades of items, up to ``MAX_GRADE``.
+
+    Those of the items that answer it, from 1; for a judged query all that were judged, from 0.
+    """
 
     id: str
     text: str
@@ -24,7 +28,8 @@ class LabelledQuery(msgspec.Struct, frozen=True, kw_only=True):
     grades: dict[str, int] = {}
 
     def __post_init__(self) -> None:
-        check_text(self.text[:MAX_QUERY_LENGTH])
+        if not self.text.strip():
+            raise UsageError("The query has no text, which no search can answer.")
 
 
 class _Judgement(msgspec.Struct, frozen=True):
@@ -38,19 +43,21 @@ class _Judgement(msgspec.Struct, frozen=True):
 
 
 class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
-    """The queries of a folder, and the folder, which has their corpus too.
+    """The queries of a folder.
 
     Attributes:
         name: Its name.
-        folder: The folder.
-        queries: The queries; longer texts than a search accepts are cut.
-        cut: The ids of those that were cut.
+        folder: The folder, which has their corpus too.
+        queries: The queries that have an answer; none only in a judged set.
+        judged: The queries with judged items, even if none is good; empty if it is no judged set.
+        problems: Why queries were left out.
     """
 
     name: str
     folder: Path
     queries: Sequence[LabelledQuery]
-    cut: Sequence[str] = ()
+    judged: Sequence[LabelledQuery] = ()
+    problems: Sequence[str] = ()
 
 
 def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
@@ -65,47 +72,51 @@ def read_sets(given: Iterable[Path]) -> list[LabelledSet]:
     sets: dict[str, LabelledSet] = {}
     for place, folder in {folder.resolve(): folder for folder in folders}.items():
         name = str(folder) if place.name in sets else place.name
-        written = read_queries(folder)
-        sets[name] = LabelledSet(
-            name=name,
-            folder=folder,
-            queries=[
-                msgspec.structs.replace(query, text=query.text[:MAX_QUERY_LENGTH])
-                for query in written
-            ],
-            cut=[query.id for query in written if len(query.text) > MAX_QUERY_LENGTH],
-        )
+        sets[name] = _read_set(name, folder)
     return list(sets.values())
 
 
-def read_queries(folder: Path) -> list[LabelledQuery]:
-    """Read the queries of a labelled set that have an answer.
+def _read_set(name: str, folder: Path) -> LabelledSet:
+    """Read a set.
 
-    Args:
-        folder: Holds ``queries.jsonl`` (``id, text, tags?``) and ``qrels.jsonl``
-            (``query_id, item_id, grade``).
-
-    Raises:
-        UsageError: A file is missing or a line of it is wrong.
+    The folder holds ``corpus.jsonl``, ``queries.jsonl`` (``id, text, tags?``) and ``qrels.jsonl``
+    (``query_id, item_id, grade``); that of a judged set ``judgements.jsonl`` too, with the same
+    fields and the grades of all judged items.
     """
-    for name in (CORPUS, QUERIES, JUDGEMENTS):
-        if not (folder / name).is_file():
+    for file in (CORPUS, QUERIES, RIGHT):
+        if not (folder / file).is_file():
             raise UsageError(
-                f"{folder} has no {name}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
-                f"{JUDGEMENTS}."
+                f"{folder} has no {file}; a labelled set is a folder with {CORPUS}, {QUERIES} and "
+                f"{RIGHT}."
             )
+    queries, problems = [], []
+    for query in _read(folder / QUERIES, LabelledQuery):
+        if len(query.text) > MAX_QUERY_LENGTH:
+            problems.append(
+                f"The query {query.id} has {len(query.text):,} characters and is left out; "
+                f"{MAX_QUERY_LENGTH:,} is the limit."
+            )
+        else:
+            queries.append(query)
+    judgements = folder / JUDGEMENTS
+    judged = _graded(queries, judgements, 0) if judgements.is_file() else []
+    answered = _graded(queries, folder / RIGHT, 1)
+    if not answered and not judged:
+        raise UsageError(f"No query of {folder / QUERIES} has an answer in {RIGHT}.")
+    return LabelledSet(name=name, folder=folder, queries=answered, judged=judged, problems=problems)
+
+
+def _graded(queries: Iterable[LabelledQuery], file: Path, least: int) -> list[LabelledQuery]:
+    """The queries with a grade of at least ``least`` in a file, with those grades."""
     grades: dict[str, dict[str, int]] = {}
-    for judgement in _read(folder / JUDGEMENTS, _Judgement):
-        if judgement.grade > 0:
+    for judgement in _read(file, _Judgement):
+        if judgement.grade >= least:
             grades.setdefault(judgement.query_id, {})[judgement.item_id] = int(judgement.grade)
-    queries = [
+    return [
         msgspec.structs.replace(query, grades=grades[query.id])
-        for query in _read(folder / QUERIES, LabelledQuery)
+        for query in queries
         if query.id in grades
     ]
-    if not queries:
-        raise UsageError(f"No query of {folder / QUERIES} has an answer in {JUDGEMENTS}.")
-    return queries
 
 
 def missing(queries: Iterable[LabelledQuery], items: Iterable[str]) -> list[str]:

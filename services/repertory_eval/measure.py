@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 from ir_measures import RR, Measure, R, Success, iter_calc, nDCG
@@ -18,9 +18,13 @@ MEASURES: Mapping[str, Measure] = {
     "MRR": RR,
     f"nDCG@{DEPTH}": nDCG @ DEPTH,
 }
-HIDDEN = "hidden"  # the share of queries whose right items only the threshold hides
+FIRST = 5  # hits among which a right item must be, to be hidden by the threshold or not
+HIDDEN = "hidden"  # of the queries with a right item among these, the share that loses it
 
-Search = Callable[[str], Sequence[str]]  # a query's text to the ids of its hits, best first
+# The ids of one hit: its own, then those of the duplicates that it stands for.
+Found = tuple[str, ...]
+# The hits for a query's text, best first, with the threshold or without.
+Search = Callable[[str, bool], Sequence[Found]]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +33,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         query: The query.
         found: The ids of the hits, best first, at most ``DEPTH``.
-        values: The value of each of ``MEASURES`` and of ``HIDDEN`` by name, 0…1.
+        values: The value of each of ``MEASURES`` by name, 0…1; and of ``HIDDEN``, unless no right
+            item is among the first hits even without the threshold.
     """
 
     query: LabelledQuery
@@ -42,24 +47,24 @@ class Measures(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         names: Those that are reported.
-        judged_by: The one that has to reach a minimum.
+        main: The one that has to reach a minimum.
         graded_by: The one that grades single queries.
     """
 
     names: Sequence[str]
-    judged_by: str
+    main: str
     graded_by: str
 
 
 LABELLED = Measures(
-    names=("recall@1", "recall@3", "recall@5", "recall@10", "MRR", "nDCG@10"),
-    judged_by="recall@5",
+    names=("recall@1", "recall@3", "recall@5", "recall@10", "MRR", "nDCG@10", HIDDEN),
+    main="recall@5",
     graded_by="nDCG@10",
 )
 # Any of several right items will do: all are as near to the query.
 GENERATED = Measures(
     names=("hit@1", "hit@5", "MRR", HIDDEN),
-    judged_by="hit@5",
+    main="hit@5",
     graded_by="MRR",
 )
 
@@ -93,7 +98,8 @@ def outcomes(
     queries: Sequence[LabelledQuery],
     search: Search,
     step: Callable[[int], None],
-    without_threshold: Search,
+    *,
+    has_threshold: bool,
 ) -> list[Outcome]:
     """Search for every query and measure the hits.
 
@@ -101,60 +107,76 @@ def outcomes(
         queries: The queries.
         search: The search.
         step: Called with the number of queries that are done.
-        without_threshold: The same search with nothing hidden.
+        has_threshold: Whether the measured hits are those that reach the threshold.
     """
     found, hidden = [], []
     for done, query in enumerate(queries, start=1):
-        right, ids = query.grades.keys(), tuple(search(query.text)[:DEPTH])
-        found.append(ids)
-        hidden.append(
-            right.isdisjoint(ids) and not right.isdisjoint(without_threshold(query.text)[:DEPTH])
-        )
+        text, right = query.text, query.grades
+        hits = search(text, has_threshold)
+        if has_threshold:
+            is_kept = _is_first(right, hits)
+            is_found = is_kept or _is_first(right, search(text, False))
+        else:
+            is_found = _is_first(right, hits)
+            is_kept = is_found and _is_first(right, search(text, True))
+        found.append(hits)
+        hidden.append(not is_kept if is_found else None)
         step(done)
     return measure(queries, found, hidden)
 
 
 def measure(
     queries: Sequence[LabelledQuery],
-    found: Sequence[Sequence[str]],
-    hidden: Sequence[bool] | None = None,
+    found: Sequence[Sequence[Found]],
+    hidden: Sequence[bool | None] = (),
 ) -> list[Outcome]:
     """Measure the hits of some queries.
 
+    A hit stands for its duplicates: it has the best of their grades, and the others need not be
+    found.
+
     Args:
         queries: The queries.
-        found: The ids of the hits of each, best first.
-        hidden: Whether the threshold alone hides the right items of each.
+        found: The hits of each, best first.
+        hidden: Whether the threshold hides the right items of each; None if there is nothing to
+            hide.
     """
     judgements, runs = {}, {}
     for number, (query, hits) in enumerate(zip(queries, found, strict=True)):
         # pytrec_eval sees ranks instead of ids: it cuts ids at NUL and crashes on lone surrogates.
         best = hits[:DEPTH]
-        ranks = {item: str(rank) for rank, item in enumerate(best)}
-        judgements[str(number)] = {
-            ranks.get(item, f"missing {place}"): grade
-            for place, (item, grade) in enumerate(query.grades.items())
-        }
+        ranks = {item: str(rank) for rank, hit in enumerate(best) for item in hit}
+        graded: dict[str, int] = {}
+        for place, (item, grade) in enumerate(query.grades.items()):
+            key = ranks.get(item, f"missing {place}")
+            graded[key] = max(grade, graded.get(key, 0))
+        judgements[str(number)] = graded
         runs[str(number)] = {str(rank): float(-rank) for rank in range(len(best))}
     values: dict[str, dict[Measure, float]] = defaultdict(dict)
     for one in iter_calc(list(MEASURES.values()), judgements, runs):
         values[one.query_id][one.measure] = one.value
-    return [
-        Outcome(
-            query=query,
-            found=tuple(hits[:DEPTH]),
-            values={
-                **{name: values[str(number)][kind] for name, kind in MEASURES.items()},
-                HIDDEN: float(bool(hidden and hidden[number])),
-            },
+    results = []
+    for number, (query, hits) in enumerate(zip(queries, found, strict=True)):
+        measured = {name: values[str(number)][kind] for name, kind in MEASURES.items()}
+        if hidden and (is_hidden := hidden[number]) is not None:
+            measured[HIDDEN] = float(is_hidden)
+        results.append(
+            Outcome(query=query, found=tuple(hit[0] for hit in hits[:DEPTH]), values=measured)
         )
-        for number, (query, hits) in enumerate(zip(queries, found, strict=True))
-    ]
+    return results
 
 
 def figures(results: Sequence[Outcome], measures: Measures = LABELLED) -> list[Figure]:
-    """The means over all queries."""
-    return [_figure(name, [one.values[name] for one in results]) for name in measures.names]
+    """The means over all queries; without those that no query has."""
+    values = {
+        name: [one.values[name] for one in results if name in one.values] for name in measures.names
+    }
+    return [_figure(name, measured) for name, measured in values.items() if measured]
+
+
+def _is_first(right: Container[str], hits: Sequence[Found]) -> bool:
+    """Whether a right item is among the first hits."""
+    return any(item in right for hit in hits[:FIRST] for item in hit)
 
 
 def by_tag(results: Sequence[Outcome]) -> dict[str, list[Outcome]]:

@@ -1,14 +1,14 @@
 """The trials of ``repertory eval``, as tables and as JSON."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from repertory_admin import terminal
 from repertory_eval.compare import Comparison
+from repertory_eval.judged import Judged, by_tag, judge
 from repertory_eval.measure import Figure
-from repertory_eval.reliability import Reliability
 from repertory_eval.trial import Trial
 
 FLATTERS = (
@@ -16,6 +16,12 @@ FLATTERS = (
 )
 # The figures that fit in a table; JSON has all.
 SHOWN = ("recall@1", "recall@5", "nDCG@10", "hit@1", "hit@5", "hidden")
+# The columns of judged queries and the attributes of ``Judged`` in them.
+JUDGED = {
+    name.replace("_", " "): name
+    for name in Judged.__struct_fields__
+    if name not in ("queries", "answerable", "pairs")
+}
 MAX_FOUND = 3
 
 
@@ -23,16 +29,18 @@ def show(trials: Sequence[Trial], worst: int) -> None:
     """Show tables of the figures, of the effect of other settings, and of the worst items."""
     if labelled := [trial for trial in trials if not trial.is_generated]:
         _show_figures(
-            "Set", [(trial.name, len(trial.results), trial.figures()) for trial in labelled]
-        )
-        show_reliability(
-            "Confidence: its error, and what the threshold loses and rejects:",
             "Set",
-            [(trial.name, trial.confidence) for trial in labelled if trial.confidence],
+            [
+                (trial.name, len(trial.results), trial.figures())
+                for trial in labelled
+                if trial.results
+            ],
         )
+        for trial in labelled:
+            _show_judged(trial)
     for trial in trials:
         if trial.is_generated:
-            show_title(f"{trial.title}:")
+            _show_title(f"{trial.title}:")
             _show_figures(
                 "Kind",
                 [("all", len(trial.results), trial.figures())]
@@ -53,7 +61,7 @@ def as_json(trial: Trial, worst: int) -> dict[str, Any]:
         **({"warning": FLATTERS} if trial.is_generated else {}),
         **_measured_as_json(trial),
         "kinds": {kind: _measured_as_json(one) for kind, one in trial.kinds().items()},
-        "confidence": msgspec.to_builtins(trial.confidence),
+        "judged": _judged_as_json(trial),
         "worst": [
             {
                 "item": hard.item,
@@ -82,34 +90,53 @@ def _measured_as_json(trial: Trial) -> dict[str, Any]:
     }
 
 
+def _judged_as_json(trial: Trial) -> dict[str, Any] | None:
+    """The figures of judged queries, all together and by tag; None without them."""
+    if not trial.judged:
+        return None
+    kinds = msgspec.to_builtins(by_tag(trial.judged))
+    return {**msgspec.to_builtins(judge(trial.judged)), "kinds": kinds}
+
+
 def _rounded(figure: Figure | Comparison) -> dict[str, float]:
     fields = msgspec.structs.asdict(figure)
     return {name: round(value, 4) for name, value in fields.items() if name != "name"}
 
 
 def _show_figures(first: str, rows: Sequence[tuple[str, int, Sequence[Figure]]]) -> None:
-    names = [figure.name for figure in rows[0][2] if figure.name in SHOWN]
+    if not rows:
+        return
+    measured = [{figure.name: _cell(figure) for figure in row} for _, _, row in rows]
+    names = [name for name in SHOWN if any(name in row for row in measured)]
     terminal.show_table(
         (first, "Queries", *names),
         [
-            (name, f"{count:,}", *(_cell(figure) for figure in row if figure.name in SHOWN))
-            for name, count, row in rows
+            (name, f"{count:,}", *(cells.get(one, "") for one in names))
+            for (name, count, _), cells in zip(rows, measured, strict=True)
         ],
         right=("Queries", *names),
         styles={first: lambda _: "bold cyan"},
     )
 
 
-def show_reliability(title: str, first: str, rows: Iterable[tuple[str, Reliability]]) -> None:
-    """Show a titled table of the reliability of confidence; ``first`` heads the rows' names."""
-    show_title(title)
-    names = Reliability.__struct_fields__
+def _show_judged(trial: Trial) -> None:
+    """Show how confidence predicts the grades of judged pairs, and what is shown of them."""
+    if not trial.judged:
+        return
+    _show_title(f"{trial.name}, judged pairs: the confidence, and what is shown:")
     terminal.show_table(
-        (first, *names),
-        [(of, *(f"{getattr(one, name):.3f}" for name in names)) for of, one in rows],
-        right=names,
-        styles={first: lambda _: "bold cyan"},
+        ("Queries", *JUDGED),
+        [
+            (name, *(_share(getattr(one, figure)) for figure in JUDGED.values()))
+            for name, one in [("all", judge(trial.judged)), *by_tag(trial.judged).items()]
+        ],
+        right=tuple(JUDGED),
+        styles={"Queries": lambda _: "bold cyan"},
     )
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.3f}"
 
 
 def _cell(figure: Figure) -> str:
@@ -118,7 +145,7 @@ def _cell(figure: Figure) -> str:
 
 def _show_comparisons(trial: Trial) -> None:
     for changed, row in trial.comparisons().items():
-        show_title(f"{trial.title}, {changed} against the active settings:")
+        _show_title(f"{trial.title}, {changed} against the active settings:")
         terminal.show_table(
             ("Figure", "Before", "After", "Difference", "Better", "Worse", "p"),
             [
@@ -142,7 +169,7 @@ def _show_worst(trial: Trial, limit: int) -> None:
     items = trial.hardest(limit)
     if not items:
         return
-    show_title(f"{trial.title}, the worst items:")
+    _show_title(f"{trial.title}, the worst items:")
     terminal.show_table(
         ("Item", "Queries", trial.measures.graded_by, "Example, and its hits"),
         [
@@ -160,7 +187,7 @@ def _show_worst(trial: Trial, limit: int) -> None:
     )
 
 
-def show_title(text: str) -> None:
+def _show_title(text: str) -> None:
     """Show a title after an empty line."""
     terminal.say()
     terminal.tell(text)

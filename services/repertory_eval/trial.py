@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from repertory_eval.compare import Comparison, compare
+from repertory_eval.judged import Observed
 from repertory_eval.measure import (
     GENERATED,
     LABELLED,
@@ -16,7 +17,6 @@ from repertory_eval.measure import (
     figures,
     hardest,
 )
-from repertory_eval.reliability import Reliability
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,16 +25,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The name of the set.
         is_generated: Whether the queries were made from the items that they should find.
-        results: The outcome of each query.
+        results: The outcome of each query; none only for a judged set whose queries have no answer.
         others: The outcomes under other settings, in the same order, by the change.
-        confidence: The reliability of confidence; None for generated queries, which flatter it.
+        judged: The judged queries of a judged set.
     """
 
     name: str
     is_generated: bool
     results: Sequence[Outcome]
     others: Mapping[str, Sequence[Outcome]] = {}
-    confidence: Reliability | None = None
+    judged: Sequence[Observed] = ()
 
     @property
     def measures(self) -> Measures:
@@ -63,9 +63,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
             for tag, results in by_tag(self.results).items()
         }
 
-    def judged(self) -> Figure:
-        """The figure that has to reach a minimum."""
-        return next(one for one in self.figures() if one.name == self.measures.judged_by)
+    def main(self) -> Figure | None:
+        """The figure that has to reach a minimum; None without results."""
+        return next((one for one in self.figures() if one.name == self.measures.main), None)
 
     def hardest(self, limit: int) -> list[Hard]:
         """The items that are hardest to find."""
@@ -80,7 +80,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
                     [one.values[name] for one in self.results],
                     [one.values[name] for one in results],
                 )
-                for name in (self.measures.judged_by, self.measures.graded_by)
+                for name in (self.measures.main, self.measures.graded_by)
             ]
             for changed, results in self.others.items()
         }

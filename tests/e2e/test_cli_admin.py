@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -255,35 +254,30 @@ def test_eval_fails_below_the_minimum_recall(
     assert re.search(r"elsewhere +1 +0.00  make a photo smaller → resize_image", done.stdout)
 
 
-def test_calibrate_fits_and_tests_on_labelled_sets(
+def test_eval_measures_the_confidence_of_judged_pairs(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A model's curves come with figures of each set under a curve fitted without it."""
+    """A query without a good item is kept: it should be rejected."""
     folder = labelled_set("resize_image")
-    easy = shutil.copytree(folder, tmp_path / "easy")
-    texts = ("send a mail", "size of a picture", "weigh a mail", "e-mail", "mail it", "a picture")
-    with (
-        (folder / "queries.jsonl").open("a") as queries,
-        (folder / "qrels.jsonl").open("a") as qrels,
-    ):
-        for number, text in enumerate(2 * texts):
-            items = ["send_mail", "resize_image"]
-            item = items[("picture" in text) != (number < len(texts))]  # half of them are wrong
-            queries.write(json.dumps({"id": f"w{number}", "text": text}) + "\n")
-            qrels.write(json.dumps({"query_id": f"w{number}", "item_id": item}) + "\n")
-    other = shutil.copytree(folder, tmp_path / "other")
-    report = cli.json(tmp_path, "calibrate", folder, other)
+    with (folder / "queries.jsonl").open("a") as queries:
+        queries.write(json.dumps({"id": "none", "text": "zqx vrr", "tags": ["foreign"]}) + "\n")
+    known = json.loads((folder / "queries.jsonl").read_text().splitlines()[0])["id"]
+    pairs = ((known, "resize_image", 3), (known, "send_mail", 0), ("none", "send_mail", 0))
+    with (folder / "judgements.jsonl").open("w") as judgements:
+        for query, item, grade in pairs:
+            row = {"query_id": query, "item_id": item, "grade": grade}
+            judgements.write(json.dumps(row) + "\n")
+    (report,) = cli.json(tmp_path, "eval", folder)
 
-    assert report["model"] == "Xenova/all-MiniLM-L6-v2"
-    assert {"hybrid", "semantic"} < report["calibration"].keys()
-    assert report["figures"]["hybrid"]["sets"].keys() == {"labelled", "other"}
-    assert 0.4 < report["figures"]["hybrid"]["mean"]["right"] < 0.6
-    alone = cli.run(tmp_path, "calibrate", folder)
-    assert alone.returncode == 2
-    assert "two labelled sets at least" in alone.stderr
-    refused = cli.run(tmp_path, "calibrate", folder, easy)
-    assert refused.returncode == 2
-    assert "a curve needs at least 3 of each" in refused.stderr
+    judged = report["judged"]
+    assert (judged["queries"], judged["pairs"], judged["auc"]) == (2, 3, 1.0)
+    assert (judged["rejected"], judged["error"] > 0) == (1.0, True)
+    assert judged["kinds"]["foreign"]["rejected"] == 1.0
+    assert judged["kinds"]["foreign"]["auc"] is None
+    assert report["queries"] == 1
+    shown = cli.run(tmp_path, "eval", folder).stdout
+    assert "labelled, judged pairs" in shown
+    assert re.search(r"^foreign ", shown, re.MULTILINE)
 
 
 def test_eval_generates_queries_and_compares_settings(
@@ -300,7 +294,8 @@ def test_eval_generates_queries_and_compares_settings(
     assert "flatters" in generated["warning"]
     assert generated["kinds"]["typo"]["queries"] == 1
     assert generated["figures"]["hit@1"]["mean"] == 1.0
-    assert generated["against"]["alpha=0,threshold=1"]["hit@5"]["worse"] <= 2  # no names, but texts
+    # No typed names, but texts and the beginning of a name.
+    assert generated["against"]["alpha=0,threshold=1"]["hit@5"]["worse"] <= 3
 
 
 def test_eval_measures_the_index(cli: Cli, indexed: Path) -> None:
@@ -352,15 +347,12 @@ cli()
 """
 
 
-@pytest.mark.parametrize("command", ["eval", "calibrate"])
-def test_evaluation_without_its_extra_says_how_to_install_it(
-    cli: Cli, tmp_path: Path, command: str
-) -> None:
+def test_evaluation_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path: Path) -> None:
     """The error is one line, and the help needs no extra."""
 
     def run(argument: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", WITHOUT_EXTRA, command, argument],
+            [sys.executable, "-c", WITHOUT_EXTRA, "eval", argument],
             cwd=tmp_path,
             env=cli.environment,
             capture_output=True,
@@ -372,7 +364,7 @@ def test_evaluation_without_its_extra_says_how_to_install_it(
     assert refused.returncode == 4, refused.stderr
     assert "which is not installed; run: pip install 'repertory[eval]'" in refused.stderr
     assert refused.stderr.count("\n") == 1
-    assert f"repertory {command}" in run("--help").stdout
+    assert "repertory eval" in run("--help").stdout
 
 
 def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Path) -> None:

@@ -2,18 +2,14 @@
 
 import msgspec
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
 from repertory.search.answer import Mode
-from repertory.search.confidence import KEYWORD, confidences, scores
+from repertory.search.confidence import confidences, scores
 from repertory.search.engine import Ranked
 from repertory.search.query import Query
-from repertory_eval.fit import Example, examples, fit, leave_one_out, observed
-from repertory_eval.labelled import LabelledQuery
-from repertory_eval.reliability import Observed, observe, reliability
 from tests.support.keyword_search import keyword_engine
 
 JOBS = ["resize pictures", "send invoices", "rotate secrets", "deploy clusters", "draw charts"]
@@ -117,80 +113,3 @@ def test_an_excluded_item_is_as_if_it_were_not_indexed() -> None:
     gone = CATALOGUE[0]
     found = rank(gone.name, CATALOGUE, without=(gone.id,)).candidates
     assert gone.id not in [found.entry(place).id for place in range(len(found.rows))]
-
-
-def seen(**changes: object) -> Observed:
-    """One query that succeeded, with some changes."""
-    well = {"stated": 0.9, "is_right": True, "is_found": True, "is_kept": True}
-    return Observed(**{**well, "is_rejected": True, **changes})  # type: ignore[arg-type] # by name
-
-
-def test_the_error_is_how_far_confidence_is_from_being_right() -> None:
-    """Confidence 0.9 and right nine times of ten is no error; always wrong is an error of 0.9."""
-    good = [seen(is_right=right) for right in [True] * 9 + [False]]
-    assert reliability(good).error == pytest.approx(0.0, abs=1e-9)
-    assert reliability([seen(is_right=False)]).error == pytest.approx(0.9)
-
-
-def test_lost_and_rejected_are_shares_of_their_own_totals() -> None:
-    """Only found items can be lost; every query is repeated without its right items."""
-    of_four = reliability(
-        [
-            seen(),
-            seen(is_kept=False, is_rejected=False),
-            seen(is_found=False, is_kept=False, is_rejected=False),
-            seen(is_rejected=False),
-        ]
-    )
-    assert of_four.lost == pytest.approx(1 / 3)
-    assert of_four.rejected == pytest.approx(1 / 4)
-
-
-def labelled(job: str) -> list[LabelledQuery]:
-    """Queries for the four items of a job.
-
-    Every second names another item too, and of these every second means that one.
-    """
-    wrong = CATALOGUE[-1] if job == JOBS[0] else CATALOGUE[0]
-    return [
-        LabelledQuery(
-            id=one.id,
-            text=f"{one.name.replace('_', ' ')} {'zebra draw' if number % 2 else ''}".strip(),
-            grades={(wrong if number % 4 == 3 else one).id: 1},
-        )
-        for number, one in enumerate(one for one in CATALOGUE if job in one.description)
-    ]
-
-
-def made(job: str) -> list[Example]:
-    """The examples of the queries of a job."""
-    return examples(keyword_engine(CATALOGUE), labelled(job), lambda _: None)
-
-
-def test_a_fitted_curve_states_how_often_first_hits_are_right() -> None:
-    """On its own data, the mean confidence is nearly the share of right first hits."""
-    sets = [made(job) for job in JOBS]
-    on_all = reliability(observed([one for of_set in sets for one in of_set], fit(sets), 0.35))
-    assert on_all.stated == pytest.approx(on_all.right, abs=0.1)
-
-
-def test_every_set_is_tested_by_a_curve_that_has_not_seen_it() -> None:
-    """The figures of a set are those of a fit to the others."""
-    sets = {job: made(job) for job in JOBS}
-    first, *others = sets
-    expected = reliability(observed(sets[first], fit([sets[one] for one in others]), 0.35))
-    assert leave_one_out(sets, 0.35).sets[first] == expected
-
-
-def test_observing_asks_the_search_itself() -> None:
-    """Observing through searches equals observing the examples of the same queries."""
-    queries = labelled(JOBS[0])
-    searched = keyword_engine(CATALOGUE)
-
-    def find(text: str, threshold: float, without: tuple[str, ...]) -> list[tuple[str, float]]:
-        query = Query(text=text, threshold=threshold, limit=10)
-        return [(hit.id, hit.confidence) for hit in searched.search(query, exclude=without).hits]
-
-    through_searches = observe(queries, find, 0.35, lambda _: None)
-    from_examples = [one.is_rejected for one in observed(made(JOBS[0]), KEYWORD, 0.35)]
-    assert [one.is_rejected for one in through_searches] == from_examples

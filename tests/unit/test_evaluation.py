@@ -10,7 +10,10 @@ from repertory_eval.compare import compare
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import (
     GENERATED,
+    LABELLED,
     Figure,
+    Found,
+    Measures,
     Outcome,
     figures,
     hardest,
@@ -25,9 +28,14 @@ def query(text: str, *right: str, tags: tuple[str, ...] = ()) -> LabelledQuery:
     return LabelledQuery(id=text, text=text, tags=tags, grades=dict.fromkeys(right, 1))
 
 
+def alone(*ids: str) -> list[Found]:
+    """Hits without duplicates."""
+    return [(item,) for item in ids]
+
+
 def outcome(query: LabelledQuery, found: list[str]) -> Outcome:
     """How a query fared that found these items."""
-    (one,) = measure([query], [found])
+    (one,) = measure([query], [alone(*found)])
     return one
 
 
@@ -36,9 +44,9 @@ def hits(*found: bool) -> list[Outcome]:
     return [outcome(query("q", "a"), ["a"] if one else []) for one in found]
 
 
-def figure(results: list[Outcome], name: str) -> Figure:
-    """One of the figures of generated queries."""
-    return next(one for one in figures(results, GENERATED) if one.name == name)
+def figure(results: list[Outcome], name: str, measures: Measures = GENERATED) -> Figure:
+    """One of the figures."""
+    return next(one for one in figures(results, measures) if one.name == name)
 
 
 def test_any_right_item_is_a_hit() -> None:
@@ -62,18 +70,36 @@ def test_any_id_can_be_measured(item: str) -> None:
     assert outcome(query("q", item), ["a", item]).values["MRR"] == 0.5
 
 
-def test_items_hidden_by_the_threshold_are_counted() -> None:
-    """A query is hidden if a search without a threshold finds its item, not if none does."""
-    shown = {"a": ["a"]}
-    below = shown | {"b": ["x", "b"]}
+@pytest.mark.parametrize("has_threshold", [True, False])
+def test_items_hidden_by_the_threshold_are_counted(has_threshold: bool) -> None:
+    """Of the queries with a right item among the first five, the threshold hides one of two."""
+    everything = {"a": "a", "b": "xb", "c": "", "d": "12345d"}
     results = outcomes(
-        [query("a", "a"), query("b", "b"), query("c", "c")],
-        lambda text: shown.get(text, []),
+        [query(text, text) for text in everything],
+        lambda text, cut: alone(*("a" if cut and text == "a" else "" if cut else everything[text])),
         lambda _: None,
-        lambda text: below.get(text, []),
+        has_threshold=has_threshold,
     )
-    assert [one.values["hidden"] for one in results] == [0.0, 1.0, 0.0]
-    assert figure(results, "hidden").mean == pytest.approx(1 / 3)
+    assert [one.values.get("hidden") for one in results] == [0.0, 1.0, None, None]
+    for measures in (GENERATED, LABELLED):
+        assert figure(results, "hidden", measures).mean == pytest.approx(1 / 2)
+    assert [one.found for one in results][1] == (() if has_threshold else ("x", "b"))
+
+
+def test_a_figure_that_no_query_has_is_left_out() -> None:
+    """If nothing is found, nothing can be hidden; without queries there is no figure at all."""
+    assert "hidden" not in [one.name for one in figures([outcome(query("q", "a"), [])])]
+    assert figures([]) == []
+
+
+def test_a_hit_stands_for_its_duplicates() -> None:
+    """A right item among the duplicates of a hit is found there, and no copy has to follow."""
+    (one,) = measure([query("q", "a", "b", "c")], [[("x",), ("y", "b", "a"), ("c",)]])
+    assert one.found == ("x", "y", "c")
+    assert (one.values["MRR"], one.values["recall@3"]) == (0.5, 1.0)
+    graded = LabelledQuery(id="q", text="q", grades={"a": 1, "b": 3})
+    (best,) = measure([graded], [[("a", "b")]])
+    assert best.values["nDCG@10"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -155,6 +181,9 @@ def test_a_trial_has_kinds_and_comparisons() -> None:
         "typo": (1, 0.0),
     }
     assert [one.comparisons()["alpha=0"][0].better for one in kinds.values()] == [0, 1]
-    assert (trial.judged().name, trial.judged().mean) == ("hit@5", 0.5)
+    main = trial.main()
+    assert main is not None
+    assert (main.name, main.mean) == ("hit@5", 0.5)
+    assert Trial(name="judged", is_generated=False, results=[]).main() is None
     (changed,) = trial.comparisons()["alpha=0"][:1]
     assert (changed.name, changed.difference, changed.better) == ("hit@5", 0.5, 1)

@@ -26,7 +26,7 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (b'{"id": "r", "text": " "}', "The query is empty"),
+        (b'{"id": "r", "text": " "}', "The query has no text"),
         (b'{"id": "r\xff", "text": "x"}', "utf-8"),
         (b'{"id": "r", "x": ' + b"[" * 100_000, "recursion"),
     ],
@@ -39,15 +39,32 @@ def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, me
         read_sets([folder])
 
 
-def test_a_long_query_is_cut_and_the_set_is_kept(tmp_path: Path) -> None:
-    """Its beginning states the task; its id is kept for a warning."""
-    lines = [{"id": "q", "text": "x" * 32_001}, {"id": "r", "text": "y" * 32_000}]
-    folder = labelled_set(tmp_path / "set", "\n".join(map(json.dumps, lines)).encode())
-    with (folder / "qrels.jsonl").open("ab") as file:
-        file.write(b'{"query_id": "r", "item_id": "a"}\n')
+def test_a_query_that_is_too_long_is_left_out(tmp_path: Path) -> None:
+    """It does not reject the other queries of the set, and is named."""
+    long = b'{"id": "r", "text": "' + b"x" * 40_000 + b'"}\n'
+    [one] = read_sets([labelled_set(tmp_path / "set", long + b'{"id": "q", "text": "x"}\n')])
+    assert [query.id for query in one.queries] == ["q"]
+    assert "The query r has 40,000 characters and is left out" in one.problems[0]
+
+
+def test_a_judged_set_keeps_the_queries_without_an_answer(tmp_path: Path) -> None:
+    """Its judged queries have all grades, zeros included; its order is measured where it can be."""
+    queries = b"".join(b'{"id": "%s", "text": "x"}\n' % name for name in (b"q", b"r", b"s"))
+    folder = labelled_set(tmp_path / "set", queries)
+    (folder / "judgements.jsonl").write_text(
+        '{"query_id": "q", "item_id": "a", "grade": 3}\n'
+        '{"query_id": "q", "item_id": "b", "grade": 0}\n'
+        '{"query_id": "r", "item_id": "a", "grade": 0}\n'
+    )
     [one] = read_sets([folder])
-    assert [query.text for query in one.queries] == ["x" * 32_000, "y" * 32_000]
-    assert one.cut == ["q"]
+    assert {query.id: query.grades for query in one.queries} == {"q": {"a": 1}}
+    assert {query.id: query.grades for query in one.judged} == {
+        "q": {"a": 3, "b": 0},
+        "r": {"a": 0},
+    }
+    (folder / "qrels.jsonl").write_text("")
+    [unanswerable] = read_sets([folder])
+    assert (len(unanswerable.queries), len(unanswerable.judged)) == (0, 2)
 
 
 @pytest.mark.parametrize("grade", ["0.5", "1001", "1e300"])

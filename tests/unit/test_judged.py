@@ -1,0 +1,91 @@
+"""The figures of judged pairs: how confidence predicts grades, and what is shown."""
+
+import pytest
+
+from repertory.catalogue.item import Item, Kind
+from repertory.search.query import Query
+from repertory_eval.judged import Observed, by_tag, judge, observe, stated
+from repertory_eval.labelled import LabelledQuery
+from tests.support.keyword_search import keyword_engine
+
+
+def observed(
+    pairs: dict[str, tuple[int, float]],
+    *shown: str | tuple[str, ...],
+    tags: tuple[str, ...] = (),
+) -> Observed:
+    """A query with the grade and the stated probability of each judged item, and its hits."""
+    return Observed(
+        query=LabelledQuery(
+            id="q", text="q", tags=tags, grades={item: grade for item, (grade, _) in pairs.items()}
+        ),
+        shown=[(hit,) if isinstance(hit, str) else hit for hit in shown],
+        stated={item: probability for item, (_, probability) in pairs.items()},
+    )
+
+
+def test_the_error_compares_each_pair_with_its_bin() -> None:
+    """0.9 and good nine times of ten is no error; 0.9 and never good is an error of 0.9."""
+    nine = {str(number): (3 if number else 0, 0.9) for number in range(10)}
+    assert judge([observed(nine)]).error == pytest.approx(0.0, abs=1e-9)
+    assert judge([observed({"a": (1, 0.9)})]).error == pytest.approx(0.9)
+    apart = {"a": (3, 0.65), "b": (0, 0.05)}  # gaps of two bins add up, whatever their signs
+    assert judge([observed(apart)]).error == pytest.approx((0.35 + 0.05) / 2)
+
+
+def test_the_order_of_pairs_is_measured_where_both_sorts_occur() -> None:
+    """One of two wrong pairs lies above the good one."""
+    both = judge([observed({"a": (2, 0.5), "b": (1, 0.7), "c": (0, 0.2)})])
+    assert (both.auc, both.precision) == (0.5, 0.5)
+    none = judge([observed({"a": (1, 0.5)})])
+    assert (none.auc, none.precision, none.nothing_good) == (None, None, None)
+
+
+def test_what_is_shown_is_counted_apart_for_queries_with_and_without_an_answer() -> None:
+    """An unjudged hit is neither good nor bad, and a hit is as good as its best duplicate."""
+    good, bad = {"a": (2, 0.6), "b": (1, 0.4)}, {"a": (1, 0.3)}
+    figures = judge(
+        [
+            observed(good, "b", ("copy", "a")),
+            observed(good, "b"),
+            observed(good, "unjudged"),
+            observed(bad),
+            observed(bad, "unjudged"),
+        ]
+    )
+    assert (figures.queries, figures.answerable, figures.pairs) == (5, 3, 8)
+    assert figures.nothing_good == pytest.approx(2 / 3)
+    assert figures.rejected == pytest.approx(1 / 2)
+    assert figures.good == pytest.approx(1 / 3)
+    assert figures.unjudged == pytest.approx(2 / 5)
+
+
+def test_the_figures_of_each_tag_are_of_its_queries() -> None:
+    """A query counts for each of its tags."""
+    tagged = by_tag(
+        [
+            observed({"a": (0, 0.1)}, tags=("word", "short")),
+            observed({"a": (3, 0.9)}, tags=("word",)),
+        ]
+    )
+    assert {tag: one.queries for tag, one in tagged.items()} == {"short": 1, "word": 2}
+    assert tagged["short"].rejected == 1.0
+
+
+def test_pairs_that_a_search_would_not_show_have_a_probability_too() -> None:
+    """The engine is asked for judged items by id; unknown ones are left out."""
+    names = ("resize_image", "send_mail")
+    engine = keyword_engine(
+        [Item(id=name, kind=Kind.TOOL, name=name, source="s", description=name) for name in names]
+    )
+    query = LabelledQuery(id="q", text="resize", grades={**dict.fromkeys(names, 0), "gone": 3})
+    [one] = observe(
+        [query],
+        lambda text: [(hit.id,) for hit in engine.search(Query(text=text)).hits],
+        lambda text, items: stated(engine, Query(text=text), items),
+        lambda _: None,
+    )
+    assert one.stated.keys() == {*names}
+    assert one.stated["resize_image"] > one.stated["send_mail"] >= 0.0
+    assert one.shown[0] == ("resize_image",)
+    assert not one.is_answerable
