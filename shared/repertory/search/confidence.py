@@ -68,7 +68,7 @@ BESIDE_VECTORS = Weights(
     server=0.59,
     length=-0.98,
     rarity=0.26,
-    bias=-3.0,
+    bias=-2.87,
 )
 WORDS_ALONE = Weights(
     share=1.34,
@@ -81,7 +81,7 @@ WORDS_ALONE = Weights(
     server=1.08,
     length=-0.84,
     rarity=0.17,
-    bias=-2.52,
+    bias=-2.4,
 )
 
 MIN_SIMILARITY = 0.5  # names that are less similar to the query do not count
