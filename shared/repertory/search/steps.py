@@ -92,7 +92,7 @@ def merge(found: Sequence[Sequence[tuple[int, float]]]) -> Merged:
     best: dict[int, tuple[float, int, int]] = {}
     for number, rows in enumerate(found):
         for place, (row, confidence) in enumerate(rows):
-            best[row] = min(best.get(row, (1.0, 0, 0)), (-round(confidence, 4), place, number))
+            best[row] = min(best.get(row, (1.0, 0, 0)), (-round(confidence, 6), place, number))
     firsts = {rows[0][0] for rows in found[1:] if rows}
     return Merged(
         order=sorted(best, key=lambda row: (row not in firsts, *best[row], row)),
