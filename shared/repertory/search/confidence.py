@@ -85,6 +85,7 @@ WORDS_ALONE = Weights(
 )
 
 MIN_SIMILARITY = 0.5  # names that are less similar to the query do not count
+MAX_RARITY = 14.0  # of all terms together: nearly no query of the fitted sets has more
 MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 
 # The range of the confidence of an item that has the query's only word, by the best field that has
@@ -140,7 +141,7 @@ def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values
     like = found.query.weights.name_weight / _DEFAULTS.name_weight * likeness(found.similarity)
     odds: Values = (
         by.share * (shares @ (weights > 0))
-        + by.mass * (rarities @ weights)
+        + by.mass * np.minimum(rarities @ weights, MAX_RARITY)
         + by.named * (shares @ _has(weights, NAME.least))
         + by.whole * whole
         + by.like * like
@@ -148,7 +149,7 @@ def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values
         + by.mismatch * (doing < 0)
         + by.server * np.array([sum(map(rarity, server)) for server in servers])
         + by.length * np.log(word_count(text))
-        + by.rarity * rarities.sum()
+        + by.rarity * min(float(rarities.sum()), MAX_RARITY)
         + by.bias
     ).astype(np.float32)
     return odds

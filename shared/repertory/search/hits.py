@@ -46,10 +46,10 @@ def explained(
     semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
     evidence = Evidence(
         probability=round(probability(confidence), 4),
-        semantic=float(1 / (1 + np.exp(-found.semantic[place]))) if semantic else None,
-        cosine=float(found.cosine[place]) if semantic else None,
+        semantic=round(float(1 / (1 + np.exp(-found.semantic[place]))), 4) if semantic else None,
+        cosine=round(float(found.cosine[place]), 4) if semantic else None,
         semantic_rank=_rank(found.cosine, place) if semantic else None,
-        keyword=float(found.keyword[place]) if keyword else None,
+        keyword=round(float(found.keyword[place]), 4) if keyword else None,
         keyword_rank=_rank(found.keyword, place) if keyword else None,
         name=max(close, float(found.similarity[place])),
         terms=tuple(

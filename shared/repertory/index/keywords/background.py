@@ -11,6 +11,9 @@ from importlib.resources import files
 MIN_RARITY = 0.1  # of the commonest word
 SHORT_RARITY = 0.25  # of a single letter or a number of one or two digits
 
+# The texts that have a common word; a short word must be in more of them.
+SHORT, COMMON, COMMON_SHORT = 3, 20, 60
+
 
 @cache
 def _table() -> tuple[int, dict[str, int]]:
@@ -24,6 +27,11 @@ def _table() -> tuple[int, dict[str, int]]:
 def is_known(term: str) -> bool:
     """Whether a term is a usual one, and so not a misspelt or unfinished word."""
     return term in _table()[1]
+
+
+def is_common(word: str, term: str) -> bool:
+    """Whether a word, with its term, is so common that longer words may consist of it."""
+    return _table()[1].get(term, 0) >= (COMMON if len(word) > SHORT else COMMON_SHORT)
 
 
 def rarity(term: str) -> float:

@@ -6,22 +6,22 @@ Which terms a word stands for depends on the word and on what the index has, nev
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import msgspec
 
 from repertory.catalogue.names import split_name
-from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.background import is_common, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.postings import Postings
-from repertory.index.keywords.tokens import RUN, Pair, Token, is_unspaced, term_of, tokens, words
+from repertory.index.keywords.tokens import RUN, Pair, Token, is_unspaced, term_of, tokens
 from repertory.index.keywords.typos import OneEdit
 
 VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
 MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
-MIN_PART = 3  # characters of each of two words into which an unknown word is split
+MIN_PART = 3  # characters of each common word into which an unknown word is split
 MAX_VARIANTS = 12
 # The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script
@@ -68,6 +68,37 @@ def _plain(run: str) -> str:
     return joined if is_known(term_of(joined)) else split_name(run)
 
 
+def _words(token: Token) -> list[tuple[str, str, str]]:
+    """The words of a token, each with its term, and the whole that it is a part of."""
+    parts, wholes = token.parts, token.wholes
+    if not wholes:
+        if len(parts) == 1 and (common := _common_words(parts[0])):
+            return [(word, term, parts[0][0]) for word, term in common]
+        return [(word, term, "") for word, term in parts]
+    whole, term = wholes[-1]
+    if is_known(term) or all(len(word) <= 2 for word, _ in parts):
+        return [(whole, term, "")]
+    if any(map(str.isdigit, whole)):
+        found = [(word, of, whole) for word, of in parts if len(word) > 1]
+        return [*found, (whole, term, "")]
+    if token.is_camel and not all(is_common(word, of) for word, of in parts):
+        return [(whole, term, "")]
+    return [(word, of, whole) for word, of in parts]
+
+
+@lru_cache(maxsize=1_000)
+def _common_words(pair: Pair) -> tuple[Pair, ...]:
+    """The common words that an unknown word consists of: ``createissue``; empty if none."""
+    word, term = pair
+    if is_known(term) or len(word) < 2 * MIN_PART or not (word.isascii() and word.isalpha()):
+        return ()
+    for end in range(len(word) - MIN_PART, MIN_PART - 1, -1):
+        first, rest = (word[:end], term_of(word[:end])), (word[end:], term_of(word[end:]))
+        if is_common(*first) and (others := (rest,) if is_common(*rest) else _common_words(rest)):
+            return (first, *others)
+    return ()
+
+
 class Lexicon:
     """Resolves the words of queries to the terms of an index."""
 
@@ -96,7 +127,7 @@ class Lexicon:
 
         A word and the same word in another case, or with other separators, give the same terms.
         """
-        typed = [pair for token in tokens(query) for pair in self._words(token)]
+        typed = [word for token in tokens(query) for word in _words(token)]
         # "java script" may be one word of an item, and so may any two neighbours.
         joined: defaultdict[str, list[str]] = defaultdict(list)
         for (first, _, _), (second, _, _) in pairwise(typed):
@@ -107,36 +138,6 @@ class Lexicon:
             _, others = found.setdefault(term, (word, []))
             others += [*([whole] if whole else []), *joined[word]]
         return [self._term(word, term, others) for term, (word, others) in found.items()]
-
-    def _words(self, token: Token) -> list[tuple[str, str, str]]:
-        """The words of a token, each with its term, and the whole that it is a part of."""
-        parts, wholes = token
-        if not wholes and len(parts) == 1 and (halves := self._halves(*parts[0])):
-            wholes, parts = parts, tuple(halves)
-        if not wholes:
-            return [(word, term, "") for word, term in parts]
-        whole, term = wholes[-1]
-        if is_known(term) or all(len(word) <= 2 for word, _ in parts):
-            return [(whole, term, "")]
-        found = [(word, of, whole) for word, of in parts if len(word) > 1]
-        if any(map(str.isdigit, whole)):
-            found.append((whole, term, ""))
-        return found
-
-    def _halves(self, word: str, term: str) -> list[Pair]:
-        """The two words that an unknown word consists of: ``createissue``; empty if none."""
-        if is_known(term) or not word.isascii() or not word.isalpha():
-            return []
-        for place in range(len(word) - MIN_PART, MIN_PART - 1, -1):
-            first, second = word[:place], word[place:]
-            if self._is_word(first) and self._is_word(second):
-                return words(f"{first} {second}")
-        return []
-
-    def _is_word(self, word: str) -> bool:
-        return self._postings.id_of(WRITTEN + word) is not None or (
-            self._postings.id_of(word) is not None
-        )
 
     def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
         if len(term) == 1 and is_unspaced(term):

@@ -48,10 +48,12 @@ class Token(NamedTuple):
     Attributes:
         parts: Its words that are not stop words, each with its term.
         wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``.
+        is_camel: Whether only case divides it.
     """
 
     parts: tuple[Pair, ...]
     wholes: tuple[Pair, ...]
+    is_camel: bool = False
 
 
 def tokens(text: str) -> list[Token]:
@@ -114,7 +116,8 @@ def _token(run: str) -> Token:
     pieces = _PIECE.findall(run)
     joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
-    return Token(tuple(parts), tuple((one, term_of(one)) for one in dict.fromkeys(found)))
+    wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
+    return Token(tuple(parts), wholes, _CAMEL.fullmatch(run) is not None)
 
 
 def _may_be_one_word(text: str) -> bool:
