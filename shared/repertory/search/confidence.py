@@ -84,7 +84,7 @@ WORDS_ALONE = Weights(
     bias=-2.4,
 )
 
-MIN_SIMILARITY = 0.5  # names that are less similar to the query do not count
+MIN_SIMILARITY = 0.65  # names that are less similar to the query do not count
 MAX_RARITY = 14.0  # of all terms together: nearly no query of the fitted sets has more
 MAX_UNNAMED = 0.97  # the confidence that no evidence but a typed name exceeds
 
