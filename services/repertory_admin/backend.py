@@ -64,7 +64,9 @@ class Target(msgspec.Struct, frozen=True):
         """The index of this directory, whether a server runs or not."""
         from repertory.one_shot import Repertory  # noqa: PLC0415 - imports numpy and the engine
 
-        return Repertory(self.settings, self.directory, download=bars.download if bars else None)
+        if bars is None:
+            return Repertory(self.settings, self.directory)
+        return Repertory(self.settings, self.directory, download=bars.download, progress=bars.step)
 
 
 def target_of(flags: Flags) -> Target:

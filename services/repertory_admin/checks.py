@@ -3,6 +3,7 @@
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import date
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,7 @@ from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import merge, scan_all
 from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
+from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
 from repertory.sources.source import Problem
 from repertory_admin.progress import Bars
@@ -95,6 +97,21 @@ def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
     torch = "torch is installed" if find_spec("torch") else "torch is not installed"
     found = f"{engine.device} is used; GPUs: {', '.join(gpus) or 'none'}; {torch}"
     yield Finding(State.GOOD, "device", found)
+    if engine.device != "cpu" and values.device != "gpu":  # queries are embedded on the CPU
+        engine = load_engine(values.model, values.device, data, queries_only=True)
+    yield _confidence(stored(engine, data / "models"))
+
+
+def _confidence(fitted: Fitted | None) -> Finding:
+    """Whether the model is calibrated, and how well."""
+    if fitted is None:
+        text = "not calibrated yet: the first search, or `repertory index`, does it in seconds"
+        return Finding(State.UNSURE, "confidence", text)
+    text = (
+        f"calibrated on {date.fromtimestamp(fitted.at)} on {fitted.pairs} reference pairs: "
+        f"error {fitted.error:.3f}, AUC {fitted.auc:.2f}"
+    )
+    return Finding(State.GOOD, "confidence", text)
 
 
 def server(client: Client) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from repertory.errors import ConfigurationError, StoreError, WeightsUnavailableE
 from repertory.index.edge import EdgeStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import ACTIVE
+from repertory.search.calibration import Progress, calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.stats import WatchStatus
@@ -45,6 +46,7 @@ class Parts:
         folder: Where the embedded adapters store their data, instead of the data directory.
         lock_timeout: Seconds that the embedded store waits for another process.
         download: Called with the progress of a model's download.
+        progress: Called with the progress of a model's calibration.
 
     Attributes:
         notices: What the user should know about the model and the index, one sentence each.
@@ -58,6 +60,7 @@ class Parts:
         folder: Path | None = None,
         lock_timeout: float = 5.0,
         download: Download | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self.settings = settings
         self.workspace = Workspace(settings, directory)
@@ -65,6 +68,7 @@ class Parts:
         self._folder = folder or settings.data_dir
         self._lock_timeout = lock_timeout
         self._download = download
+        self._progress = progress
 
     @property
     def is_team(self) -> bool:
@@ -98,8 +102,14 @@ class Parts:
 
     @cached_property
     def queries(self) -> LazyEngine:
-        """The embedding engine for queries; concurrent queries are embedded together."""
-        return LazyEngine(lambda: BatchingEngine(self._load(queries_only=True), cores()))
+        """The calibrated engine for queries; concurrent queries are embedded together."""
+
+        def load() -> EmbeddingEngine:
+            engine = self._load(queries_only=True)
+            self.calibrate(engine)
+            return BatchingEngine(engine, cores())
+
+        return LazyEngine(load)
 
     def live_search(self, reader: Executor) -> LiveSearch:
         """The search.
@@ -132,6 +142,14 @@ class Parts:
             from repertory.embedding.words import WordsEngine  # noqa: PLC0415 - rarely needed
 
             return WordsEngine(str(error))
+
+    def calibrate(self, engine: EmbeddingEngine) -> None:
+        """Calibrate the model of an engine, unless that was done before.
+
+        Raises:
+            ModelError: The engine failed.
+        """
+        calibrate(engine, self.settings.data_dir / "models", self._progress)
 
     def cache(self, model: "Model") -> "VectorCache":
         """The stored vectors of a model; a team's workers share them."""

@@ -43,10 +43,16 @@ class Repertory(Local):
         settings: The active settings.
         directory: The directory whose catalogue is meant.
         download: Called with the progress of a model's download.
+        progress: Called with the progress of a model's calibration.
     """
 
     def __init__(
-        self, settings: Settings, directory: Path, *, download: Download | None = None
+        self,
+        settings: Settings,
+        directory: Path,
+        *,
+        download: Download | None = None,
+        progress: Progress | None = None,
     ) -> None:
         self._stack = contextlib.ExitStack()
         folder = None
@@ -54,7 +60,12 @@ class Repertory(Local):
             temporary = tempfile.TemporaryDirectory(prefix="repertory-")
             folder = Path(self._stack.enter_context(temporary))
         parts = Parts(
-            settings, directory, folder=folder, lock_timeout=LOCK_TIMEOUT_S, download=download
+            settings,
+            directory,
+            folder=folder,
+            lock_timeout=LOCK_TIMEOUT_S,
+            download=download,
+            progress=progress,
         )
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="keywords")
         super().__init__(parts, parts.live_search(self._reader))
@@ -169,6 +180,8 @@ class Repertory(Local):
             engine = self._text_engine(words_suffice=words_suffice)
             if isinstance(engine, WordsEngine):
                 self.parts.notices.append(f"Only keywords are indexed: {engine.reason}")
+            elif engine.device == "cpu":  # the one that embeds queries
+                self.parts.calibrate(engine)
             embedded = self._embedded
             with contextlib.closing(self.parts.writer(lambda: engine)) as writer:
                 queue = self.parts.in_process_queue(writer)

@@ -204,7 +204,25 @@ def test_doctor_accepts_a_good_project(cli: Cli, indexed: Path) -> None:
     for part in ("data directory", "free space", "from an installed package", "cpu is used"):
         assert part in done.stdout
     assert "7 items, " in done.stdout
+    assert "calibrated on " in done.stdout
     assert "✗" not in done.stdout
+
+
+def test_the_first_index_calibrates_the_model(cli: Cli, project: Path, tmp_path: Path) -> None:
+    """It shows so in a terminal, and doctor says what was found."""
+    fresh = ("--data-dir", tmp_path / "fresh")
+    before = cli.run(project, "doctor", *fresh)
+    assert "not calibrated yet" in before.stdout
+
+    _, written = cli.in_terminal(project, "index", *fresh)
+    assert "Calibrating the confidence of all-minilm-l6-v2" in written
+
+    after = cli.run(project, "doctor", *fresh)
+    assert re.search(
+        r"calibrated on .* on 330 reference pairs: error 0\.\d+, AUC 0\.\d+", after.stdout
+    )
+    _, written = cli.in_terminal(project, "search", "bread", *fresh)
+    assert "Calibrating" not in written
 
 
 def test_doctor_lists_all_problems(

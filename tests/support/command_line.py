@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.builders import write
+from tests.support.calibrations import share
 
 TIMEOUT_S = 100  # only a hanging command takes as long
 COMMAND = (sys.executable, "-m", "repertory_admin")
@@ -48,6 +49,7 @@ class Cli:
     """Runs the command line."""
 
     def __init__(self, home: Path, data: Path) -> None:
+        share(data)
         kept = {
             name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
         }

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from repertory.embedding.folder import Format, check_modules, describe, weights_in
@@ -11,8 +10,6 @@ from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     BGE_SMALL,
     MINILM,
-    Calibration,
-    Curve,
     Pooling,
     known,
 )
@@ -54,24 +51,6 @@ def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_p
     assert model.id == "bge-small-en-v1.5@abababababab"
     assert model.pooling is Pooling.MEAN
     assert model.query_prefix == BGE_QUERY_PREFIX
-
-
-@pytest.mark.parametrize("name", ["bge-small-en-v1.5", "My Encoder"])
-def test_a_calibration_beside_the_weights_counts(tmp_path: Path, name: str) -> None:
-    """The saved output of `repertory calibrate` is used, for a model of the table or not."""
-    folder = write_model(tmp_path / name)
-    curve = Curve(margin=1.0, length=2.0, shared=3.0, bias=-4.0)
-    calibration = Calibration(floor=0.5, hybrid=curve)
-    (folder / "calibration.json").write_bytes(msgspec.json.encode(calibration))
-    assert describe(folder, DIGEST).calibration == calibration
-
-
-def test_a_wrong_calibration_is_named(tmp_path: Path) -> None:
-    """A curve without its weights is refused with the file's name."""
-    folder = write_model(tmp_path / "My Encoder")
-    (folder / "calibration.json").write_text('{"hybrid": {"margin": 1}}')
-    with pytest.raises(ModelError, match=r"calibration\.json"):
-        describe(folder, DIGEST)
 
 
 def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class BatchingEngine(EmbeddingEngine):
     def __init__(self, engine: EmbeddingEngine, runs: int = 1) -> None:
         self._engine = engine
         self.model, self.device, self.batch = engine.model, engine.device, engine.batch
+        self.files = engine.files
         self._free = runs
         self._waiting: deque[_Query] = deque()  # empty while a run is free
         self._lock = threading.Lock()

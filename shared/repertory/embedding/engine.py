@@ -1,12 +1,14 @@
 """The port of an embedding engine."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repertory.embedding.models import Model
+from repertory.embedding.weights import Weights
 
 Vectors = NDArray[np.float32]
 
@@ -29,11 +31,13 @@ class EmbeddingEngine(Protocol):
         model: The model that it runs.
         device: The device it runs on: ``cpu``, ``cuda``, ``mps`` or ``rocm``.
         batch: The number of texts per call from which more are no faster, and a failure costs more.
+        files: The files of the model; empty if it has none.
     """
 
     model: Model
     device: str
     batch: int
+    files: tuple[Path, ...] = ()
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
         """Embed texts as they are stored, without the query prefix.
@@ -63,7 +67,8 @@ class EmbeddingEngine(Protocol):
 class ModelEngine(EmbeddingEngine):
     """The base of the engines that run a model themselves."""
 
-    def __init__(self, model: Model, device: str) -> None:
-        self.model = model
+    def __init__(self, weights: Weights, device: str) -> None:
+        self.model = weights.model
+        self.files = (weights.file, weights.tokenizer)
         self.device = device
         self.batch = CPU_BATCH if device == "cpu" else GPU_BATCH

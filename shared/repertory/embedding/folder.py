@@ -10,8 +10,6 @@ import msgspec
 
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
-    BGE_SMALL,
-    Calibration,
     Model,
     Pooling,
     known,
@@ -42,8 +40,6 @@ NEEDED = {
     Format.ONNX: ("config.json", "tokenizer.json"),
     Format.TORCH: ("config.json", "tokenizer.json", "modules.json"),
 }
-
-CALIBRATION = "calibration.json"  # optional: the saved output of `repertory calibrate`
 
 _BGE_ENGLISH = re.compile(r"bge-(small|base|large)-en\b", re.IGNORECASE)
 _NOT_ENCODERS = {
@@ -124,8 +120,7 @@ def check_modules(folder: Path) -> None:
 def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     """The model that a folder describes.
 
-    A folder with the name of a model of the table, and no contradicting file, is that model. A
-    ``calibration.json`` in the folder is used in any case.
+    A folder with the name of a model of the table, and no contradicting file, is that model.
 
     Args:
         folder: Has at least ``config.json``.
@@ -139,12 +134,10 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     config = _read(folder / "config.json")
     dimension = _number(folder, config, "hidden_size", "dim", "d_model")
     pooling = _pooling(folder)
-    file = folder / CALIBRATION
-    saved: Calibration | None = _read(file, Calibration) if file.is_file() else None
     name = _name(folder)
     model = known(name)
     if model and model.dimension == dimension and pooling in (None, model.pooling):
-        return msgspec.structs.replace(model, calibration=saved) if saved else model
+        return model
     bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
     slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"
     return Model(
@@ -154,7 +147,6 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
         max_tokens=_max_tokens(folder, config),
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
-        calibration=saved or (BGE_SMALL.calibration if bge else Calibration()),
     )
 
 

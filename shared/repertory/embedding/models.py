@@ -25,6 +25,8 @@ class Pooling(StrEnum):
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How much one model's cosines tell; see ``search.confidence``.
 
+    ``search.calibration`` fits it for each model. The defaults are those of all-MiniLM-L6-v2.
+
     Attributes:
         slope: What a cosine of 1 adds to the log odds that an item is a good answer.
         bias: What a cosine of 0 adds to them, usually less than nothing.
@@ -50,7 +52,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         max_tokens: Longer texts are cut to this length.
         pooling: How token vectors become one.
         query_prefix: Text before queries, and only before queries.
-        calibration: Maps its cosines onto 0…1.
+        calibration: How much its cosines tell; None until it is fitted.
         torch_id: The repository of its torch weights, if other than ``id``.
     """
 
@@ -60,7 +62,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     pooling: Pooling = Pooling.MEAN
     query_prefix: str = ""
-    calibration: Calibration = Calibration()
+    calibration: Calibration | None = None
     torch_id: str = ""
 
     def cut(self, text: str) -> str:

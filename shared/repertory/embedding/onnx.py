@@ -47,7 +47,7 @@ class OnnxEngine(ModelEngine):
     """
 
     def __init__(self, weights: Weights, cache: Path, device: str = "cpu") -> None:
-        super().__init__(weights.model, device)
+        super().__init__(weights, device)
         self._weights = weights
         self._cores = cores()
         self._budget = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS

@@ -28,7 +28,7 @@ class SentenceTransformerEngine(ModelEngine):
     """
 
     def __init__(self, weights: Weights, device: str = "cpu") -> None:
-        super().__init__(weights.model, device)
+        super().__init__(weights, device)
         # Texts per run; halved whenever the memory of a GPU does not suffice.
         self._run = CPU_RUN if device == "cpu" else GPU_BATCH
         self._lock = threading.Lock()

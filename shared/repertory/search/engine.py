@@ -189,7 +189,7 @@ class SearchEngine:
         index, words = self.keywords, reading.result()
         mode, calibration = Mode.KEYWORD, Calibration()
         if vector is not None:
-            mode, calibration = Mode.HYBRID, self._embedding().model.calibration
+            mode, calibration = Mode.HYBRID, self._embedding().model.calibration or calibration
         if index is None:
             if vector is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
