@@ -75,6 +75,7 @@ def _evidence(hit: Hit) -> dict[str, str]:
     """The parts of a confidence, and the tags."""
     evidence = hit.evidence
     parts = {
+        "probability": f"{evidence.probability:.2f}",
         "semantic": _arm(evidence.semantic, evidence.semantic_rank, evidence.cosine),
         "keyword": _arm(evidence.keyword, evidence.keyword_rank),
         "name": f"{evidence.name:.2f}" if evidence.name else "",

@@ -13,6 +13,7 @@ from repertory.index.keywords.postings import Rows
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
+from repertory.search.confidence import probability
 from repertory.search.editorial import boosted
 from repertory.search.hits import hit
 from repertory.search.query import Query
@@ -57,7 +58,7 @@ def infer(
                 sure = min(sure, boosted(sure, entry.policy.boost))
             if sure >= query.threshold:
                 why = f"{capability} → {job.label}"
-                evidence = Evidence(capability=why)
+                evidence = Evidence(probability=round(probability(sure), 4), capability=why)
                 found.append(hit(entry, sure, f"Capability inference ({why})", evidence))
     return sorted(found, key=lambda one: -one.confidence)[: query.limit - len(direct)]
 
