@@ -63,7 +63,6 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
         sections: The number of the best section, of the rows where a section was best.
-        exclude: The ids of items that are left out, as if they were not indexed.
     """
 
     query: Query
@@ -78,7 +77,6 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     similarity: Values
     close: Values
     sections: Mapping[int, int]
-    exclude: Sequence[str] = ()
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
@@ -98,7 +96,7 @@ def read(query: Query, index: KeywordIndex) -> Words:
     )
 
 
-def gather(  # noqa: PLR0913 - one for each part that is brought together
+def gather(
     query: Query,
     index: KeywordIndex,
     *,
@@ -108,7 +106,6 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
     cosines_of: Callable[[list[str]], Mapping[str, float]],
     calibration: Calibration,
     mode: Mode,
-    exclude: Sequence[str] = (),
 ) -> Candidates:
     """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
 
@@ -120,7 +117,6 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
     found = {*words.rows, *also, *cosines}
     found.update(nlargest(MAX_NAMED, close, key=close.__getitem__))
     found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
-    found -= {index.row_of[item] for item in exclude if item in index.row_of}
     ordered = sorted(found)
     rows = np.array(ordered, np.int64)
 
@@ -141,7 +137,6 @@ def gather(  # noqa: PLR0913 - one for each part that is brought together
         similarity=_similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
-        exclude=exclude,
     )
 
 

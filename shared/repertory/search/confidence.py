@@ -8,6 +8,8 @@ Log odds are a weighted sum of evidence, and give a probability. The confidence 
 raised where the words themselves answer: a name that was typed, a word that an item has.
 """
 
+import math
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -126,8 +128,8 @@ def likeness(similarity: Values) -> Values:
     return like
 
 
-def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
-    """What everything but the meaning adds to the log odds of each candidate."""
+def evidence_of_words(found: Candidates) -> Values:
+    """The evidence that is weighed: shape ``(candidates, fields of Weights)``, in their order."""
     text, terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
     rarities = np.array([term.rarity for term in terms], np.float32)
@@ -136,22 +138,31 @@ def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values
     entries = [found.entry(place) for place in range(len(found.rows))]
     doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
     names = [term_set(entry.name) for entry in entries]
-    whole = np.array([len(name) > 1 and name <= typed for name in names])
     servers = (term_set(entry.server) & typed for entry in entries)
-    like = found.query.weights.name_weight / _DEFAULTS.name_weight * likeness(found.similarity)
-    odds: Values = (
-        by.share * (shares @ (weights > 0))
-        + by.mass * np.minimum(rarities @ weights, MAX_RARITY)
-        + by.named * (shares @ _has(weights, NAME.least))
-        + by.whole * whole
-        + by.like * like
-        + by.action * (doing > 0)
-        + by.mismatch * (doing < 0)
-        + by.server * np.array([sum(map(rarity, server)) for server in servers])
-        + by.length * np.log(word_count(text))
-        + by.rarity * min(float(rarities.sum()), MAX_RARITY)
-        + by.bias
-    ).astype(np.float32)
+    evidence = np.empty((len(entries), len(Weights.__struct_fields__)), np.float32)
+    columns = {
+        "share": shares @ (weights > 0),
+        "mass": np.minimum(rarities @ weights, MAX_RARITY),
+        "named": shares @ _has(weights, NAME.least),
+        "whole": [len(name) > 1 and name <= typed for name in names],
+        "like": likeness(found.similarity),
+        "action": doing > 0,
+        "mismatch": doing < 0,
+        "server": [sum(map(rarity, server)) for server in servers],
+        "length": math.log(word_count(text)),
+        "rarity": min(float(rarities.sum()), MAX_RARITY),
+        "bias": 1.0,
+    }
+    for place, name in enumerate(Weights.__struct_fields__):
+        evidence[:, place] = columns[name]
+    return evidence
+
+
+def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
+    """What everything but the meaning adds to the log odds of each candidate."""
+    like = by.like * found.query.weights.name_weight / _DEFAULTS.name_weight
+    weights = msgspec.structs.astuple(msgspec.structs.replace(by, like=like))
+    odds: Values = evidence_of_words(found) @ np.array(weights, np.float32)
     return odds
 
 

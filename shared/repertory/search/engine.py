@@ -112,18 +112,14 @@ class SearchEngine:
         self._stale = tuple(stale)
         self._reader = reader
 
-    def search(self, query: Query, *, exclude: Sequence[str] = ()) -> Answer:
+    def search(self, query: Query) -> Answer:
         """Find the items that fit a query best.
-
-        Args:
-            query: The search.
-            exclude: The ids of items to leave out, as if they were not indexed.
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
             StoreError: Neither arm can answer.
         """
-        task = self.rank(query, exclude=exclude)
+        task = self.rank(query)
         whole, confidence = task.texts[0], task.merged.confidence
         below = {*task.merged.order}.difference(task.reaching(query.threshold))
         return Answer(
@@ -138,13 +134,12 @@ class SearchEngine:
             best_below=max((confidence[row] for row in below), default=0.0),
         )
 
-    def rank(self, query: Query, also: Sequence[int] = (), *, exclude: Sequence[str] = ()) -> Task:
+    def rank(self, query: Query, also: Sequence[int] = ()) -> Task:
         """Find candidates by both arms and by name, for each step of a task; score and order them.
 
         Args:
             query: The search.
             also: Rows to score even if nothing finds them.
-            exclude: As for ``search``.
 
         Raises:
             UsageError: As for ``search``.
@@ -161,7 +156,7 @@ class SearchEngine:
         reading = [self._reader.submit(read, one, index) for one in queries]
         found = self._nearest(queries, problems)
         texts = [
-            self._ranked(one, words, vector, nearest, also, exclude, tuple(problems))
+            self._ranked(one, words, vector, nearest, also, tuple(problems))
             for one, words, (vector, nearest) in zip(queries, reading, found, strict=True)
         ]
         merged = merge(
@@ -182,7 +177,6 @@ class SearchEngine:
         vector: Vectors | None,
         nearest: Sequence[Match],
         also: Sequence[int],
-        exclude: Sequence[str],
         problems: tuple[str, ...],
     ) -> Ranked:
         """The candidates of one text, in order."""
@@ -205,7 +199,6 @@ class SearchEngine:
             cosines_of=lambda items: self._cosines(vector, items),
             calibration=calibration,
             mode=mode,
-            exclude=exclude,
         )
         confidence, notes = edited(candidates, confidences(candidates))
         return Ranked(
@@ -230,8 +223,8 @@ class SearchEngine:
             for hit, places in zip(hits, groups, strict=True)
         ]
         cut = replace(query, text=whole.query.text)
-        out = {*whole.exclude, *(one for hit in hits for one in hit.duplicates)}
-        return hits + infer(cut, whole.index, hits, self.available_items, out)
+        copies = [copy for hit in hits for copy in hit.duplicates]
+        return hits + infer(cut, whole.index, hits, self.available_items, copies)
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""
