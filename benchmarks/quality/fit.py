@@ -1,0 +1,126 @@
+"""Fits the weights of ``search.confidence``: `python -m benchmarks.quality.fit DATA`.
+
+One vector of weights has to order the right items of labelled queries first, and to give the
+probability that a judged item is good. So two losses are added: the negative log likelihood of the
+right items among the candidates of their query (softmax, ListNet's top one), the mean of the sets;
+and that of the judged grades (logistic), whose log odds are the same sum times a scale.
+
+Sets by hand: the weight of another action is at most -0.4, and the bias is divided between words
+and the model's calibration.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+
+from benchmarks.quality.__main__ import CACHE, MODEL
+from repertory.one_shot import open_corpus
+from repertory.search.confidence import Weights, evidence_of_words
+from repertory.search.engine import SearchEngine
+from repertory.search.query import query_of
+from repertory.settings import load
+from repertory.values import Values
+from repertory_eval.judged import GOOD
+from repertory_eval.labelled import LabelledQuery, evenly, read_sets
+
+QUERIES = 400  # of each set
+JUDGED_WEIGHT = 3.0  # of the judged pairs, against the mean of a set's queries
+RIDGE = 1e-4
+COLUMNS = ("cosine", *Weights.__struct_fields__)
+OF_QUERY = [COLUMNS.index(name) for name in ("length", "rarity", "bias")]  # they order nothing
+
+Array = NDArray[np.float64]
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidates of one query.
+
+    Attributes:
+        evidence: Shape ``(candidates, COLUMNS)``.
+        grades: Of each candidate; -1 if it was not judged.
+    """
+
+    evidence: Array
+    grades: NDArray[np.int64]
+
+
+def main() -> int:
+    """Fit with vectors and without, and print both weights."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality.fit", description=__doc__)
+    parser.add_argument("data", type=Path, help="The folder with retrieval.")
+    folders = sorted(parser.parse_args().data.glob("retrieval/*"))
+    settings = load({"data_dir": str(CACHE / "data"), "model": MODEL}, CACHE)
+    ordered: list[list[Candidates]] = []
+    judged: list[Candidates] = []
+    sets = read_sets(folders)
+    asked = {query.text for one in sets for query in one.judged}
+    for one in sets:
+        print(one.name, file=sys.stderr)
+        with open_corpus(settings, one.folder) as repertory:
+            repertory.index()
+            if one.judged:
+                judged = [*_candidates(repertory.engine, one.judged)]
+                continue
+            # The judged queries are of another set, too, and would be learned by heart.
+            queries = [query for query in one.queries if query.text not in asked]
+            found = _candidates(repertory.engine, evenly(queries, QUERIES))
+            ordered.append([of for of in found if (of.grades > 0).any()])
+    for title, absent in (("BESIDE_VECTORS", "named"), ("WORDS_ALONE", "cosine")):
+        fitted = fit(ordered, judged, COLUMNS.index(absent))
+        print(title, {name: round(float(x), 2) for name, x in zip(COLUMNS, fitted, strict=True)})
+    return 0
+
+
+def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) -> Array:
+    """The weights of the log odds, by column; that of ``absent`` is 0."""
+    pairs = np.concatenate([of.evidence[of.grades >= 0] for of in judged])
+    good = np.concatenate([of.grades[of.grades >= 0] >= GOOD for of in judged]).astype(float)
+    used = np.ones(len(COLUMNS))
+    used[absent] = 0.0
+    orders = used.copy()
+    orders[OF_QUERY] = 0.0
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        scale, weights = np.exp(theta[-1]), theta[:-1]
+        total, gradient = RIDGE * float(theta @ theta), 2 * RIDGE * theta
+        for of_set in ordered:
+            for of in of_set:
+                z, right = of.evidence @ (orders * weights), of.grades > 0
+                all_of_them, of_right = logsumexp(z), logsumexp(z[right])
+                total += float(all_of_them - of_right) / len(of_set)
+                slope = np.exp(z - all_of_them) - np.where(right, np.exp(z - of_right), 0.0)
+                gradient[:-1] += orders * (slope @ of.evidence) / len(of_set)
+        z = scale * (pairs @ (used * weights))
+        total += JUDGED_WEIGHT * float(np.mean(np.logaddexp(0.0, z) - good * z))
+        slope = JUDGED_WEIGHT * (expit(z) - good) / len(good)
+        gradient[:-1] += scale * used * (slope @ pairs)
+        gradient[-1] += float(slope @ z)
+        return total, gradient
+
+    found = minimize(loss, np.zeros(len(COLUMNS) + 1), jac=True, method="L-BFGS-B").x
+    weights: Array = np.exp(found[-1]) * used * found[:-1]
+    return weights
+
+
+def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
+    """The candidates of each query as a whole, with all judged items among them."""
+    row_of = engine.keywords.row_of if engine.keywords else {}
+    for query in queries:
+        also = [row_of[item] for item in query.grades if item in row_of]
+        found = engine.rank(query_of(Values(), query.text), also=also).texts[0].candidates
+        ids = [found.entry(place).id for place in range(len(found.rows))]
+        yield Candidates(
+            evidence=np.column_stack([found.cosine, evidence_of_words(found)]).astype(float),
+            grades=np.array([query.grades.get(item, -1) for item in ids]),
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
