@@ -60,10 +60,10 @@ def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
 
 
 def test_explain_shows_the_parts_of_a_confidence(cli: Cli, indexed: Path) -> None:
-    """Each hit has its share of either arm, its ranks and the corrected words."""
+    """Each hit has its probability, the evidence of either arm, and its ranks."""
     done = cli.run(indexed, "search", "reed the contents", "--explain")
 
-    for part in ("semantic", "cosine", "keyword", "rank 1", "contents", "mode hybrid"):
+    for part in ("probability", "semantic", "cosine", "keyword", "rank 1", "mode hybrid"):
         assert part in done.stdout
 
 

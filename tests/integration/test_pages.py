@@ -70,6 +70,7 @@ def test_a_search_works_without_scripts(client: TestClient) -> None:
     assert '<a class="hit" href="/view/project/key-rotation"' in text
     for part in ("confidence", "semantic", "keyword", "name"):
         assert re.search(rf"<dt>{part}</dt>\s*<dd>.*?<span class=\"number\">\d\.\d\d</span>", text)
+    assert re.search(r"<dt>probability</dt><dd><span class=\"number\">\d\.\d\d</span>", text)
     assert '<p class="reason"' in text
     assert "hybrid search" in text
 

@@ -37,7 +37,7 @@ def show_nothing(answer: Answer) -> None:
 
 
 def show_evidence(answer: Answer, query: Query) -> None:
-    """Show the evidence behind each hit's confidence."""
+    """Show each hit's probability, and the evidence behind it."""
     for hit in answer.hits:
         terminal.say()
         terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
@@ -72,7 +72,7 @@ def show_explanation(explanation: Explanation) -> None:
 
 
 def _evidence(hit: Hit) -> dict[str, str]:
-    """The parts of a confidence, and the tags."""
+    """The probability, the evidence behind it, and the tags."""
     evidence = hit.evidence
     parts = {
         "probability": f"{evidence.probability:.2f}",

@@ -27,8 +27,9 @@ MAX_HEADINGS = 60  # in a message
 _INSTRUCTIONS = (
     "Find the skills, tools and documents that help with a task, a question or a name; search "
     "before you start on anything that may have been solved here. Say the task in plain words; "
-    "misspelt names are found as well. The best come first, each with a confidence from 0 to 1 and "
-    "a reason. Then read what fits with `get`."
+    "misspelt names are found as well. The best come first, each with a reason and a "
+    "confidence from 0 to 1; its square is the probability that the item helps. Then read what "
+    "fits with `get`."
 )
 
 

@@ -42,7 +42,7 @@ _MAX_WORDS = 8  # of a request among which its verb is searched
 
 @lru_cache(maxsize=20_000)
 def of_name(name: str) -> frozenset[str]:
-    """The actions of an item by its name: those of the first verb in it; empty if there is none."""
+    """The actions of an item by its name: those of the first verb in it."""
     for word in split_name(name).split():
         if word in _ACTIONS:
             return _ACTIONS[word]
@@ -50,7 +50,7 @@ def of_name(name: str) -> frozenset[str]:
 
 
 def of_request(text: str) -> frozenset[str]:
-    """The actions that a request asks for: those of its first verb; empty if there is none."""
+    """The actions that a request asks for: those of its first verb."""
     words = split_name(text[:500]).split()[:_MAX_WORDS]
     for word in words:
         if word in _ACTIONS and (word not in _BEFORE or word == words[0]):

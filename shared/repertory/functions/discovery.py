@@ -48,7 +48,8 @@ SEARCH = Function(
     title="Find skills",
     description=(
         "Find installed skills by meaning: say what you want to do, and get the skills that help "
-        "with it, best first, each with a score from 0 to 1."
+        "with it, best first, each with a score from 0 to 1; its square is the probability that "
+        "the skill helps."
     ),
     parameters={
         "type": "object",

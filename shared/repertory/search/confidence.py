@@ -1,6 +1,6 @@
 """From one item's evidence to its confidence.
 
-The confidence of an item says how likely somebody who asked this is glad to see it. It depends on
+The confidence of an item says how likely the person who asked is glad to see it. It depends on
 the query and that item alone: on how close their meanings are, on the words that they share, and on
 the name. Word rarity comes from a fixed table. So neither the limit nor other items change it.
 

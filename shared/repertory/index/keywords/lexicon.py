@@ -120,7 +120,7 @@ class Lexicon:
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit({key.removeprefix(WRITTEN) for key in self._postings.vocabulary}, MIN_VARIED)
+        return OneEdit({key.removeprefix(WRITTEN) for key in self._postings.vocabulary})
 
     def terms(self, query: str) -> list[Term]:
         """The terms of a query, each once.

@@ -72,7 +72,7 @@ def words(text: str) -> list[Pair]:
 
 
 def wholes(text: str) -> list[Pair]:
-    """Every word of a text that has parts and may be one word all the same, with its term."""
+    """Every word of a text that has parts and may be one word itself, with its term."""
     return [pair for token in tokens(text) for pair in token.wholes]
 
 
