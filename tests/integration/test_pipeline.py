@@ -82,7 +82,7 @@ def test_indexed_items_are_found_by_meaning_and_by_name(project: Path) -> None:
     """The main job: index a project, then search."""
     report = index(project)
     assert (report.added, report.stats.items, report.embedded) == (4, 4, 4)
-    assert first(project, "change our API credentials with no outage") == "project/key-rotation"
+    assert first(project, "replace our API keys with no outage") == "project/key-rotation"
     assert first(project, "relaese-notes") == "project/release-notes"
     assert first(project, "web shop checkout") == "documents/README.md"
 

@@ -95,7 +95,7 @@ def test_a_save_is_found_without_a_command(qdrant_url: str) -> None:
         team.ready()
         team.wait(lambda: team.first("how do I make a loaf of bread") == "project/bread")
         team.skill("keys", "Rotate API keys without downtime")
-        team.wait(lambda: team.first("change our API credentials with no outage") == "project/keys")
+        team.wait(lambda: team.first("replace our API keys with no outage") == "project/keys")
         team.skill("keys", "Water the plants on the roof")
         team.wait(lambda: team.first("plants need watering") == "project/keys")
         (team.project / "skills" / "keys").rename(team.project / "skills" / "garden")

@@ -31,6 +31,7 @@ _ACTIONS: dict[str, frozenset[str]] = {
     for verbs in _VERBS.values()
     for verb in verbs.split()
 }
+_DELETION = frozenset({"delete"})
 # Words that may stand before the verb of a request.
 _BEFORE = frozenset(
     """a an and any can could do does for get help how i id in is it just let like me my need our
@@ -59,7 +60,10 @@ def of_request(text: str) -> frozenset[str]:
 
 
 def agreement(asked: frozenset[str], does: frozenset[str]) -> int:
-    """1 if an item does what is asked, -1 if it does something else, 0 if either is unknown."""
-    if not asked or not does:
+    """1 if an item does what is asked, -1 if it does something else, 0 if that is unknown.
+
+    A request without a verb is no request to delete.
+    """
+    if not does or (not asked and does != _DELETION):
         return 0
     return 1 if asked & does else -1

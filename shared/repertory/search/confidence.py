@@ -20,7 +20,7 @@ from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
-from repertory.index.keywords.tokens import term_of, term_set, word_count
+from repertory.index.keywords.tokens import term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.values import Values as Settings
@@ -133,7 +133,7 @@ def evidence_of_words(found: Candidates) -> Values:
     text, terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
     rarities = np.array([term.rarity for term in terms], np.float32)
-    typed = frozenset(term_of(term.typed) for term in terms)
+    typed = frozenset(term.stem for term in terms)
     asked = actions.of_request(text)
     entries = [found.entry(place) for place in range(len(found.rows))]
     doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
@@ -229,7 +229,7 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
-    terms = [term_of(term.typed) for term in found.matches.terms]
+    terms = [term.stem for term in found.matches.terms]
     is_other_word = len(compact_name(found.query.text)) < MIN_MISSPELT or (
         len(terms) == 1 and is_known(terms[0])
     )

@@ -90,7 +90,7 @@ def _is_unfit(found: Candidates, place: int) -> bool:
     """Whether a good part of the query occurs in an item's warning, but not in its description."""
     against = found.index.policies.against(int(found.rows[place]))
     all_terms = found.matches.terms
-    unfit = sum(term.rarity for term in all_terms if not against.isdisjoint(terms(term.typed)))
+    unfit = sum(term.rarity for term in all_terms if term.stem in against)
     return unfit >= MIN_UNFIT_SHARE * sum(term.rarity for term in all_terms) > 0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz
 
-from repertory.catalogue.names import split_name
+from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import split_at_headings
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Term as QueryTerm
@@ -93,5 +93,6 @@ def _keywords(terms: Sequence[Term], *, is_placed: bool) -> str:
 
 
 def _correction(term: Term) -> str:
-    same = term.typed == term.matched or terms(term.typed) == terms(term.matched)
+    typed, matched = compact_name(term.typed), compact_name(term.matched)
+    same = typed == matched or terms(typed) == terms(matched)
     return term.typed if same else f"{term.typed} → {term.matched}"

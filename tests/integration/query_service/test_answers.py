@@ -22,7 +22,7 @@ JSON = {"Content-Type": "application/json"}
 
 def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
     """Hits come best first, with confidence and reason, and the answer says how it was made."""
-    answer = client.get("/search", params={"q": "change our API credentials"}).json()
+    answer = client.get("/search", params={"q": "replace our API keys"}).json()
     assert answer["results"][0]["toolId"] == "project/key-rotation"
     assert (answer["mode"], answer["degraded"]) == ("hybrid", "")
     assert answer["totalResults"] == len(answer["results"])

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import msgspec
 
-from repertory.catalogue.names import split_name
+from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import is_common, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.postings import Postings
@@ -35,6 +35,7 @@ class Term(msgspec.Struct, frozen=True):
 
     Attributes:
         typed: The word as the query has it, in lower case.
+        stem: The term itself.
         exact: The indexed terms that are the word itself: one, or also the longer word that it is a
             part of (``java`` of ``JavaScript``).
         variants: The indexed terms that are its corrections or completions.
@@ -42,6 +43,7 @@ class Term(msgspec.Struct, frozen=True):
     """
 
     typed: str
+    stem: str
     exact: tuple[int, ...]
     variants: tuple[int, ...]
     rarity: float
@@ -77,12 +79,12 @@ def _words(token: Token) -> list[tuple[str, str, str]]:
         return [(word, term, "") for word, term in parts]
     whole, term = wholes[-1]
     if is_known(term) or all(len(word) <= 2 for word, _ in parts):
-        return [(whole, term, "")]
+        return [(token.text, term, "")]
     if any(map(str.isdigit, whole)):
         found = [(word, of, whole) for word, of in parts if len(word) > 1]
-        return [*found, (whole, term, "")]
+        return [*found, (token.text, term, "")]
     if token.is_camel and not all(is_common(word, of) for word, of in parts):
-        return [(whole, term, "")]
+        return [(token.text, term, "")]
     return [(word, of, whole) for word, of in parts]
 
 
@@ -132,7 +134,7 @@ class Lexicon:
         joined: defaultdict[str, list[str]] = defaultdict(list)
         for (first, _, _), (second, _, _) in pairwise(typed):
             for word in (first, second):
-                joined[word].append(first + second)
+                joined[word].append(compact_name(first + second))
         found: dict[str, tuple[str, list[str]]] = {}
         for word, term, whole in typed:
             _, others = found.setdefault(term, (word, []))
@@ -142,17 +144,17 @@ class Lexicon:
     def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
         if len(term) == 1 and is_unspaced(term):
             variants = tuple(self._with_character.get(term, [])[:MAX_VARIANTS])
-            return Term(word, (), variants, PAIR_FACTOR)
+            return Term(word, term, (), variants, PAIR_FACTOR)
         candidates = (self._postings.id_of(one) for one in (term, *map(term_of, others)))
         exact = tuple(dict.fromkeys(one for one in candidates if one is not None))
         if is_unspaced(term):
-            return Term(word, exact, (), PAIR_FACTOR)
+            return Term(word, term, exact, (), PAIR_FACTOR)
         variants = ()
         if not is_known(term) and (not exact or len(word) >= MIN_VARIED):
-            variants = self._variants(word, exact)
+            variants = self._variants(compact_name(word), exact)
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
-        return Term(word, exact, variants, share * rarity(term))
+        return Term(word, term, exact, variants, share * rarity(term))
 
     def _variants(self, word: str, exact: tuple[int, ...]) -> tuple[int, ...]:
         """The corrections and completions of an unknown word."""

@@ -46,11 +46,13 @@ class Token(NamedTuple):
     """One word of a text as it is typed, which may be an identifier of several words.
 
     Attributes:
+        text: As it is typed, in lower case.
         parts: Its words that are not stop words, each with its term.
         wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``.
         is_camel: Whether only case divides it.
     """
 
+    text: str
     parts: tuple[Pair, ...]
     wholes: tuple[Pair, ...]
     is_camel: bool = False
@@ -112,12 +114,12 @@ def _token(run: str) -> Token:
         for place, piece in enumerate(_UNSPACED.split(part)):
             parts += _pairs(piece) if place % 2 else _word(folded(piece))
     if len(named) < 2 or not run.isascii():
-        return Token(tuple(parts), ())
+        return Token(run.lower(), tuple(parts), ())
     pieces = _PIECE.findall(run)
     joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
-    return Token(tuple(parts), wholes, _CAMEL.fullmatch(run) is not None)
+    return Token(run.lower(), tuple(parts), wholes, _CAMEL.fullmatch(run) is not None)
 
 
 def _may_be_one_word(text: str) -> bool:
