@@ -1,115 +1,258 @@
-"""Confidence follows the scores: high if one item fits, low if many fit a little."""
+"""A confidence is about one query and one item: evidence raises it, and words give it a least."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
+from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.tokens import term_of
 from repertory.search.answer import Mode
-from repertory.search.confidence import confidences, scores
-from repertory.search.engine import Ranked
-from repertory.search.query import Query
+from repertory.search.candidates import Candidates
+from repertory.search.confidence import (
+    ALL_IN_DESCRIPTION,
+    ALL_IN_NAME,
+    CORRECTED,
+    CORRECTED_IN_NAME,
+    IN_BODY,
+    IN_DESCRIPTION,
+    IN_NAME,
+    IN_REST,
+    MAX_UNNAMED,
+    MEANINGFUL,
+    MIN_SIMILARITY,
+    MISSPELT,
+    RARE,
+    TYPED,
+    TYPED_WITHOUT_SERVER,
+    WITHOUT_THE_WORD,
+    confidences,
+    likeness,
+    probability,
+)
+from repertory.search.query import Query, Weights
+from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
-JOBS = ["resize pictures", "send invoices", "rotate secrets", "deploy clusters", "draw charts"]
-PLACES = ["in berlin", "for customers", "at night", "with care"]
+ROUNDING = 1e-3
+Range = tuple[float, float]
 
 
-def items(*names: str, server: str = "") -> list[Item]:
-    """Tools that are described by their names."""
-    return [
-        Item(
-            id=f"{server}{number}",
-            kind=Kind.TOOL,
-            name=name.replace(" ", "_"),
-            source="s",
-            server=server,
-            description=f"Can {name}",
-        )
-        for number, name in enumerate(names)
+def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
+    """The confidence of an item for a query among others, by words alone."""
+    engine = keyword_engine([item, *others])
+    assert engine.keywords
+    row = engine.keywords.row_of[item.id]
+    task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
+    return task.merged.confidence[row]
+
+
+def least_confidence(text: str, item: Item) -> float:
+    """The confidence of an item whose meaning is as far from the query as can be."""
+    found = keyword_engine([item]).rank(Query(text=text), also=[0]).texts[0].candidates
+    return float(confidences(with_odds(found, [-100.0]))[0])
+
+
+def with_odds(found: Candidates, odds: Sequence[float]) -> Candidates:
+    """Candidates as if the semantic arm had found them, with its log odds of each."""
+    semantic = np.array(odds, np.float32)
+    return msgspec.structs.replace(found, mode=Mode.HYBRID, semantic=semantic)
+
+
+def is_within(value: float, bounds: Range) -> bool:
+    """Whether a value is in a range, but for rounding."""
+    return bounds[0] - ROUNDING <= value <= bounds[1] + ROUNDING
+
+
+SCHEMA = {"properties": {"zorblax": {"description": "the quuxly of it"}}}
+BY_FIELD: list[tuple[Item, Range]] = [
+    (skill("zorblax_maker", "Makes things"), IN_NAME),
+    (tool("srv__maker", "Makes things out of zorblax"), IN_DESCRIPTION),
+    (tool("srv__maker", "Makes things", tags=("zorblax",)), IN_DESCRIPTION),
+    (tool("srv__maker", "Makes things", input_schema=SCHEMA), IN_REST),
+    (tool("zorblax__maker", "Makes things"), IN_REST),
+    (skill("maker", "Makes things", "# About zorblax\nText.\n"), IN_REST),
+    (skill("maker", "Makes things", "# About\nA text of zorblax.\n"), IN_BODY),
+    (skill("zorblay_maker", "Makes things"), CORRECTED_IN_NAME),
+    (tool("srv__maker", "Makes things out of zorblay"), CORRECTED),
+    (tool("srv__maker", "Makes things"), WITHOUT_THE_WORD),
+]
+
+
+@pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
+def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds: Range) -> None:
+    """Other evidence moves the confidence within that range."""
+    assert is_within(confidence("zorblax", item), bounds)
+
+
+def test_the_ranges_of_the_fields_are_in_order() -> None:
+    """Names come before descriptions, descriptions before the rest; these are all shown."""
+    ranges = (IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY)
+    assert all(low < high for low, high in ranges)
+    assert all(low > high for (low, _), (_, high) in pairwise(ranges))
+    assert IN_BODY[0] > 0.35
+    assert CORRECTED[1] < IN_REST[0] <= CORRECTED_IN_NAME[1] < IN_DESCRIPTION[0]
+
+
+def test_a_common_word_of_a_body_says_little() -> None:
+    """Only a rare word in a body alone is enough for the default threshold."""
+    assert is_known(term_of("result"))
+    assert rarity(term_of("result")) < RARE
+    assert least_confidence("result", skill("maker", "Makes things", "The result.")) < 0.01
+    assert least_confidence("zorblax", skill("maker", "Makes things", "The zorblax.")) > 0.35
+
+
+def test_a_parameters_description_counts_like_a_body() -> None:
+    """It is long, and seldom what a tool is about."""
+    item = tool("srv__maker", "Makes things", input_schema=SCHEMA)
+    assert is_within(confidence("quuxly", item), IN_BODY)
+
+
+@pytest.mark.parametrize(
+    ("text", "item", "least"),
+    [
+        ("zorblax quuxly", skill("quuxly-of-zorblax", "Thing"), ALL_IN_NAME),
+        ("zorblax quuxly", skill("thing", "For zorblax of a quuxly"), ALL_IN_DESCRIPTION),
+        ("zorblax quuxly", skill("zorblax-thing", "For a quuxly"), ALL_IN_DESCRIPTION),
+        ("zorblax quuxly result", skill("thing", "For zorblax", "# The quuxly\nX"), MEANINGFUL),
+    ],
+)
+def test_an_item_with_all_words_has_a_least_confidence(text: str, item: Item, least: float) -> None:
+    """It is higher for a name than for a description, and is above the default threshold."""
+    assert least_confidence(text, item) == pytest.approx(least, abs=1e-4)
+    assert confidence(text, item) > least >= 0.35
+
+
+def test_a_small_part_of_the_words_is_not_enough() -> None:
+    """One rare word of three, or words of a body alone, give no least confidence."""
+    asked = "zorblax quuxly vrendig"
+    in_body = skill("thing", "Something", "For zorblax of a quuxly and a vrendig.")
+    in_heading = skill("thing", "Something", "# Zorblax of a quuxly and a vrendig\n")
+    assert least_confidence(asked, skill("thing", "For zorblax")) < 0.01
+    assert least_confidence(asked, skill("thing", "For zorblax of a quuxly")) >= MEANINGFUL
+    assert least_confidence(asked, in_heading) >= MEANINGFUL
+    assert least_confidence(asked, in_body) < 0.01
+    assert confidence(asked, in_body) < confidence(asked, in_heading)
+
+
+def test_typed_names_are_in_order() -> None:
+    """The name itself, then the name without its server's, then a misspelt one."""
+    named = tool("linear__linear_mend_sprocket", "Mends it")
+    values = [
+        confidence(typed, named)
+        for typed in ("linear_mend_sprocket", "mend_sprocket", "linear_mend_sprokket")
     ]
+    leasts = [TYPED, TYPED_WITHOUT_SERVER, MISSPELT]
+    for value, least in zip(values, leasts, strict=True):
+        assert is_within(value, (least, least + ROUNDING))
+    assert TYPED > TYPED_WITHOUT_SERVER > MISSPELT > MAX_UNNAMED
 
 
-CATALOGUE = items(*(f"{job} {place}" for job in JOBS for place in PLACES))
+@pytest.mark.parametrize(
+    ("typed", "name", "is_sure"),
+    [
+        ("sprokket", "sprocket", True),
+        ("awl", "awk", False),  # three letters
+        ("house", "mouse", False),  # another word of the language
+        ("house keeper", "mouse-keeper", True),  # more than one word
+    ],
+)
+def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: bool) -> None:
+    """A short name and a usual word count only as the beginning of a name."""
+    value = confidence(typed, skill(name, "Something"))
+    assert value >= MISSPELT if is_sure else 0.35 <= value < 0.9
 
 
-def rank(text: str, of: list[Item], without: tuple[str, ...] = ()) -> Ranked:
-    """The ranked candidates of a query."""
-    return keyword_engine(of).rank(Query(text=text), exclude=without).texts[0]
+def test_more_of_a_beginning_is_surer() -> None:
+    """The share of the name that was typed counts, below a misspelt name."""
+    item = skill("zorblaxian-quuxly", "Something")
+    values = [confidence(typed, item) for typed in ("zorb", "zorblaxi", "zorblaxianquux")]
+    assert values == sorted(values)
+    assert 0.66 < values[0] < values[-1] < MISSPELT
 
 
-def first_confidence(text: str, of: list[Item]) -> float:
-    """The confidence of the best candidate."""
-    return float(rank(text, of).confidence.max(initial=0.0))
+def test_an_item_that_does_what_is_asked_leads_one_that_does_something_else() -> None:
+    """The verb of the name is evidence for or against an item."""
+    asked = "please delete the old sprocket from it"
+    does, neutral, other = (
+        confidence(asked, skill(name, "Of the machine"))
+        for name in ("delete-sprocket", "sprocket", "create-sprocket")
+    )
+    assert does > neutral > other
 
 
-words = st.sampled_from(" ".join([*JOBS, *PLACES, "zebra", "please show"]).split())
+def test_a_server_that_is_named_raises_its_tools() -> None:
+    """``search the papers on arxiv`` means the tool of that server."""
+    asked = "look for papers on gravity in zorblax"
+    here, there = tool("zorblax__find", "Finds papers"), tool("quuxly__find", "Finds papers")
+    assert confidence(asked, here) > confidence(asked, there) + 0.1
+
+
+def test_a_longer_query_needs_more_evidence() -> None:
+    """The same single word of a description says less in a sentence."""
+    item = skill("maker", "Makes a sprocket")
+    short = confidence("sprocket now", item)
+    assert short > confidence("sprocket now then that which was there for us all", item)
+
+
+def test_names_below_the_least_similarity_do_not_count() -> None:
+    """Many of the letters agree by chance."""
+    half = (MIN_SIMILARITY + 1) / 2
+    values = likeness(np.array([0.0, MIN_SIMILARITY, half, 1.0], np.float32))
+    assert values == pytest.approx([0.0, 0.0, 0.5, 1.0], abs=1e-6)
+    assert MIN_SIMILARITY >= 0.5
+
+
+@pytest.mark.parametrize(("value", "chance"), [(0.0, 0.0), (0.35, 0.1225), (0.6, 0.36), (1.0, 1.0)])
+def test_a_confidence_stands_for_a_probability(value: float, chance: float) -> None:
+    """It is the square, so that the default threshold is one in eight."""
+    assert probability(value) == pytest.approx(chance)
+
+
+def test_no_evidence_but_a_typed_name_exceeds_the_highest_confidence() -> None:
+    """Also if the meaning agrees as closely as can be."""
+    items = [skill("maker", "Makes a sprocket"), skill("other", "Does it")]
+    task = keyword_engine(items).rank(Query(text="make a sprocket of it"), also=[0, 1])
+    found = task.texts[0].candidates
+    assert confidences(with_odds(found, [100, 100])) == pytest.approx([MAX_UNNAMED] * 2)
+    assert confidences(with_odds(found, [-100, -100]))[1] == pytest.approx(0, abs=1e-6)
+    assert (confidences(with_odds(found, [2, 2])) > confidences(with_odds(found, [1, 1]))).all()
+
+
+def test_alpha_divides_the_evidence_between_the_arms() -> None:
+    """At 1 the words do not count, at 0 the meaning does not."""
+    items = [skill("maker", "Makes a sprocket"), skill("other", "Does it")]
+    engine = keyword_engine(items)
+
+    def values(alpha: float, odds: Sequence[float]) -> list[float]:
+        query = Query(text="of the sprocket that it was said of", weights=Weights(alpha=alpha))
+        candidates = engine.rank(query, also=[0, 1]).texts[0].candidates
+        return [float(one) for one in confidences(with_odds(candidates, odds))]
+
+    assert values(0.0, [1, -1])[1] == values(0.0, [-1, 1])[1]
+    even = values(1.0, [1.4, 1.4])
+    assert even[1] == pytest.approx(MAX_UNNAMED * math.sqrt(1 / (1 + math.exp(-2))), abs=1e-4)
+
+
+words = st.sampled_from(
+    ["resize", "pictures", "send", "invoices", "rotate", "secrets", "zebra", "please", "at"]
+)
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(words, min_size=1, max_size=9).map(" ".join))
-def test_confidence_is_a_share_that_falls_with_the_score(text: str) -> None:
-    """Of two items whose names were not typed, the better match has more confidence."""
-    found = rank(text, CATALOGUE).candidates
-    score = scores(found)
-    confidence = confidences(found, score)
-    assert ((confidence >= 0) & (confidence < 1)).all()
-    plain = (found.close == 0) & (found.shared == 0)
-    score, sure = score[plain], confidence[plain]
-    order = score.argsort()
-    assert (sure[order][1:] >= sure[order][:-1] - 1e-6).all()
-
-
-def test_one_that_fits_is_surer_than_one_of_many() -> None:
-    """The same words are weaker evidence if ten items contain them."""
-    few = items("rotate old secrets", *JOBS)
-    many = items("rotate old secrets", *(f"rotate {place} secrets" for place in "abcdefghijkl"))
-    asked = "rotate the secrets please"
-    assert first_confidence(asked, few) > first_confidence(asked, many) + 0.1
-
-
-def test_copies_of_one_item_do_not_make_it_unsure() -> None:
-    """Items of one name count once: ten servers with it do not hide it."""
-    others = items(*(f"{job} {number}" for job in JOBS[1:] for number in range(200)))
-    copies = [
-        one for server in "abcdefghij" for one in items("resize huge pictures", server=server)
-    ]
-    asked = "make huge pictures smaller and resize them"
-    alone = first_confidence(asked, [*copies[:1], *others])
-    assert first_confidence(asked, [*copies, *others]) > alone - 0.2
-
-
-def test_a_sure_first_hit_does_not_lift_distant_items() -> None:
-    """Beside an exact name, an item that shares one word with it keeps a low confidence."""
-    found = rank("rotate_secrets", items("rotate secrets", "rotate tyres in the garage", *JOBS[3:]))
-    by_name = {
-        found.candidates.entry(place).name: float(found.confidence[place]) for place in found.order
-    }
-    assert by_name["rotate_secrets"] >= 0.98
-    assert by_name.get("rotate_tyres_in_the_garage", 0.0) < 0.35
-
-
-def test_a_margin_is_worthless_with_hardly_any_evidence() -> None:
-    """A long request for another catalogue shares only one word with one item."""
-    text = " ".join(["Please resize", *["what no one here has ever heard of"] * 8])
-    found = rank(text, items("resize pictures", *JOBS[1:])).candidates
-    shares = np.array([0.04 if "resize" in found.entry(0).name else 0.0], np.float32)
-
-    def first(semantic: float) -> float:
-        hybrid = msgspec.structs.replace(
-            found,
-            mode=Mode.HYBRID,
-            semantic=np.full(len(found.rows), semantic, np.float32),
-            keyword=shares,
-        )
-        return float(confidences(hybrid, scores(hybrid)).max())
-
-    assert first(0.1) < 0.35 < first(0.5)
-
-
-def test_an_excluded_item_is_as_if_it_were_not_indexed() -> None:
-    """Neither the arms nor the names find it."""
-    gone = CATALOGUE[0]
-    found = rank(gone.name, CATALOGUE, without=(gone.id,)).candidates
-    assert gone.id not in [found.entry(place).id for place in range(len(found.rows))]
+@given(
+    text=st.lists(words, min_size=1, max_size=9).map(" ".join),
+    names=st.lists(st.lists(words, min_size=1, max_size=3).map("_".join), min_size=1, max_size=8),
+)
+def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> None:
+    """Whatever is asked of whatever catalogue."""
+    items = [tool(f"s{at}__{name}", f"Can {name}") for at, name in enumerate(names)]
+    task = keyword_engine(items).rank(Query(text=text), also=range(len(items)))
+    assert len(task.merged.confidence) == len(items)
+    assert all(0.0 <= value < 1.0 for value in task.merged.confidence.values())

@@ -47,7 +47,7 @@ def test_a_word_with_one_edit_is_corrected() -> None:
 
 def test_a_prefix_is_completed() -> None:
     """A prefix of a word finds the items of the whole word."""
-    assert found(index_of(*FILES), "calend")[0] == "list_calendar_events"
+    assert found(index_of(*FILES), "calenda")[0] == "list_calendar_events"
 
 
 def test_parameters_are_searched() -> None:
@@ -144,7 +144,7 @@ def test_a_prepared_index_builds_nothing_more() -> None:
     named = (index.names, index.policies, index.postings)
     parts = (index, *named, vars(index)["_lexicon"], vars(index)["_filters"])
     before = [{*vars(part)} for part in parts]
-    for query in ("read_file", "recipeint", "calend", "文", "send a message to someone"):
+    for query in ("read_file", "recipeint", "calenda", "文", "send a message to someone"):
         found(index, query, Filter(kinds=("tool",), tags=("disk",)))
         index.names.close(query)
         index.policies.promoted(query, [0])

@@ -11,11 +11,21 @@ from rapidfuzz.distance import OSA
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name, folded, split_name
+from repertory.catalogue.policy import Policy
 from repertory.index.keywords.document import entry
-from repertory.index.keywords.names import EXACT, FEW, FEW_BEGUN, ONE_EDIT, NameIndex
+from repertory.index.keywords.names import (
+    BEGUN,
+    EXACT,
+    MAX_COMPLETIONS,
+    ONE_EDIT,
+    UNPREFIXED,
+    NameIndex,
+)
 from repertory.search.answer import Hit
+from repertory.search.candidates import MAX_NAMED, POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
+from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine
 
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=3, max_size=8)
@@ -66,11 +76,6 @@ def edited(name: str, kind: str, place: int, letter: str) -> str:
     return name[:place] + name[place : place + 2][::-1] + name[place + 2 :]
 
 
-def is_word(typed: str, catalogue: list[str]) -> bool:
-    """Whether the query is one word of some name, and so perhaps that word."""
-    return any(split_name(typed) in split_name(name).split() for name in catalogue)
-
-
 @settings(max_examples=30, deadline=None)
 @given(CATALOGUES, st.data())
 def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataObject) -> None:
@@ -98,21 +103,22 @@ def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObj
     def distance(other: str) -> int:
         return OSA.distance(compact_name(typed), compact_name(other))
 
-    assert first == name or distance(first) <= distance(name) or is_word(typed, catalogue)
+    assert first == name or distance(first) <= distance(name)
 
 
 @settings(max_examples=40, deadline=None)
 @given(CATALOGUES, st.data())
-def test_a_beginning_that_few_share_finds_each_of_them(
+def test_the_beginning_of_a_name_finds_each_name_that_has_it(
     catalogue: list[str], data: st.DataObject
 ) -> None:
-    """All are among the first five, however many other items contain the query."""
+    """At the default threshold, however many other items contain the query."""
     name = data.draw(st.sampled_from(catalogue))
-    typed = name[: data.draw(st.integers(4, len(name)))]
+    typed = name[: data.draw(st.integers(3, len(name)))]
     key = compact_name(typed)
-    begun = {other for other in catalogue if compact_name(other).startswith(key)}
-    if len(key) >= 4 and len(begun) <= FEW and not is_word(typed, catalogue):
-        assert begun <= {hit.name for hit in hits(engine_of(catalogue), typed)}
+    begun = {other for other in catalogue if len(key) >= 3 and compact_name(other).startswith(key)}
+    assert begun <= {
+        hit.name for hit in engine_of(catalogue).search(Query(text=typed, limit=15)).hits
+    }
 
 
 def names_of(names: list[str]) -> NameIndex:
@@ -120,12 +126,60 @@ def names_of(names: list[str]) -> NameIndex:
     return NameIndex([entry(skill(name, number)) for number, name in enumerate(names)])
 
 
-def test_more_of_a_name_counts_more_and_many_that_begin_so_count_less() -> None:
-    """A prefix that many names share is weak evidence for each of them."""
+def test_more_of_a_name_counts_more() -> None:
+    """A beginning counts by its share of the name, whatever other names there are."""
     few = names_of(["calendar_events", "other"])
-    assert FEW_BEGUN < few.close("cale")[0] < few.close("calendar_ev")[0] < ONE_EDIT
-    many = names_of([f"calendar_{word}" for word in ("one", "two", "day", "hour", "week", "year")])
-    assert 0 < many.close("calendar")[0] < FEW_BEGUN
+    assert few.close("cal") == {0: BEGUN * 3 / 14}
+    assert few.close("calendar_ev") == {0: BEGUN * 10 / 14}
+    assert few.close("ca") == {}
+    many = names_of(["calendar_events", *(f"calendar_{word}" for word in ("one", "two", "week"))])
+    assert many.close("calendar_ev") == {0: BEGUN * 10 / 14}
+
+
+def test_the_shortest_names_are_completed() -> None:
+    """A beginning that many names share finds a fixed number of them."""
+    long_first = names_of([f"port_{'x' * number}" for number in range(MAX_COMPLETIONS + 5, 0, -1)])
+    assert {*long_first.close("port")} == {*range(5, MAX_COMPLETIONS + 5)}
+
+
+def test_a_name_of_few_other_letters_is_completed_from_two() -> None:
+    """Two letters of another script than ASCII tell more."""
+    index = names_of(["файл_прочитать", "fa"])
+    assert [*index.close("фа")] == [0]
+    assert index.close("ф") == {}
+
+
+def test_a_name_without_the_words_of_its_server_is_a_name() -> None:
+    """Servers repeat their name in those of their tools; the whole name counts more."""
+    entries = [
+        entry(tool("linear__linear_create_issue")),
+        entry(tool("gitlab__create_issue")),
+        entry(tool("other__linear_create_issue")),
+    ]
+    assert NameIndex(entries).close("create issue") == {0: UNPREFIXED, 1: EXACT}
+    assert NameIndex(entries).close("linear create issue") == {0: EXACT, 2: EXACT}
+    assert NameIndex([entry(tool("linear__linear"))]).close("") == {}
+
+
+def test_an_alias_that_is_another_items_name_counts_less() -> None:
+    """The alias counts like a misspelt name, unless no item has that name."""
+    entries = [
+        entry(Item(id="s/1", kind=Kind.SKILL, name="deploy", source="s")),
+        entry(
+            Item(
+                id="s/2",
+                kind=Kind.SKILL,
+                name="fly",
+                source="s",
+                policy=Policy(aliases=("deploy", "take_off", "fly")),
+            )
+        ),
+    ]
+    index = NameIndex(entries)
+    assert index.close("deploy") == {0: EXACT, 1: ONE_EDIT}
+    assert index.close("take off") == {1: EXACT}
+    assert index.close("fly") == {1: EXACT}
+    assert index.close("s/2") == {1: EXACT}
 
 
 def test_a_word_of_names_is_not_taken_for_another_name() -> None:
@@ -136,15 +190,13 @@ def test_a_word_of_names_is_not_taken_for_another_name() -> None:
     assert {"porters_five_forces", "pork"} <= set(found)
 
 
-def test_names_with_a_prefix_rank_after_few_with_the_word() -> None:
-    """They are still among the first five, as most users mean neither of the two."""
-    having = [f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")]
-    found = [
-        hit.name
-        for hit in engine_of([*having, "porters_five_forces"]).search(Query(text="port")).hits
-    ]
-    assert found[2] == "porters_five_forces"
-    assert {*found[:2]} < {*having}
+def test_names_that_begin_with_a_word_rank_after_names_that_have_it() -> None:
+    """The word itself says more than the beginning of another; both are shown."""
+    having = {f"{word}_port" for word in ("open", "close", "scan", "list", "map", "forward", "air")}
+    engine = engine_of([*having, "porters_five_forces"])
+    found = [hit.name for hit in engine.search(Query(text="port", limit=11)).hits]
+    assert {*found[:7]} == having
+    assert "porters_five_forces" in found[7:]
 
 
 def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
@@ -190,12 +242,12 @@ def test_a_name_of_signs_alone_is_found(name: str) -> None:
 
 
 def test_the_cost_of_a_name_does_not_grow_with_its_number_of_items() -> None:
-    """Thousands of documents may be called `README`; only as many as needed are scored."""
+    """Thousands of documents may be called `README`; only so many are scored at any limit."""
     engine = keyword_engine(
         skill("README", number, f"Of project {number}") for number in range(1_000)
     )
-    assert len(engine.rank(Query(text="readme", limit=10)).merged.order) < 300
-    assert len(engine.search(Query(text="readme", limit=600)).hits) == 600
+    assert len(engine.search(Query(text="readme", limit=600)).hits) == MAX_NAMED
+    assert len(engine.rank(Query(text="readme", limit=10)).merged.order) < MAX_NAMED + POOL
 
 
 @pytest.mark.parametrize(

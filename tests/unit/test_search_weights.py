@@ -48,7 +48,7 @@ def test_the_section_weight_is_a_share_of_its_cosine() -> None:
         found = gather(
             Query(text="a letter to someone", weights=Weights(section_weight=weight)),
             index,
-            words=Words(matches=none, rows=[], close={}, is_word=False, of_names=none),
+            words=Words(matches=none, rows=[], close={}),
             also=[],
             nearest=nearest,
             cosines_of=lambda _: {},

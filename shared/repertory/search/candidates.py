@@ -14,6 +14,7 @@ from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.lexicon import plain
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT
 from repertory.index.vectors import Filter, Match
@@ -188,7 +189,7 @@ def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[
 
 
 def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:
-    typed = split_name(text)
+    typed = split_name(plain(text))
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
         return np.zeros(len(rows), np.float32)
     names = (map(split_name, index.entries[row].names) for row in rows)

@@ -18,7 +18,7 @@ from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
-from repertory.index.keywords.lexicon import VARIANT_FACTOR
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, plain
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
 from repertory.index.keywords.tokens import term_set, word_count
 from repertory.search.answer import Mode
@@ -149,7 +149,7 @@ def evidence_of_words(found: Candidates) -> Values:
         "action": doing > 0,
         "mismatch": doing < 0,
         "server": [sum(map(rarity, server)) for server in servers],
-        "length": math.log(word_count(text)),
+        "length": math.log(word_count(plain(text))),
         "rarity": min(float(rarities.sum()), MAX_RARITY),
         "bias": 1.0,
     }
@@ -178,9 +178,17 @@ def confidences(found: Candidates) -> Confidences:
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
     if len(found.matches.terms) == 1:
-        confidence = _of_one_word(found, confidence)
+        confidence = _of_one_word(found, 0, confidence)
     elif found.matches.terms:
-        confidence = np.maximum(confidence, _of_all_words(found, confidence))
+        of_parts = np.maximum(confidence, _of_all_words(found, confidence))
+        typed = [term.typed for term in found.matches.terms]
+        if (whole := compact_name(found.query.text)) in typed:  # a word with parts, like zyx8quon
+            place = typed.index(whole)
+            has = _has(found.weights[place], BODY.least)
+            of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
+            confidence = np.where(has, _of_one_word(found, place, confidence), of_parts)
+        else:
+            confidence = of_parts
     return np.maximum(confidence, _of_typed_names(found, confidence))
 
 
@@ -190,9 +198,12 @@ def _has(weights: Values, least: float) -> NDArray[np.bool_]:
     return has
 
 
-def _of_one_word(found: Candidates, confidence: Confidences) -> Confidences:
-    """The confidences for a query of one word: by the field that has it, then by other evidence."""
-    (weight,), (term,) = found.weights, found.matches.terms
+def _of_one_word(found: Candidates, place: int, confidence: Confidences) -> Confidences:
+    """The confidences for a query of one word: by the field that has it, then by other evidence.
+
+    ``place`` is that of the word among the terms.
+    """
+    weight, term = found.weights[place], found.matches.terms[place]
     in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
     ranges = (
         (NAME.least, IN_NAME),

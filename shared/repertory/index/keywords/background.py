@@ -11,8 +11,8 @@ from importlib.resources import files
 MIN_RARITY = 0.1  # of the commonest word
 SHORT_RARITY = 0.25  # of a single letter or a number of one or two digits
 
-# The texts that have a common word; a short word must be in more of them.
-SHORT, COMMON, COMMON_SHORT = 3, 20, 60
+# The least number of texts that have a common word, by its letters: up to three, four, or more.
+COMMON = (60, 20, 5)
 
 
 @cache
@@ -31,7 +31,7 @@ def is_known(term: str) -> bool:
 
 def is_common(word: str, term: str) -> bool:
     """Whether a word, with its term, is so common that longer words may consist of it."""
-    return _table()[1].get(term, 0) >= (COMMON if len(word) > SHORT else COMMON_SHORT)
+    return _table()[1].get(term, 0) >= COMMON[min(max(len(word) - 3, 0), 2)]
 
 
 def rarity(term: str) -> float:

@@ -12,6 +12,7 @@ from repertory.index.keywords.filters import FilterIndex
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Postings, Rows, Scores
+from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
@@ -133,7 +134,8 @@ class Matches:
         key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
         if not key:
             return None
-        there = places.of(key)
+        is_own = key == term_of(term.typed)
+        there = places.of(key, term.typed if is_own else key.removeprefix(WRITTEN))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))
 

@@ -12,7 +12,7 @@ from repertory.index.keywords.typos import OneEdit
 
 MIN_PREFIX_LENGTH = 3  # characters; one less in other scripts than ASCII, whose signs say more
 MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
-MAX_COMPLETIONS = 20
+MAX_COMPLETIONS = 100  # as many as either arm finds
 MAX_ID_WORDS = 6  # of a query that is looked up among ids, whose table takes 30 ms for 10,000
 
 # How similar the typed text is to a name. All are exact as 32-bit numbers.

@@ -37,13 +37,13 @@ class Places:
                     self._spellings.setdefault(key, {}).setdefault(field, written)
         self._unread = _unread_field(entry, item)
 
-    def of(self, key: str) -> dict[str, str]:
+    def of(self, key: str, unread: str) -> dict[str, str]:
         """An indexed term's spelling by field, in the order name, description, server, ….
 
-        A term that was not read is in the one unread field; the field is empty if several are
-        unread.
+        A term that was not read has the spelling ``unread`` and is in the one unread field; the
+        field is empty if several are unread.
         """
-        return self._spellings.get(key) or {self._unread: key.removeprefix(WRITTEN)}
+        return self._spellings.get(key) or {self._unread: unread}
 
     def has_all(self, stems: Collection[str]) -> bool:
         """Whether all of some stems occur in the fields that were read."""

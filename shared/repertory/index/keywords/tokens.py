@@ -59,8 +59,8 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Every word of a text as it is typed, in order."""
-    return [_token(run) for run in RUN.findall(text)]
+    """Every word of a text as it is typed, in order; underscores separate words."""
+    return [_token(part) for run in RUN.findall(text) for part in run.split("_")]
 
 
 def terms(text: str) -> list[str]:
@@ -104,7 +104,7 @@ def word_count(text: str) -> int:
 
 @lru_cache(maxsize=200_000)
 def _token(run: str) -> Token:
-    """One run of letters, digits, underscores, and of hyphens and dots between these."""
+    """One run of letters and digits, and of hyphens and dots between these."""
     parts: list[Pair] = []
     named = split_name(run).split()
     for part in named:
@@ -124,7 +124,7 @@ def _token(run: str) -> Token:
 
 def _may_be_one_word(text: str) -> bool:
     """Whether a text of several words may be one: of letters in mixed case, digits or hyphens."""
-    if len(text) > MAX_TERM_LENGTH or " " not in split_name(text) or "_" in text:
+    if len(text) > MAX_TERM_LENGTH or " " not in split_name(text):
         return False
     if _CAMEL.fullmatch(text) or ("-" in text and "." not in text):
         return any(map(str.isalpha, text))

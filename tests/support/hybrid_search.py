@@ -1,0 +1,93 @@
+"""Search engines with both arms, over vectors in memory that count words instead of a model's."""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+from typing_extensions import override
+
+from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.names import split_name
+from repertory.embedding.engine import EmbeddingEngine, Vectors, unit
+from repertory.embedding.models import Model
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.tokens import term_of
+from repertory.index.vectors import Collection, Filter, Match
+from repertory.search.engine import SearchEngine
+from tests.support.keyword_search import reader
+
+DIMENSION = 2_048
+
+
+class WordCounts(EmbeddingEngine):
+    """Embeds a text as the counts of its words, each hashed to one dimension."""
+
+    model = Model(id="test/word-counts", slug="word-counts", dimension=DIMENSION, max_tokens=512)
+    device = "cpu"
+    batch = 128
+
+    @override
+    def embed_texts(self, texts: Sequence[str]) -> Vectors:
+        counts = np.zeros((len(texts), DIMENSION), np.float32)
+        for row, text in enumerate(texts):
+            for word in split_name(text).split():
+                counts[row, zlib.crc32(term_of(word).encode()) % DIMENSION] += 1
+        return unit(counts)
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return self.embed_texts(texts)
+
+
+class Points:
+    """The points of some items in memory, as far as a search reads them."""
+
+    def __init__(self, items: Sequence[Item], engine: EmbeddingEngine) -> None:
+        self._items = {item_key(item.id): item for item in items}
+        views = [(item, view) for item in items for view in item.views()]
+        self._sections = [view.section for _, view in views]
+        self._owners = [item for item, _ in views]
+        self._vectors = engine.embed_texts([view.text for _, view in views])
+
+    def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
+        """The nearest points; a filter of kinds and servers is obeyed."""
+        cosines = self._vectors @ vector
+        kinds, servers = (where.kinds, where.servers) if where else ((), ())
+        best = np.argsort(-cosines, kind="stable").tolist()
+        return [
+            Match(
+                key=item_key(self._owners[at].id),
+                section=self._sections[at],
+                score=float(cosines[at]),
+            )
+            for at in best
+            if (not kinds or self._owners[at].kind in kinds)
+            and (not servers or self._owners[at].server in servers)
+        ][:limit]
+
+    def scores(self, vector: Vectors, items: Sequence[str]) -> dict[str, float]:
+        """The best cosine of each item."""
+        wanted, found = {*items}, dict[str, float]()
+        for item, cosine in zip(self._owners, (self._vectors @ vector).tolist(), strict=True):
+            if item.id in wanted:
+                found[item.id] = max(cosine, found.get(item.id, -1.0))
+        return found
+
+    def records(self, keys: Sequence[str]) -> Mapping[str, Any]:
+        """The records of some items."""
+        items = [self._items[key] for key in keys if key in self._items]
+        return {item.id: msgspec.to_builtins(item) for item in items}
+
+
+def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
+    """A search engine over some items with both arms."""
+    held, embedding = [*items], WordCounts()
+    return SearchEngine(
+        keywords=KeywordIndex.empty().updated((), held),
+        collection=cast("Collection", Points(held, embedding)),
+        embedding=lambda: embedding,
+        reader=reader(),
+        precedence=precedence,
+    )
