@@ -18,7 +18,6 @@ from repertory.search.hits import hit
 from repertory.search.inference import FIRST, GOOD_ENOUGH, MAX_READ, MAX_TOOLS, STEP, infer
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
-from tests.support.keyword_search import keyword_engine
 
 
 def taking(item_id: str, *parameters: str, description: str = "") -> Item:
@@ -107,7 +106,7 @@ def test_a_plain_request_finds_a_capable_tool(text: str, why: str) -> None:
     """The reason names the capability and the kind of job."""
     first, *_ = inferred(text, SHELL, BROWSER, QUERY, *NO_SHELLS)
     assert first.reason == f"Capability inference ({why})"
-    assert first.evidence == Evidence(capability=why)
+    assert first.evidence.capability == why
     assert first.confidence == FIRST < GOOD_ENOUGH
 
 
