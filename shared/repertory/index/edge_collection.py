@@ -63,7 +63,8 @@ class EdgeCollection(StoredCollection):
     @override
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
         ids: dict[engine.PointId, str] = {
-            UUID(point): item for point, item in layout.own_and_leads(items).items()
+            UUID(int=int(point.replace("-", ""), 16)): item
+            for point, item in layout.own_and_leads(items).items()
         }
         named = engine.HasIdCondition({*ids})
         found = self._nearest(vector, len(ids), [named], engine.SearchParams(exact=True))

@@ -23,7 +23,7 @@ from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 
-POOL = 100  # candidates of each arm at any limit, so that a larger limit only adds hits
+POOL = 60  # candidates of each arm at any limit, so that a larger limit only adds hits
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence

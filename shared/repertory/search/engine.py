@@ -67,13 +67,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     def reaching(self, threshold: float) -> list[int]:
         """The rows that reach a threshold, best first; one whose name was typed always does."""
-        reached = []
-        for row in self.merged.order:
-            ranked, place = self.best_of(row)
-            close = ranked.candidates.close[place]
-            if ranked.confidence[place] >= threshold or close >= ONE_EDIT:
-                reached.append(row)
-        return reached
+        found = [ranked.candidates for ranked in self.texts]
+        typed = {row for one in found for row in one.rows[one.close >= ONE_EDIT].tolist()}
+        confidence = self.merged.confidence
+        return [row for row in self.merged.order if confidence[row] >= threshold or row in typed]
 
 
 class SearchEngine:
@@ -121,10 +118,11 @@ class SearchEngine:
         """
         task = self.rank(query)
         whole, confidence = task.texts[0], task.merged.confidence
-        below = {*task.merged.order}.difference(task.reaching(query.threshold))
+        reached = task.reaching(query.threshold)
+        below = {*task.merged.order}.difference(reached)
         return Answer(
             query=task.query.text,
-            hits=self.hits(task, task.query),
+            hits=self.hits(task, task.query, reached),
             threshold=query.threshold,
             mode=whole.candidates.mode,
             degraded=" ".join(whole.problems),
@@ -161,10 +159,11 @@ class SearchEngine:
         ]
         merged = merge(
             [
-                [
-                    (int(one.candidates.rows[place]), float(one.confidence[place]))
-                    for place in one.order
-                ]
+                zip(
+                    one.candidates.rows[one.order].tolist(),
+                    one.confidence[one.order].tolist(),
+                    strict=True,
+                )
                 for one in texts
             ]
         )
@@ -209,10 +208,13 @@ class SearchEngine:
             problems=problems,
         )
 
-    def hits(self, task: Task, query: Query) -> list[Hit]:
-        """The best candidates, up to a query's limit and down to its threshold."""
+    def hits(self, task: Task, query: Query, reached: Sequence[int] | None = None) -> list[Hit]:
+        """The best candidates, up to a query's limit and down to its threshold.
+
+        ``reached`` are the rows that reach the threshold, if the caller has them.
+        """
         whole = task.texts[0].candidates
-        rows = task.reaching(query.threshold)
+        rows = task.reaching(query.threshold) if reached is None else reached
         entries = [whole.index.entries[row] for row in rows]
         groups = grouped(entries)[: query.limit]
         hits = self.hits_at(task, [rows[places[0]] for places in groups])

@@ -1,7 +1,7 @@
 """Long tasks: split into steps, which are searched one by one, and merged into one order."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -81,7 +81,7 @@ def steps(text: str) -> list[str]:
     return parts if len(parts) > 1 else [text]
 
 
-def merge(found: Sequence[Sequence[tuple[int, float]]]) -> Merged:
+def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
     """Merge the items found for the whole task, which come first, and for each of its steps.
 
     The best item of each step comes first, then the others. Within both parts confidence falls.
@@ -90,12 +90,16 @@ def merge(found: Sequence[Sequence[tuple[int, float]]]) -> Merged:
         found: For each text, the rows that were found, best first, with their confidences, 0…1.
     """
     best: dict[int, tuple[float, int, int]] = {}
+    firsts = set()
     for number, rows in enumerate(found):
         for place, (row, confidence) in enumerate(rows):
-            best[row] = min(best.get(row, (1.0, 0, 0)), (-round(confidence, 6), place, number))
-    firsts = {rows[0][0] for rows in found[1:] if rows}
+            this = (-round(confidence, 6), place, number)
+            if row not in best or this < best[row]:
+                best[row] = this
+            if number and not place:
+                firsts.add(row)
     return Merged(
-        order=sorted(best, key=lambda row: (row not in firsts, *best[row], row)),
+        order=sorted(best, key=lambda row: (row not in firsts, best[row], row)),
         confidence={row: -lowest for row, (lowest, _, _) in best.items()},
         text={row: number for row, (_, _, number) in best.items()},
     )
