@@ -24,6 +24,7 @@ from repertory.search.confidence import (
     IN_DESCRIPTION,
     IN_NAME,
     IN_REST,
+    MAX_RARITY,
     MAX_UNNAMED,
     MEANINGFUL,
     MIN_SIMILARITY,
@@ -32,11 +33,14 @@ from repertory.search.confidence import (
     TYPED,
     TYPED_WITHOUT_SERVER,
     WITHOUT_THE_WORD,
+    Weights,
     confidences,
+    evidence_of_words,
     likeness,
     probability,
 )
-from repertory.search.query import Query, Weights
+from repertory.search.query import Query
+from repertory.search.query import Weights as Arms
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
@@ -49,7 +53,7 @@ def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
     engine = keyword_engine([item, *others])
     assert engine.keywords
     row = engine.keywords.row_of[item.id]
-    task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
+    task = engine.rank(Query(text=text, weights=Arms(**weights)), also=[row])
     return task.merged.confidence[row]
 
 
@@ -177,6 +181,56 @@ def test_more_of_a_beginning_is_surer() -> None:
     assert 0.66 < values[0] < values[-1] < MISSPELT
 
 
+def evidence(text: str, item: Item) -> dict[str, float]:
+    """The evidence of an item for a query, by the name of its weight."""
+    found = keyword_engine([item]).rank(Query(text=text), also=[0]).texts[0].candidates
+    names = Weights.__struct_fields__
+    return dict(zip(names, evidence_of_words(found)[0].tolist(), strict=True))
+
+
+MANY = " ".join(f"zorb{letter}lax" for letter in "abcdefghijklmnopqrstuvwxyz")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "item", "value"),
+    [
+        ("share", "zorblax quuxly", skill("thing", "For zorblax"), 0.5),
+        ("share", "zorblax quuxly", skill("thing", "Other"), 0.0),
+        ("mass", MANY, skill("thing", MANY), MAX_RARITY),
+        ("named", "zorblax quuxly", skill("zorblax", "For a quuxly"), 0.5),
+        ("whole", "my zorblax quuxly", skill("zorblax-quuxly"), 1.0),
+        ("whole", "my zorblax quuxly", skill("zorblax"), 0.0),
+        ("whole", "my zorblax quuxly", skill("zorblax-quuxly-sprocket"), 0.0),
+        ("like", "zorblax quuxly", skill("zorblax-quuxly"), 1.0),
+        ("like", "zorblax quuxly", skill("sprocket"), 0.0),
+        ("action", "write a note", skill("create-note"), 1.0),
+        ("action", "write a note", skill("note"), 0.0),
+        ("action", "write a note", skill("delete-note"), 0.0),
+        ("mismatch", "write a note", skill("create-note"), 0.0),
+        ("mismatch", "write a note", skill("note"), 0.0),
+        ("mismatch", "write a note", skill("delete-note"), 1.0),
+        ("server", "find it in zorblax", tool("zorblax__find"), 1.0),
+        ("server", "find it in zorblax", tool("quuxly__find"), 0.0),
+        ("length", "create issue", skill("note"), math.log(2)),
+        ("length", "createIssue", skill("note"), math.log(2)),
+        ("length", "create", skill("note"), 0.0),
+        ("rarity", "zorblax quuxly", skill("note"), 2.0),
+        ("rarity", MANY, skill("note"), MAX_RARITY),
+        ("bias", "zorblax", skill("note"), 1.0),
+    ],
+)
+def test_each_piece_of_evidence(name: str, text: str, item: Item, value: float) -> None:
+    """The table that is weighed, one column each."""
+    assert evidence(text, item)[name] == pytest.approx(value)
+
+
+def test_the_mass_of_evidence_is_weighed_by_field() -> None:
+    """The rarity of a word times its weight in the item."""
+    named, described = skill("zorblax-it", "Thing"), skill("thing", "For zorblax")
+    values = [evidence("zorblax quuxly", item)["mass"] for item in (named, described)]
+    assert 1.0 > values[0] > values[1] > 0.75
+
+
 def test_an_item_that_does_what_is_asked_leads_one_that_does_something_else() -> None:
     """The verb of the name is evidence for or against an item."""
     asked = "please delete the old sprocket from it"
@@ -231,7 +285,7 @@ def test_alpha_divides_the_evidence_between_the_arms() -> None:
     engine = keyword_engine(items)
 
     def values(alpha: float, odds: Sequence[float]) -> list[float]:
-        query = Query(text="of the sprocket that it was said of", weights=Weights(alpha=alpha))
+        query = Query(text="of the sprocket that it was said of", weights=Arms(alpha=alpha))
         candidates = engine.rank(query, also=[0, 1]).texts[0].candidates
         return [float(one) for one in confidences(with_odds(candidates, odds))]
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
@@ -93,6 +94,112 @@ def test_a_query_of_nothing_known_finds_nothing() -> None:
     """Nonsense has no candidates, and an empty index returns none."""
     assert found(index_of(*FILES), "xylophone quux") == []
     assert found(KeywordIndex.empty(), "file") == []
+
+
+def typed_terms(query: str, *items: Item) -> dict[str, tuple[set[str], set[str]]]:
+    """The words of a query: the indexed terms that each is, and those that it may be."""
+    index = index_of(*items)
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for term in index.match(query).terms:
+        exact, variants = (
+            {index.postings.vocabulary[one] for one in ids} for ids in (term.exact, term.variants)
+        )
+        found[term.typed] = exact, variants
+    return found
+
+
+def test_two_words_may_be_one_word_of_an_item_and_the_reverse() -> None:
+    """``java script`` finds ``JavaScript``, and ``createissue`` finds ``create issue``."""
+    site, issue = tool("srv__site", "Builds JavaScript"), tool("srv__create_issue")
+    assert typed_terms("java script", site)["java"] == ({"java", "javascript"}, set())
+    assert typed_terms("createIssue", issue)["create"] == ({"creat"}, set())
+    assert typed_terms("createissuenote", issue)["issue"] == ({"issu"}, set())
+    joined = tool("srv__x", "Uses createissue")
+    assert typed_terms("createIssue", joined)["issue"] == ({"createissu"}, set())
+
+
+def test_only_an_unknown_word_is_corrected() -> None:
+    """A usual word is what was meant; a long unknown one may be misspelt though an item has it."""
+    near = tool("srv__x", "About mouses and zorblaxes")
+    assert typed_terms("houses", near)["houses"] == (set(), set())
+    both = tool("srv__y", "About zorblax and zorblay")
+    exact, variants = typed_terms("zorblax", both)["zorblax"]
+    assert (bool(exact), bool(variants)) == (True, True)
+
+
+def test_the_shortest_completions_are_taken() -> None:
+    """As many as are worth reading."""
+    names = " ".join(f"zorbla{'y' * number}" for number in range(30, 0, -1))
+    _, variants = typed_terms("zorb", tool("srv__x", names))["zorb"]
+    assert 0 < max(map(len, variants)) < 20
+
+
+def test_words_of_another_script_tell_less() -> None:
+    """The pairs of a script without spaces, and a word that no item of the catalogue has."""
+    index = index_of(tool("srv__x", "文件 файл"))
+    assert [term.rarity for term in index.match("文件").terms] == [0.5]
+    assert [term.rarity for term in index.match("файл").terms] == [1.0]
+    assert [term.rarity for term in index.match("мост").terms] == [0.25]
+
+
+def test_the_best_matches_are_returned_up_to_a_limit() -> None:
+    """By the whole score, in order; one very common word is still read."""
+    crowd = [tool(f"srv__a{number}", "zorblax") for number in range(30)]
+    best = [tool("srv__z1", "zorblax of quuxly"), tool("srv__zorblax_quuxly", "It")]
+    index = index_of(*crowd, *best)
+    rows = index.match("zorblax quuxly").best(2)
+    assert [index.entries[row].name for row in rows] == ["zorblax_quuxly", "z1"]
+    assert len(index.match("zorblax").best(5)) == 5
+
+
+def test_a_word_of_more_items_than_are_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rarest word is always read; commoner ones only score what it found."""
+    monkeypatch.setattr("repertory.index.keywords.matches.BUDGET", 3)
+    crowd = [tool(f"srv__a{number}", "zorblax") for number in range(9)]
+    index = index_of(*crowd, tool("srv__b", "zorblax quuxly"), tool("srv__c", "quuxly"))
+    assert len(index.match("zorblax").best(20)) == 10
+    assert found(index, "zorblax quuxly") == ["b", "c"]
+
+
+def test_a_correction_counts_half() -> None:
+    """Beside an item that has the word, one with a similar word is second."""
+    index = index_of(tool("srv__a", "About zorblaxe"), tool("srv__zorblaye", "Its name is near"))
+    rows = np.array([index.row_of["srv__a"], index.row_of["srv__zorblaye"]])
+    exact, near = index.match("zorblaxe").weights(rows)[0]
+    assert exact > 0.75
+    assert 0.45 <= near <= 0.5
+
+
+def test_nested_parameters_and_titles_are_searched() -> None:
+    """Objects and lists of objects, up to a depth; a title counts like a description."""
+    schema: dict[str, object] = {
+        "properties": {
+            "outer": {
+                "properties": {"inner": {"type": "string"}},
+                "items": {"properties": {"entry": {"type": "string"}}},
+            }
+        }
+    }
+    nested = tool("srv__a", "x", input_schema=schema, extra={"title": "Quuxly maker"})
+    index = index_of(*FILES, nested)
+    for word in ("outer", "inner", "entry", "quuxly"):
+        assert found(index, word) == ["a"], word
+
+
+def test_the_best_field_of_a_word_sets_its_weight() -> None:
+    """Also if a lesser field repeats the word, or comes first."""
+    schema: dict[str, object] = {"properties": {"zorblax": {}}}
+    named = tool("srv__a", "zorblax", input_schema=schema, body="zorblax " * 50)
+    aliased = tool("srv__b", policy=Policy(aliases=("zorblax",)))
+    served = tool("zorblax__c", "x", input_schema=schema)
+    headed = tool("srv__d", body="# zorblax\nzorblax " * 50)
+    index = index_of(named, aliased, served, headed, tool("srv__LaTeX"))
+    rows = np.array([index.row_of[one] for one in ("srv__a", "srv__b", "zorblax__c", "srv__d")])
+    weights = index.match("zorblax").weights(rows)[0].tolist()
+    ranges = [(0.75, 0.9), (0.9, 1.0), (0.67, 0.75), (0.67, 0.75)]
+    for weight, (least, most) in zip(weights, ranges, strict=True):
+        assert least - 1e-3 <= weight <= most + 1e-3
+    assert found(index, "latex") == ["LaTeX"]
 
 
 NAMES = st.sampled_from(["alpha beta", "beta gamma", "gamma_delta", "deltaAlpha", "epsilon"])

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.names import compact_name, split_name
-from repertory.index.keywords.tokens import MAX_TERM_LENGTH, terms
+from repertory.index.keywords.background import (
+    MIN_RARITY,
+    SHORT_RARITY,
+    is_common,
+    is_known,
+    rarity,
+)
+from repertory.index.keywords.lexicon import plain
+from repertory.index.keywords.tokens import MAX_TERM_LENGTH, terms, wholes, word_count
 
 
 @pytest.mark.parametrize("name", ["read_file", "read-file", "readFile", "ReadFile", "READ_FILE"])
@@ -44,3 +52,71 @@ def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> No
         assert term
         assert not term.isspace()
         assert len(term) <= MAX_TERM_LENGTH or not term.isascii()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("LaTeX", ["latex"]),
+        ("k8s", ["k8s"]),
+        ("gpt-4o", ["4o", "gpt4o"]),
+        ("k8s_get_pods", ["k8s"]),
+        ("deploy-k8s-now", ["k8s", "deployk8snow"]),
+        ("one-k8s-of-many-more", ["k8s"]),  # five pieces are no word
+        ("Next.js", []),
+        ("v2.1", ["v2", "v21"]),
+        ("3.11", []),
+        ("word", []),
+        ("aB" * 21, []),  # too long
+    ],
+)
+def test_a_word_of_several_parts_may_be_one_word(text: str, expected: list[str]) -> None:
+    """In mixed case, or with digits, dots or hyphens; underscores separate words."""
+    assert [word for word, _ in wholes(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("create an issue", 3), ("", 1), ("搜索文件", 2), ("搜索 tool", 2), ("文", 1), ("a" * 90, 1)],
+)
+def test_words_are_counted(text: str, count: int) -> None:
+    """Two characters of a script without spaces make one word; no text has fewer than one."""
+    assert word_count(text) == count
+
+
+def test_a_very_long_run_is_no_term() -> None:
+    """It is a hash or encoded data."""
+    assert terms("a" * 40 + " " + "b" * 41) == ["a" * 40]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("createIssue", "create issue"),
+        ("CREATE-ISSUE now", "create issue now"),
+        ("LaTeX", "latex"),
+        ("data_base", "database"),
+        ("deploy-k8s-cluster", "deploy k8s cluster"),
+        ("GPT-4o", "gpt-4o"),
+        ("v2.1", "v2.1"),
+    ],
+)
+def test_a_query_is_embedded_as_plain_words(text: str, expected: str) -> None:
+    """Known words stay whole; versions and words with digits stay as they are."""
+    assert plain(text) == expected
+
+
+def test_common_words_have_low_rarity_and_unknown_ones_the_highest() -> None:
+    """Single letters and short numbers tell little, though no text has them."""
+    assert MIN_RARITY <= rarity("file") < rarity("invoic") < rarity("zorblax") == 1.0
+    assert rarity("x") == rarity("7") == rarity("77") == SHORT_RARITY
+    assert rarity("777") > SHORT_RARITY
+
+
+def test_short_words_must_be_more_common_to_be_a_part_of_longer_ones() -> None:
+    """Otherwise unknown words would be split by chance."""
+    assert is_common("create", "creat")
+    assert is_common("invoice", "invoic")
+    assert not is_common("zorblax", "zorblax")
+    short = [word for word in ("hub", "ann", "mer", "ing", "ort") if is_known(word)]
+    assert not all(is_common(word, word) for word in short)

@@ -194,6 +194,21 @@ def test_an_identifier_finds_the_same_items_in_any_spelling(
 
 @BOTH_ARMS
 @few
+@given(
+    catalogue=catalogues,
+    parts=st.lists(st.sampled_from([*THINGS, "k8s"]), min_size=2, max_size=6),
+)
+def test_separators_beside_words_with_digits_change_nothing(
+    engine: Engine, catalogue: list[Item], parts: list[str]
+) -> None:
+    """``deploy-k8s-cluster`` is three words, and so is ``deploy_k8s_cluster``."""
+    searched = engine(catalogue)
+    found = [[hit.id for hit in search(searched, joined.join(parts))] for joined in " _-"]
+    assert found[1:] == found[:1] * 2
+
+
+@BOTH_ARMS
+@few
 @given(catalogue=catalogues, text=phrases)
 def test_the_case_of_a_query_changes_nothing(
     engine: Engine, catalogue: list[Item], text: str

@@ -3,12 +3,13 @@
 import pytest
 
 from repertory.catalogue.item import Item, Kind, item_key
+from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.errors import UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
-from repertory.search.candidates import Words, gather
+from repertory.search.candidates import Candidates, Words, gather
 from repertory.search.query import Query, Weights
 from tests.support.keyword_search import keyword_engine
 
@@ -37,26 +38,54 @@ def test_weights_are_shares(wrong: dict[str, float]) -> None:
         engine.search(Query(text="mail", weights=Weights(**wrong)))
 
 
-def test_the_section_weight_is_a_share_of_its_cosine() -> None:
-    """A section's cosine is multiplied by the weight, the item's own cosine is not."""
+def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidates:
+    """The candidates for the points of one item: of its sections, and None for its own."""
     mail = item_key("tools/mail")
-    nearest = [Match(key=mail, section=2, score=0.8), Match(key=mail, section=None, score=0.6)]
+    nearest = [Match(key=mail, section=section, score=score) for section, score in scores]
     index = KeywordIndex.empty().updated((), ITEMS)
-    none = index.match("")
+    return gather(
+        Query(text="a letter to someone", weights=Weights(section_weight=weight)),
+        index,
+        words=Words(matches=index.match(""), rows=[], close={}),
+        also=[],
+        nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
+        cosines_of=lambda _: {},
+        calibration=Calibration(),
+        mode=Mode.HYBRID,
+    )
 
-    def cosine(weight: float) -> float:
-        found = gather(
-            Query(text="a letter to someone", weights=Weights(section_weight=weight)),
-            index,
-            words=Words(matches=none, rows=[], close={}),
-            also=[],
-            nearest=nearest,
-            cosines_of=lambda _: {},
-            calibration=Calibration(),
-            mode=Mode.HYBRID,
-        )
-        return float(found.cosine[0])
 
-    assert cosine(1.0) == pytest.approx(0.8)
-    assert cosine(0.9) == pytest.approx(0.72)
-    assert cosine(0.5) == pytest.approx(0.6)
+@pytest.mark.parametrize(("weight", "cosine"), [(1.0, 0.8), (0.9, 0.72), (0.5, 0.6)])
+def test_the_section_weight_is_a_share_of_its_cosine(weight: float, cosine: float) -> None:
+    """A section's cosine is multiplied by the weight, the item's own cosine is not."""
+    found = gathered((2, 0.8), (None, 0.6), weight=weight)
+    assert found.cosine.tolist() == pytest.approx([cosine])
+
+
+def test_the_first_sentence_counts_like_the_item_itself() -> None:
+    """It is a point of its own, but no section that a hit could name."""
+    found = gathered((LEAD, 0.8), (2, 0.8))
+    assert found.cosine.tolist() == pytest.approx([0.8])
+    assert found.sections == {}
+
+
+@pytest.mark.parametrize(
+    ("scores", "named"),
+    [
+        ([(2, 0.8), (None, 0.6)], 2),
+        ([(2, 0.8), (None, 0.75)], None),
+        ([(2, 0.8), (1, 0.7)], 2),
+        ([(2, 0.8), (LEAD, 0.75)], None),
+    ],
+)
+def test_a_section_is_named_only_if_it_is_best(
+    scores: list[tuple[int | None, float]], named: int | None
+) -> None:
+    """With the share of its cosine that counts."""
+    sections = gathered(*scores).sections
+    assert [*sections.values()] == ([] if named is None else [named])
+
+
+def test_an_item_far_from_the_query_has_its_cosine() -> None:
+    """Cosines may be negative."""
+    assert gathered((None, -0.3)).cosine.tolist() == pytest.approx([-0.3])

@@ -20,7 +20,7 @@ from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, plain
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
-from repertory.index.keywords.tokens import term_set, word_count
+from repertory.index.keywords.tokens import term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.values import Values as Settings
@@ -181,9 +181,10 @@ def confidences(found: Candidates) -> Confidences:
         confidence = _of_one_word(found, 0, confidence)
     elif found.matches.terms:
         of_parts = np.maximum(confidence, _of_all_words(found, confidence))
-        typed = [term.typed for term in found.matches.terms]
-        if (whole := compact_name(found.query.text)) in typed:  # a word with parts, like zyx8quon
-            place = typed.index(whole)
+        terms = [term.stem for term in found.matches.terms]
+        whole = term_of(compact_name(found.query.text))
+        if whole in terms:  # a word with parts, like zyx8quon
+            place = terms.index(whole)
             has = _has(found.weights[place], BODY.least)
             of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
             confidence = np.where(has, _of_one_word(found, place, confidence), of_parts)

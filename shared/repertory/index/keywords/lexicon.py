@@ -64,28 +64,42 @@ def plain(text: str) -> str:
 
 
 def _plain(run: str) -> str:
-    if any(map(str.isdigit, run)):
-        return run.lower()
     joined = run.replace("-", "").replace("_", "").lower()
-    return joined if is_known(term_of(joined)) else split_name(run)
+    is_one = _is_one_word(joined, split_name(run).split())
+    if not any(map(str.isdigit, run)):
+        return joined if is_one else split_name(run)
+    parts = run.replace("_", "-").split("-")
+    return run.lower() if is_one or len(parts) == 1 else " ".join(map(_plain, filter(None, parts)))
+
+
+def _is_one_word(whole: str, parts: Iterable[str]) -> bool:
+    """Whether a word of several parts is a usual one, and no identifier of common words."""
+    term = term_of(whole)
+    is_identifier = all(is_common(word, term_of(word)) for word in parts)
+    return is_known(term) and (is_common(whole, term) or not is_identifier)
 
 
 def _words(token: Token) -> list[tuple[str, str, str]]:
     """The words of a token, each with its term, and the whole that it is a part of."""
-    parts, wholes = token.parts, token.wholes
-    if not wholes:
+    parts = token.parts
+    of_pieces = [
+        found for piece in token.pieces for inner in tokens(piece) for found in _words(inner)
+    ]
+    if token.whole is None:
         if len(parts) == 1 and (common := _common_words(parts[0])):
             return [(word, term, parts[0][0]) for word, term in common]
-        return [(word, term, "") for word, term in parts]
-    whole, term = wholes[-1]
-    if is_known(term) or all(len(word) <= 2 for word, _ in parts):
+        return of_pieces or [(word, term, "") for word, term in parts]
+    whole, term = token.whole
+    is_product = token.is_camel and not all(is_common(word, of) for word, of in parts)
+    found = of_pieces or [(word, of, "") for word, of in parts]
+    is_one = _is_one_word(whole, [word for word, _ in parts])
+    if is_one or is_product or all(len(word) <= 2 for word, _, _ in found):
         return [(token.text, term, "")]
-    if any(map(str.isdigit, whole)):
-        found = [(word, of, whole) for word, of in parts if len(word) > 1]
-        return [*found, (token.text, term, "")]
-    if token.is_camel and not all(is_common(word, of) for word, of in parts):
-        return [(token.text, term, "")]
-    return [(word, of, whole) for word, of in parts]
+    found = [(word, of, part_of or whole) for word, of, part_of in found if len(word) > 1]
+    has_digits = any(map(str.isdigit, whole))
+    if has_digits and not all(is_known(of) or of.isdigit() for _, of, _ in found):
+        found.append((token.text, term, ""))
+    return found
 
 
 @lru_cache(maxsize=1_000)

@@ -12,7 +12,6 @@ from repertory.index.keywords.filters import FilterIndex
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Postings, Rows, Scores
-from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
@@ -134,7 +133,7 @@ class Matches:
         key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
         if not key:
             return None
-        is_own = key == term_of(term.typed)
+        is_own = key == term.stem
         there = places.of(key, term.typed if is_own else key.removeprefix(WRITTEN))
         spelling = next(iter(there.values()))
         return ItemMatch(term, spelling, tuple(filter(None, there)))

@@ -48,14 +48,23 @@ class Token(NamedTuple):
     Attributes:
         text: As it is typed, in lower case.
         parts: Its words that are not stop words, each with its term.
-        wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``.
+        wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``;
+            before it, those of its pieces.
         is_camel: Whether only case divides it.
+        pieces: What hyphens and dots divide it into; empty for one piece.
     """
 
     text: str
     parts: tuple[Pair, ...]
     wholes: tuple[Pair, ...]
     is_camel: bool = False
+    pieces: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> Pair | None:
+        """The word without separators, if it may be one word, with its term."""
+        is_whole = bool(self.wholes) and self.wholes[-1][0] == compact_name(self.text)
+        return self.wholes[-1] if is_whole else None
 
 
 def tokens(text: str) -> list[Token]:
@@ -119,7 +128,9 @@ def _token(run: str) -> Token:
     joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
-    return Token(run.lower(), tuple(parts), wholes, _CAMEL.fullmatch(run) is not None)
+    is_camel = _CAMEL.fullmatch(run) is not None
+    several = tuple(pieces) if len(pieces) > 1 else ()
+    return Token(run.lower(), tuple(parts), wholes, is_camel, several)
 
 
 def _may_be_one_word(text: str) -> bool:

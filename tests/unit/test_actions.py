@@ -1,0 +1,111 @@
+"""Verbs of names and requests fall into classes of actions."""
+
+import pytest
+
+from repertory.catalogue.actions import agreement, of_name, of_request
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("create_note", "create"),
+        ("createNote", "create"),
+        ("linear-create-issue", "create"),
+        ("list_pods", "list"),
+        ("forget_note", "delete"),
+        ("drop-database", "delete"),
+        ("get_forecast", "read"),
+        ("SEND_EMAIL", "send"),
+        ("run_command", "run"),
+        ("search_papers", "search"),
+        ("update_cell", "update"),
+        ("stop_instance", "stop"),
+        ("merge_pull_request", "merge"),
+        ("convert-pdf", "convert"),
+    ],
+)
+def test_a_name_has_the_action_of_its_first_verb(name: str, action: str) -> None:
+    """In any spelling, and also behind the name of a server."""
+    assert action in of_name(name)
+
+
+def test_the_first_verb_of_a_name_decides() -> None:
+    """A name may have a noun that is a verb, too."""
+    assert of_name("delete_search") == of_name("delete")
+    assert of_name("create_merge_request") == of_name("create")
+
+
+@pytest.mark.parametrize("name", ["notes", "pdf-tables", "", "created", "4"])
+def test_a_name_without_a_verb_has_no_action(name: str) -> None:
+    """Only whole words count."""
+    assert of_name(name) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("write a note", "create"),
+        ("please remove this note", "delete"),
+        ("can you help me send a letter", "send"),
+        ("how do I list all branches", "list"),
+        ("get the weather", "read"),
+        ("Could you get rid of it and delete it", "delete"),
+        ("show me my notes", "read"),
+        ("what is the way to rename a file", "update"),
+        ("deleteNote", "delete"),
+    ],
+)
+def test_a_request_asks_for_the_action_of_its_first_verb(text: str, action: str) -> None:
+    """Words that may stand before the verb of a request are passed over."""
+    assert action in of_request(text)
+
+
+def test_a_verb_with_which_a_request_begins_counts() -> None:
+    """``get`` is the verb of ``get the file``, but not of ``how do I get to delete a file``."""
+    assert of_request("get the file") == of_name("get")
+    assert of_request("how do I get to delete a file") == of_name("delete")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kubernetes",
+        "a note about my aunt",
+        "the long and winding road to our house shall delete it",  # the tenth word
+        "",
+    ],
+)
+def test_a_request_without_a_verb_asks_for_no_action(text: str) -> None:
+    """Only the first words are read."""
+    assert of_request(text) == frozenset()
+
+
+def test_a_very_long_request_is_read_at_its_beginning() -> None:
+    """The cost does not grow with the text."""
+    assert of_request("x" * 32_000 + " delete it") == frozenset()
+    assert of_request("delete " + "x" * 32_000) == of_name("delete")
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "expected"),
+    [
+        ("write a note", "create_note", 1),
+        ("write a note", "update_note", 1),
+        ("write a note", "forget_note", -1),
+        ("write a note", "notes", 0),
+        ("notes", "forget_note", -1),  # a deletion must be asked for
+        ("notes", "create_note", 0),
+        ("notes", "notes", 0),
+        ("find a note", "search_notes", 1),
+        ("look up a note", "get_note", 1),
+        ("look up a note", "search_notes", 1),
+        ("cancel the run", "stop_run", 1),
+        ("cancel the run", "delete_run", 1),
+        ("cancel the run", "start_run", -1),
+        ("execute a query", "run_query", 1),
+        ("email the team", "send_message", 1),
+    ],
+)
+def test_actions_agree_if_they_have_one_in_common(asked: str, name: str, expected: int) -> None:
+    """A verb may belong to several classes; an unknown action neither agrees nor disagrees."""
+    assert agreement(of_request(asked), of_name(name)) == expected
