@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue import actions
-from repertory.catalogue.names import compact_name
+from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, plain
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
-from repertory.index.keywords.tokens import term_of, term_set, word_count
+from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.values import Values as Settings
@@ -107,7 +107,9 @@ ADDED = 0.05
 TYPED = 0.98
 TYPED_WITHOUT_SERVER = 0.975  # ``create_issue`` for ``linear_create_issue``
 MISSPELT = 0.972
-BEGUN, BEGUN_SHARE = 0.66, 0.12  # of a beginning: so much, and so much more of the share typed
+# A beginning: an unfinished word says more than a word that may mean something else; and so much
+# more of the share that was typed.
+BEGUN, BEGUN_WORD, BEGUN_SHARE = 0.9, 0.66, 0.05
 MIN_MISSPELT = 4  # characters; one edit of a shorter name is another word: `aws`, `awk`
 TIE = 0.0004
 
@@ -241,11 +243,11 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
-    terms = [term.stem for term in found.matches.terms]
-    is_other_word = len(compact_name(found.query.text)) < MIN_MISSPELT or (
-        len(terms) == 1 and is_known(terms[0])
-    )
-    begun = BEGUN + BEGUN_SHARE * close
+    typed = [word for word in split_name(found.query.text).split() if word not in STOP_WORDS]
+    known = [is_known(term_of(word)) for word in typed]
+    is_short = len(compact_name(found.query.text)) < MIN_MISSPELT
+    is_other_word = is_short or known == [True]
+    begun = (BEGUN_WORD if is_short or all(known) else BEGUN) + BEGUN_SHARE * close
     least: Confidences = np.select(
         [close >= EXACT, close >= UNPREFIXED, close >= ONE_EDIT, close > 0],
         [TYPED, TYPED_WITHOUT_SERVER, begun if is_other_word else MISSPELT, begun],
