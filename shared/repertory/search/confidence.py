@@ -140,7 +140,10 @@ def evidence_of_words(found: Candidates) -> Values:
     entries = [found.entry(place) for place in range(len(found.rows))]
     doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
     names = [term_set(entry.name) for entry in entries]
-    servers = (term_set(entry.server) & typed for entry in entries)
+    servers = {
+        server: sum(map(rarity, term_set(server) & typed))
+        for server in {entry.server for entry in entries}
+    }
     evidence = np.empty((len(entries), len(Weights.__struct_fields__)), np.float32)
     columns = {
         "share": shares @ (weights > 0),
@@ -150,7 +153,7 @@ def evidence_of_words(found: Candidates) -> Values:
         "like": likeness(found.similarity),
         "action": doing > 0,
         "mismatch": doing < 0,
-        "server": [sum(map(rarity, server)) for server in servers],
+        "server": [servers[entry.server] for entry in entries],
         "length": math.log(word_count(plain(text))),
         "rarity": min(float(rarities.sum()), MAX_RARITY),
         "bias": 1.0,

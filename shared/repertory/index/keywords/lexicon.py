@@ -54,6 +54,7 @@ class Term(msgspec.Struct, frozen=True):
         return self.exact + self.variants
 
 
+@lru_cache(maxsize=256)  # each part of a search needs it
 def plain(text: str) -> str:
     """A text with its identifiers as words, in lower case, as queries are embedded.
 
@@ -63,6 +64,7 @@ def plain(text: str) -> str:
     return RUN.sub(lambda run: _plain(run[0]), text).strip()
 
 
+@lru_cache(maxsize=20_000)
 def _plain(run: str) -> str:
     joined = run.replace("-", "").replace("_", "").lower()
     is_one = _is_one_word(joined, split_name(run).split())
