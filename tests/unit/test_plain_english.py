@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 THIS = Path(__file__).relative_to(ROOT).as_posix()
-EXEMPT = {THIS, "docs/glossary.md"}  # both list the idioms
+# The first two list the idioms; the results quote queries.
+EXEMPT = {THIS, "docs/glossary.md", "benchmarks/RESULTS.md"}
 CATALOGUES = ("examples/skills/", "examples/markdown-skills/", "examples/docs/")  # data, not prose
 
 BANNED = (
