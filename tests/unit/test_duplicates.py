@@ -52,6 +52,12 @@ def test_different_things(one: Item, other: Item) -> None:
     assert grouped([entry(one), entry(other)]) == [[0], [1]]
 
 
+def test_a_tool_and_a_skill_are_no_copies() -> None:
+    """One is called, the other is read."""
+    named = (_skill("a", FORK), tool("b__review", FORK))
+    assert grouped([entry(one) for one in named]) == [[0], [1]]
+
+
 def test_groups_keep_the_order() -> None:
     """Each group comes at the place of its first entry."""
     items = [_skill("a", "Review"), _skill("a", "Deploy", "deploy"), _skill("b", "Review")]

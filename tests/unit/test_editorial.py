@@ -12,6 +12,7 @@ from repertory.catalogue.policy import Policy
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.search.answer import Hit
+from repertory.search.editorial import boosted as boosted_odds
 from repertory.search.query import Query
 from tests.support.builders import skill
 from tests.support.keyword_search import keyword_engine
@@ -86,6 +87,32 @@ def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
     lowered = search(query, [skill("deploy-a", DEPLOY, boost=-0.5), copy], threshold=0.0)
     assert [hit.name for hit in lowered[:2]] == ["deploy-b", "deploy-a"]
     assert lowered[1].reason.startswith("Lowered by its policy (-0.5); ")
+
+
+@pytest.mark.parametrize("text", ["deploy", "deploy the service to production"])
+def test_a_boost_never_reaches_a_typed_name(text: str) -> None:
+    """The highest confidence of an item whose name was not typed stays its bound."""
+    boosted = skill("release", f"{DEPLOY}, deploy production", boost=1.0)
+    assert confidence(search(text, [boosted]), "release") <= 0.97
+    assert boosted_odds(0.98, 1.0) == 0.98
+    assert boosted_odds(0.9, 1.0) == 0.97
+
+
+def test_a_typed_name_is_neither_raised_nor_lowered() -> None:
+    """Its own policy says nothing about a query for its name."""
+    plain, lowered = (skill("deploy", DEPLOY, boost=boost) for boost in (0.0, -1.0))
+    assert confidence(search("deploy", [plain]), "deploy") == confidence(
+        search("deploy", [lowered]), "deploy"
+    )
+
+
+def test_a_successor_that_is_surer_keeps_its_confidence() -> None:
+    """A deprecated item of less confidence does not lower it, and adds no note."""
+    old = skill("old", "Restart the service in place", deprecated_by="deploy")
+    new = skill("deploy", DEPLOY)
+    alone, both = search("deploy service", [new]), search("deploy service", [old, new])
+    assert confidence(both, "deploy") == confidence(alone, "deploy")
+    assert both[0].evidence.policy == ()
 
 
 ALIASED = skill(

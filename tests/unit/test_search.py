@@ -104,6 +104,29 @@ def test_a_confidence_does_not_depend_on_the_limit() -> None:
     assert search("send a message", limit=5).hits[0] == one
 
 
+def test_of_equals_the_harmless_one_leads_whatever_its_source() -> None:
+    """Then the source that comes first."""
+    risky, unknown, other, safe = (
+        Item(
+            id=f"{server}__list_cars",
+            kind=Kind.TOOL,
+            name="list_cars",
+            server=server,
+            source=source,
+            description="List cars",
+            tags=tags,
+        )
+        for server, source, tags in (
+            ("a", "project", ("destructive",)),
+            ("b", "user", ()),
+            ("c", "project", ()),
+            ("d", "user", ("read-only",)),
+        )
+    )
+    found = search("list cars", [risky, unknown, other, safe], limit=4).hits
+    assert [hit.id for hit in found] == [safe.id, other.id, unknown.id, risky.id]
+
+
 def test_an_answer_says_which_arms_answered_and_why_not_both() -> None:
     """Degradation is never silent."""
     answer = search("file")
