@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind
-from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import BODY, fields
-from repertory.index.keywords.tokens import terms, wholes
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.tokens import wholes
 from repertory.index.keywords.tokens import words as words_of
 from repertory.search.answer import Hit
 from repertory.search.confidence import MEANINGFUL_SHARE
@@ -332,8 +332,8 @@ def test_an_answer_is_empty_only_if_no_item_covers_half_of_the_query(
 ) -> None:
     """By the rarity of the words; bodies do not count."""
     text = text.lower()
-    asked = {*terms(text)}
-    total = sum(map(rarity, asked))
+    asked = {term.stem: term.rarity for term in KeywordIndex.empty().match(text).terms}
+    total = sum(asked.values())
     covers = False
     for item in catalogue:
         has = {
@@ -342,7 +342,8 @@ def test_an_answer_is_empty_only_if_no_item_covers_half_of_the_query(
             if field is not BODY
             for _, term in words_of(held) + wholes(held)
         }
-        covers |= total > 0 and sum(map(rarity, asked & has)) > (MEANINGFUL_SHARE + 0.02) * total
+        share = sum(asked[term] for term in asked.keys() & has)
+        covers |= total > 0 and share > (MEANINGFUL_SHARE + 0.02) * total
     assert not covers or search(engine(catalogue), text)
 
 
