@@ -104,7 +104,7 @@ def test_a_save_is_found_without_a_command(qdrant_url: str) -> None:
         shutil.rmtree(team.project / "skills" / "garden")
         team.wait(lambda: team.item("project/garden") is None)
         assert team.texts_embedded() == 4
-        assert team.first("brede") == "project/bread"
+        assert team.first("braed") == "project/bread"
         for service in team.services:
             assert service.terminate() == 0, service.log.read_text()
 
