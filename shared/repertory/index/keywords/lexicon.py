@@ -5,7 +5,7 @@ Which terms a word stands for depends on the word and on what the index has, nev
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -15,13 +15,13 @@ from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import is_common, is_known, rarity
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.postings import Postings
-from repertory.index.keywords.tokens import RUN, Pair, Token, is_unspaced, term_of, tokens
+from repertory.index.keywords.tokens import RUN, STOP_WORDS, Token, is_unspaced, term_of, tokens
 from repertory.index.keywords.typos import OneEdit
 
 VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
 MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
-MIN_PART = 3  # characters of each common word into which an unknown word is split
+MIN_PART = 2  # characters of each common word into which an unknown word is split
 MAX_VARIANTS = 12
 # The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script
@@ -67,11 +67,14 @@ def plain(text: str) -> str:
 @lru_cache(maxsize=20_000)
 def _plain(run: str) -> str:
     joined = run.replace("-", "").replace("_", "").lower()
-    is_one = _is_one_word(joined, split_name(run).split())
-    if not any(map(str.isdigit, run)):
-        return joined if is_one else split_name(run)
-    parts = run.replace("_", "-").split("-")
-    return run.lower() if is_one or len(parts) == 1 else " ".join(map(_plain, filter(None, parts)))
+    pieces = [piece for piece in run.replace("_", "-").split("-") if piece]
+    if len(pieces) > 1:
+        is_one = _is_one_word(joined, split_name(run).split())
+        written = run.lower() if any(map(str.isdigit, run)) else joined
+        return written if is_one else " ".join(map(_plain, pieces))
+    if any(map(str.isdigit, run)):
+        return run.lower()
+    return " ".join(_identifier(joined, split_name(run).split())) or joined
 
 
 def _is_one_word(whole: str, parts: Iterable[str]) -> bool:
@@ -83,19 +86,19 @@ def _is_one_word(whole: str, parts: Iterable[str]) -> bool:
 
 def _words(token: Token) -> list[tuple[str, str, str]]:
     """The words of a token, each with its term, and the whole that it is a part of."""
-    parts = token.parts
     of_pieces = [
         found for piece in token.pieces for inner in tokens(piece) for found in _words(inner)
     ]
-    if token.whole is None:
-        if len(parts) == 1 and (common := _common_words(parts[0])):
-            return [(word, term, parts[0][0]) for word, term in common]
-        return of_pieces or [(word, term, "") for word, term in parts]
-    whole, term = token.whole
-    is_product = token.is_camel and not all(is_common(word, of) for word, of in parts)
-    found = of_pieces or [(word, of, "") for word, of in parts]
-    is_one = _is_one_word(whole, [word for word, _ in parts])
-    if is_one or is_product or all(len(word) <= 2 for word, _, _ in found):
+    if token.whole is None and (of_pieces or len(token.parts) != 1):
+        return of_pieces or [(word, term, "") for word, term in token.parts]
+    whole, term = token.whole or token.parts[0]
+    if token.whole is None or token.camel:
+        split = _identifier(whole, token.camel)
+        common = [word for word in split if word not in STOP_WORDS]
+        return [(word, term_of(word), whole) for word in common] or [(token.text, term, "")]
+    found = of_pieces or [(word, of, "") for word, of in token.parts]
+    is_one = _is_one_word(whole, [word for word, _ in token.parts])
+    if is_one or all(len(word) <= 2 for word, _, _ in found):
         return [(token.text, term, "")]
     found = [(word, of, part_of or whole) for word, of, part_of in found if len(word) > 1]
     has_digits = any(map(str.isdigit, whole))
@@ -104,17 +107,29 @@ def _words(token: Token) -> list[tuple[str, str, str]]:
     return found
 
 
+def _identifier(whole: str, by_case: Sequence[str]) -> Sequence[str]:
+    """The words of an identifier, by case if that divides it into common words; empty if none."""
+    if is_common(whole, term_of(whole)):
+        return ()
+    if len(by_case) > 1 and all(map(_is_part, by_case)):
+        return by_case
+    return _common_words(whole)
+
+
 @lru_cache(maxsize=1_000)
-def _common_words(pair: Pair) -> tuple[Pair, ...]:
-    """The common words that an unknown word consists of: ``createissue``; empty if none."""
-    word, term = pair
-    if is_known(term) or len(word) < 2 * MIN_PART or not (word.isascii() and word.isalpha()):
+def _common_words(word: str) -> tuple[str, ...]:
+    """The common words that a rare word consists of: ``createissue``; empty if none."""
+    if is_common(word, term_of(word)) or not (word.isascii() and word.isalpha()):
         return ()
     for end in range(len(word) - MIN_PART, MIN_PART - 1, -1):
-        first, rest = (word[:end], term_of(word[:end])), (word[end:], term_of(word[end:]))
-        if is_common(*first) and (others := (rest,) if is_common(*rest) else _common_words(rest)):
+        first, rest = word[:end], word[end:]
+        if _is_part(first) and (others := (rest,) if _is_part(rest) else _common_words(rest)):
             return (first, *others)
     return ()
+
+
+def _is_part(word: str) -> bool:
+    return word in STOP_WORDS or is_common(word, term_of(word))
 
 
 class Lexicon:

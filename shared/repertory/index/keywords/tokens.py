@@ -50,14 +50,14 @@ class Token(NamedTuple):
         parts: Its words that are not stop words, each with its term.
         wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``;
             before it, those of its pieces.
-        is_camel: Whether only case divides it.
+        camel: All its words, stop words too, if only case divides it.
         pieces: What hyphens and dots divide it into; empty for one piece.
     """
 
     text: str
     parts: tuple[Pair, ...]
     wholes: tuple[Pair, ...]
-    is_camel: bool = False
+    camel: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
 
     @property
@@ -128,7 +128,7 @@ def _token(run: str) -> Token:
     joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
-    is_camel = _CAMEL.fullmatch(run) is not None
+    is_camel = tuple(named) if _CAMEL.fullmatch(run) else ()
     several = tuple(pieces) if len(pieces) > 1 else ()
     return Token(run.lower(), tuple(parts), wholes, is_camel, several)
 
