@@ -330,4 +330,4 @@ def _as_text(query: Query) -> Query:
     where = {
         name: tuple(map(whole, getattr(query.where, name))) for name in Filter.__struct_fields__
     }
-    return msgspec.structs.replace(query, text=whole(query.text), where=Filter(**where))
+    return replace(query, text=whole(query.text), where=Filter(**where))

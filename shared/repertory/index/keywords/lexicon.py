@@ -21,7 +21,7 @@ from repertory.index.keywords.typos import OneEdit
 VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
 MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
 MIN_PREFIX_LENGTH = 3  # characters of a word that is completed
-MIN_PART = 2  # characters of each common word into which an unknown word is split
+MIN_PART = 2  # characters of each common word into which a rare word is split
 MAX_VARIANTS = 12
 # The factors of a word's rarity: for a word that no item contains and that has other than ASCII
 # letters (the catalogue may be in another language), and for a pair of characters of a script

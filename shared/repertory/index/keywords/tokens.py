@@ -128,9 +128,9 @@ def _token(run: str) -> Token:
     joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
-    is_camel = tuple(named) if _CAMEL.fullmatch(run) else ()
+    camel = tuple(named) if _CAMEL.fullmatch(run) else ()
     several = tuple(pieces) if len(pieces) > 1 else ()
-    return Token(run.lower(), tuple(parts), wholes, is_camel, several)
+    return Token(run.lower(), tuple(parts), wholes, camel, several)
 
 
 def _may_be_one_word(text: str) -> bool:
@@ -146,7 +146,7 @@ def _word(word: str) -> list[Pair]:
     """A word with its stem, in a list; empty for a word that is not indexed."""
     if not word or word in STOP_WORDS or len(word) > MAX_TERM_LENGTH:
         return []
-    return [(word, _stem.stemWord(word))]
+    return [(word, term_of(word))]
 
 
 def _pairs(chars: str) -> list[Pair]:
