@@ -3,7 +3,8 @@
 The table is ``index/keywords/background.txt``: the number of texts, then every usual term with the
 number of texts that have it. The texts are the names, servers and descriptions of the corpora of
 the labelled sets, each once; terms that only bodies and schemas have are usual, but rare. One set
-is left out: a language model wrote its texts, with few words.
+is left out: a language model wrote its texts, with few words. A compound of common words is usual
+only if people write it as one word, so ``emailAddress`` is none.
 """
 
 import argparse
@@ -15,7 +16,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.quality.product import rows
-from repertory.index.keywords.tokens import wholes, words
+from repertory.index.keywords.background import least_texts
+from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, terms, wholes, words
 
 LEFT_OUT = "sealtools"
 MIN_TEXTS, MIN_BODIES = 3, 5  # that have a usual term: as names and descriptions, or in full
@@ -30,6 +32,7 @@ def main() -> int:
     data: Path = parser.parse_args().data
     short: Counter[str] = Counter()
     full: Counter[str] = Counter()
+    as_one: Counter[str] = Counter()  # the texts that have a term as one word
     seen: set[tuple[str, str]] = set()
     for corpus in sorted(data.glob("retrieval/*/corpus.jsonl")):
         for row in rows(corpus) if corpus.parent.name != LEFT_OUT else []:
@@ -37,14 +40,18 @@ def main() -> int:
             if (key := (row["name"], description[:200])) in seen:
                 continue
             seen.add(key)
-            own = _terms(f"{row['name']} {row.get('server') or ''} {description}")
+            name = f"{row['name']} {row.get('server') or ''} {description}"
             rest = msgspec.json.encode(row.get("schema")).decode() + (row.get("body") or "")
-            short.update(own)
-            full.update(own | _terms(rest))
+            short.update(_terms(name))
+            full.update(_terms(f"{name} {rest}"))
+            as_one.update({*terms(f"{name} {rest}")})
     for skill in sorted(data.glob("skills/**/SKILL.md")):
-        full.update(_terms(skill.read_text("utf-8", "replace")))
+        text = skill.read_text("utf-8", "replace")
+        full.update(_terms(text))
+        as_one.update({*terms(text)})
     usual = {term for term, count in short.items() if count >= MIN_TEXTS}
     usual |= {term for term, count in full.items() if count >= MIN_BODIES}
+    usual -= {term for term in usual if as_one[term] < MIN_BODIES and _is_compound(term, short)}
     print(len(seen))
     for term in sorted(usual):
         if USUAL.fullmatch(term) and not CODE.fullmatch(term):
@@ -53,7 +60,21 @@ def main() -> int:
 
 
 def _terms(text: str) -> set[str]:
-    return {term for _, term in (*words(text), *wholes(text))}
+    joined = [pair for run in runs(text) if "_" not in run for pair in wholes(run)]
+    return {term for _, term in (*words(text), *joined)}
+
+
+def _is_compound(term: str, counts: Counter[str]) -> bool:
+    """Whether a term consists of two or three common words."""
+    return any(
+        _is_common(term[:end], counts) and (_is_common(rest, counts) or _is_compound(rest, counts))
+        for end in range(2, len(term) - 1)
+        if (rest := term[end:])
+    )
+
+
+def _is_common(word: str, counts: Counter[str]) -> bool:
+    return word in STOP_WORDS or counts[term_of(word)] >= least_texts(word)
 
 
 if __name__ == "__main__":

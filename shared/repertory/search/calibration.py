@@ -25,13 +25,13 @@ from repertory.embedding.models import Calibration
 from repertory.errors import ModelError
 from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import plain
+from repertory.index.keywords.query_words import plain
 from repertory.search.answer import Mode
 from repertory.search.candidates import gather, read
 from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
-VERSION = 1  # raise it when the fit or the log odds of words change: every model is fitted again
+VERSION = 2  # raise it when the fit or the log odds of words change: every model is fitted again
 REFERENCE = Path(__file__).with_name("reference.jsonl")
 GOOD = 2  # the lowest grade of an item that the person is glad to see
 # Of a good pair; a bad one counts 1. A search finds more and harder bad items than were written.

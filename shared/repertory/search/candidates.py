@@ -12,11 +12,13 @@ from rapidfuzz import fuzz
 from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
+from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import plain
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT
+from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
@@ -28,8 +30,7 @@ MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
 MAX_NAMED = 200  # items added for their typed name alone; thousands may be called `README`
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
-# A word that looks like the name of something: ``read_file``, ``readFile``; not ``GitHub``.
-_IDENTIFIER = re.compile(r"[^\W_][-_./:]+[^\W_]|^[^\w]*[a-z0-9]+[A-Z]")
+_JOINED = re.compile(r"[^\W_][-_./:]+[^\W_]")
 
 Values = NDArray[np.float32]
 
@@ -90,9 +91,10 @@ def read(query: Query, index: KeywordIndex) -> Words:
     if shared := shared_terms(query.text, matches):
         matches = matches.only(shared)
     jobs(query.text)  # fills its cache: reasons and inference use it after the embedding
+    best = matches.best(POOL, query.where).tolist()
     return Words(
         matches=matches,
-        rows=matches.best(POOL, query.where).tolist(),
+        rows=[*best, *_allowed(matches.as_typed(POOL), index, query.where)],
         close=_close_names(query.text, index, query.where),
     )
 
@@ -166,11 +168,16 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
     close = index.names.close(text)
     words = text.split()
     for word in words if len(words) > 1 else ():
-        if len(word) >= MIN_NAME_LENGTH and _IDENTIFIER.search(word):
+        if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):
             rows = index.names.exact(word)
             named = (row for row in rows if _has_words(word, index.entries[row]))
             close |= dict.fromkeys(named, EXACT)
     return {row: close[row] for row in _allowed(close, index, where)}
+
+
+def _is_identifier(word: str) -> bool:
+    """Whether a word looks like the name of something: ``read_file``, ``readfile``."""
+    return bool(_JOINED.search(word)) or not is_known(term_of(compact_name(word)))
 
 
 def _has_words(word: str, entry: Entry) -> bool:

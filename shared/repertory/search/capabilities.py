@@ -7,7 +7,8 @@ import msgspec
 
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.tokens import term_of, terms, wholes
+from repertory.index.keywords.query_words import query_words
+from repertory.index.keywords.tokens import term_of, terms
 
 BY_NAME, BY_PARAMETER, FOR_THIS_JOB, NOT = 3, 2, 1, 0  # how clearly a tool has a capability
 MIN_SHARE = 0.7  # of a query's words that must belong to a job
@@ -70,8 +71,9 @@ class Job(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=256)
 def jobs(query: str) -> list[Job]:
     """The jobs that a query plainly asks for, those with most of its words first."""
-    typed = {term for term in terms(query) if len(term) > 1 and not term.isdigit()}
-    typed.update(term for _, term in wholes(query) if any(term in job.words for job in JOBS))
+    typed = {term for term in terms(query.lower()) if len(term) > 1 and not term.isdigit()}
+    parts = (term for word in query_words(query) for term in (word.term, term_of(word.whole)))
+    typed.update(term for term in parts if any(term in job.words for job in JOBS))
     own = {job: typed & job.words for job in JOBS if job.is_asked_by(typed)}
     plain = [job for job in own if len(own[job]) >= MIN_SHARE * len((typed - PLAIN) | own[job])]
     return sorted(plain, key=lambda job: -len(own[job]))

@@ -18,8 +18,9 @@ from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, split_name
 from repertory.index.keywords.background import is_known, rarity
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
-from repertory.index.keywords.lexicon import VARIANT_FACTOR, plain
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
+from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
@@ -136,7 +137,7 @@ def evidence_of_words(found: Candidates) -> Values:
     shares = found.matches.shares
     rarities = np.array([term.rarity for term in terms], np.float32)
     typed = frozenset(term.stem for term in terms)
-    asked = actions.of_request(text)
+    asked = actions.of_request(plain(text))
     entries = [found.entry(place) for place in range(len(found.rows))]
     doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
     names = [term_set(entry.name) for entry in entries]
@@ -183,18 +184,9 @@ def confidences(found: Candidates) -> Confidences:
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
     if len(found.matches.terms) == 1:
-        confidence = _of_one_word(found, 0, confidence)
+        confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
-        of_parts = np.maximum(confidence, _of_all_words(found, confidence))
-        terms = [term.stem for term in found.matches.terms]
-        whole = term_of(compact_name(found.query.text))
-        if whole in terms:  # a word with parts, like zyx8quon
-            place = terms.index(whole)
-            has = _has(found.weights[place], BODY.least)
-            of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
-            confidence = np.where(has, _of_one_word(found, place, confidence), of_parts)
-        else:
-            confidence = of_parts
+        confidence = _of_words(found, confidence)
     return np.maximum(confidence, _of_typed_names(found, confidence))
 
 
@@ -204,12 +196,24 @@ def _has(weights: Values, least: float) -> NDArray[np.bool_]:
     return has
 
 
-def _of_one_word(found: Candidates, place: int, confidence: Confidences) -> Confidences:
+def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
+    """The confidences for a query of several words, which may be one identifier: ``zyx8quon``."""
+    of_parts = np.maximum(confidence, _of_all_words(found, confidence))
+    typed, whole = found.matches.terms, found.matches.whole(found.query.text)
+    if whole in typed:
+        of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
+    weight = found.matches.only([whole]).weights(found.rows)[0]
+    of_whole = _of_one_word(found, whole, weight, confidence)
+    return np.where(_has(weight, BODY.least), np.maximum(of_parts, of_whole), of_parts)
+
+
+def _of_one_word(
+    found: Candidates, term: Term, weight: Values, confidence: Confidences
+) -> Confidences:
     """The confidences for a query of one word: by the field that has it, then by other evidence.
 
-    ``place`` is that of the word among the terms.
+    ``weight`` is that of the word in each candidate.
     """
-    weight, term = found.weights[place], found.matches.terms[place]
     in_body = IN_BODY if term.rarity >= RARE else WITHOUT_THE_WORD
     ranges = (
         (NAME.least, IN_NAME),
@@ -219,9 +223,17 @@ def _of_one_word(found: Candidates, place: int, confidence: Confidences) -> Conf
         (VARIANT_FACTOR * NAME.least, CORRECTED_IN_NAME),
         (VARIANT_FACTOR * DESCRIPTION.least, CORRECTED),
     )
+    # A word of the same stem may be another word: it counts as if it were in lesser fields.
+    of_stem = (IN_REST, IN_BODY, IN_BODY, in_body, CORRECTED_IN_NAME, CORRECTED)
     has = [_has(weight, least) for least, _ in ranges]
-    low = np.select(has, [low for _, (low, _) in ranges], WITHOUT_THE_WORD[0])
-    high = np.select(has, [high for _, (_, high) in ranges], WITHOUT_THE_WORD[1])
+    as_typed = found.matches.holds_as_typed(term, found.rows)
+    bounds = [
+        np.where(as_typed, bound, other)
+        for (_, bounds), others in zip(ranges, of_stem, strict=True)
+        for bound, other in zip(bounds, others, strict=True)
+    ]
+    low = np.select(has, bounds[::2], WITHOUT_THE_WORD[0])
+    high = np.select(has, bounds[1::2], WITHOUT_THE_WORD[1])
     share = confidence / MAX_UNNAMED
     within: Confidences = np.where(
         low > 0, low + (high - low) * share, np.minimum(confidence, high)
@@ -246,7 +258,8 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The least confidences of items whose names were typed."""
     close = found.close
-    typed = [word for word in split_name(found.query.text).split() if word not in STOP_WORDS]
+    words = split_name(plain(found.query.text)).split()
+    typed = [word for word in words if word not in STOP_WORDS]
     known = [is_known(term_of(word)) for word in typed]
     is_short = len(compact_name(found.query.text)) < MIN_MISSPELT
     is_other_word = is_short or known == [True]

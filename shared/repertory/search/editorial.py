@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.policies import Pin
+from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import MAX_UNNAMED, TYPED, Confidences
@@ -98,7 +99,7 @@ def _least(found: Candidates, pin: Pin) -> float:
     """The least confidence that a pin gives."""
     if not pin.is_vouched:
         return PINNED_BY_AUTHOR
-    return PINNED_ALONE if pin.terms == {*terms(found.query.text)} else PINNED
+    return PINNED_ALONE if pin.terms == {*terms(plain(found.query.text))} else PINNED
 
 
 def _replace(

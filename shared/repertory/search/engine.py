@@ -15,8 +15,8 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import plain
 from repertory.index.keywords.names import ONE_EDIT
+from repertory.index.keywords.query_words import plain
 from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import POOL, Candidates, Words, gather, read

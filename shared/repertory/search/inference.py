@@ -10,6 +10,7 @@ from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.postings import Rows
+from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
@@ -81,7 +82,7 @@ def _able(
             if row in takes and certainty(capability, job, entry, wanted) == BY_PARAMETER:
                 unsure.append(entry.id)
     read = items(unsure[:MAX_READ]) if unsure else {}
-    typed = set(terms(query.text))
+    typed = set(terms(plain(query.text)))
     found = []
     for entry in entries:
         schema = read[entry.id].input_schema if entry.id in read else None

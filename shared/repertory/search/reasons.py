@@ -11,6 +11,7 @@ from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
+from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
@@ -79,7 +80,7 @@ def _closest_name(query: str, entry: Entry) -> str:
     """The name or alias of an entry that is most similar to a part of the query."""
     if not entry.aliases:
         return entry.name
-    typed = split_name(query)
+    typed = split_name(plain(query))
     return max(entry.names, key=lambda name: fuzz.partial_ratio(typed, split_name(name)))
 
 

@@ -31,7 +31,18 @@ def is_known(term: str) -> bool:
 
 def is_common(word: str, term: str) -> bool:
     """Whether a word, with its term, is so common that longer words may consist of it."""
-    return _table()[1].get(term, 0) >= COMMON[min(max(len(word) - 3, 0), 2)]
+    return _table()[1].get(term, 0) >= least_texts(word)
+
+
+def least_texts(word: str) -> int:
+    """The least number of texts that have a common word of this length."""
+    return COMMON[min(max(len(word) - 3, 0), 2)]
+
+
+def frequency(term: str) -> float:
+    """The share of texts that have a term, 0…1."""
+    texts, known = _table()
+    return known.get(term, 0) / texts
 
 
 def rarity(term: str) -> float:

@@ -6,12 +6,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.names import folded, split_name
+from repertory.catalogue.names import compact_name, folded, split_name
+from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import WRITTEN, Entry
 from repertory.index.keywords.filters import FilterIndex
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Postings, Rows, Scores
+from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
@@ -102,6 +104,28 @@ class Matches:
                     weight *= np.float32(VARIANT_FACTOR)
                 np.maximum(found[number], weight, out=found[number])
         return found
+
+    def whole(self, query: str) -> Term:
+        """All words of a query as one: ``generateobject``."""
+        stem = term_of(compact_name(query))
+        term_id = self._postings.id_of(stem)
+        exact = () if term_id is None else (term_id,)
+        one_of_them = (term for term in self.terms if term.stem == stem)
+        return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
+
+    def as_typed(self, limit: int) -> list[int]:
+        """The rows that have the only word of a query as it is typed, not just its stem."""
+        if len(self.terms) != 1:
+            return []
+        found = self._postings.with_any(self.terms[0].as_typed)
+        return sorted(found, key=lambda row: -found[row])[:limit]
+
+    def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which rows have a word as it is typed; all, if its stem says as much."""
+        if not term.as_typed:
+            return np.ones(len(rows), np.bool_)
+        found = self._postings.with_any(term.as_typed)
+        return np.array([int(row) in found for row in rows], np.bool_)
 
     @property
     def shares(self) -> Scores:

@@ -9,6 +9,7 @@ import msgspec
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.names import NameIndex
+from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
 
 MAX_STEPS = 10  # from a deprecated item to its last successor
@@ -53,7 +54,7 @@ class PolicyIndex:
         pins: defaultdict[str, list[Pin]] = defaultdict(list)
         for row, policy in self.of.items():
             for phrase in policy.pin:
-                if held := frozenset(terms(phrase)):
+                if held := frozenset(terms(plain(phrase))):
                     pins[min(held)].append(Pin(row, phrase, held, policy.is_vouched))
         return dict(pins)
 
@@ -61,7 +62,7 @@ class PolicyIndex:
         """The pins that a query contains, by row; the one with the most terms of each item."""
         if not self._pins:
             return {}
-        typed = set(terms(query))
+        typed = set(terms(plain(query)))
         held = [pin for term in typed for pin in self._pins.get(term, ()) if pin.is_in(typed)]
         return {pin.row: pin for pin in sorted(held, key=lambda pin: (len(pin.terms), pin.phrase))}
 

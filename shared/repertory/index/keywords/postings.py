@@ -110,6 +110,15 @@ class Postings:
         place = np.minimum(np.searchsorted(holding, rows), len(holding) - 1)
         return np.where(holding[place] == rows, weights[place], np.float32(0.0))
 
+    def with_any(self, terms: Iterable[str]) -> dict[int, float]:
+        """The rows that contain one of some terms, and the greatest weight of these in each row."""
+        found: dict[int, float] = {}
+        for term_id in (self.id_of(term) for term in terms):
+            if term_id is not None:
+                for row, weight in zip(*self.of(term_id), strict=True):
+                    found[int(row)] = max(float(weight), found.get(int(row), 0.0))
+        return found
+
     def with_all(self, terms: Collection[str]) -> tuple[Rows, Scores]:
         """The rows that contain all of some terms, and the least weight of these in each row."""
         ids = [term_id for term in terms if (term_id := self.id_of(term)) is not None]

@@ -18,7 +18,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.postings import Postings
 
 # Raise it when the index is built or packed differently.
-VERSION = 4
+VERSION = 5
 MAX_SIZE = 4 << 30  # bytes, unpacked
 
 

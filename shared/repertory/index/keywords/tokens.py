@@ -2,7 +2,6 @@
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 import Stemmer
 
@@ -28,9 +27,8 @@ STOP_WORDS = ENGLISH | OTHER_LANGUAGES
 MAX_TERM_LENGTH = 40  # characters; longer runs are hashes and encoded data, not words
 
 RUN = re.compile(rf"[\w{MARKS}]+(?:[-.][\w{MARKS}]+)*")
-_PIECE = re.compile(rf"[\w{MARKS}]+")
-_CAMEL = re.compile(r"[^\W\d_]+")
-MAX_PIECES = 3  # of a word with hyphens or dots that is a term as a whole
+_SEPARATORS = re.compile("[-._]+")
+MAX_PIECES = 3  # of a word with separators that is a term as a whole
 # Scripts written without spaces: Han, kana, Hangul, Thai, Lao, Khmer, Myanmar.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
@@ -42,34 +40,14 @@ _stem = Stemmer.Stemmer("english")
 Pair = tuple[str, str]  # a word as it is written, in lower case, and its term
 
 
-class Token(NamedTuple):
-    """One word of a text as it is typed, which may be an identifier of several words.
-
-    Attributes:
-        text: As it is typed, in lower case.
-        parts: Its words that are not stop words, each with its term.
-        wholes: Itself without separators, if it may be one word: ``LaTeX``, ``k8s``, ``gpt-4o``;
-            before it, those of its pieces.
-        camel: All its words, stop words too, if only case divides it.
-        pieces: What hyphens and dots divide it into; empty for one piece.
-    """
-
-    text: str
-    parts: tuple[Pair, ...]
-    wholes: tuple[Pair, ...]
-    camel: tuple[str, ...] = ()
-    pieces: tuple[str, ...] = ()
-
-    @property
-    def whole(self) -> Pair | None:
-        """The word without separators, if it may be one word, with its term."""
-        is_whole = bool(self.wholes) and self.wholes[-1][0] == compact_name(self.text)
-        return self.wholes[-1] if is_whole else None
+def runs(text: str) -> list[str]:
+    """Every word of a text as it is typed, with its hyphens, dots and underscores, in order."""
+    return RUN.findall(text)
 
 
-def tokens(text: str) -> list[Token]:
-    """Every word of a text as it is typed, in order; underscores separate words."""
-    return [_token(part) for run in RUN.findall(text) for part in run.split("_")]
+def pieces(run: str) -> list[str]:
+    """What hyphens, dots and underscores divide a word into."""
+    return [piece for piece in _SEPARATORS.split(run) if piece]
 
 
 def terms(text: str) -> list[str]:
@@ -79,12 +57,15 @@ def terms(text: str) -> list[str]:
 
 def words(text: str) -> list[Pair]:
     """Every word of a text that is not a stop word, as it is written, with its term."""
-    return [pair for token in tokens(text) for pair in token.parts]
+    return [pair for run in runs(text) for pair in _words(run)]
 
 
 def wholes(text: str) -> list[Pair]:
-    """Every word of a text that has parts and may be one word itself, with its term."""
-    return [pair for token in tokens(text) for pair in token.wholes]
+    """Every word of a text that has parts and may be one word itself, with its term.
+
+    It is written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``.
+    """
+    return [pair for run in runs(text) for pair in _wholes(run)]
 
 
 @lru_cache(maxsize=20_000)  # names and servers, which every search reads
@@ -112,34 +93,31 @@ def word_count(text: str) -> int:
 
 
 @lru_cache(maxsize=200_000)
-def _token(run: str) -> Token:
-    """One run of letters and digits, and of hyphens and dots between these."""
-    parts: list[Pair] = []
-    named = split_name(run).split()
-    for part in named:
+def _words(run: str) -> tuple[Pair, ...]:
+    found: list[Pair] = []
+    for part in split_name(run).split():
         if part.isascii():
-            parts += _word(part)
+            found += _word(part)
             continue
         for place, piece in enumerate(_UNSPACED.split(part)):
-            parts += _pairs(piece) if place % 2 else _word(folded(piece))
-    if len(named) < 2 or not run.isascii():
-        return Token(run.lower(), tuple(parts), ())
-    pieces = _PIECE.findall(run)
-    joined = [*pieces, run] if 1 < len(pieces) <= MAX_PIECES else pieces
+            found += _pairs(piece) if place % 2 else _word(folded(piece))
+    return tuple(found)
+
+
+@lru_cache(maxsize=200_000)
+def _wholes(run: str) -> tuple[Pair, ...]:
+    if not run.isascii():
+        return ()
+    inner = pieces(run)
+    joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
-    wholes = tuple((one, term_of(one)) for one in dict.fromkeys(found))
-    camel = tuple(named) if _CAMEL.fullmatch(run) else ()
-    several = tuple(pieces) if len(pieces) > 1 else ()
-    return Token(run.lower(), tuple(parts), wholes, camel, several)
+    return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
 
 def _may_be_one_word(text: str) -> bool:
-    """Whether a text of several words may be one: of letters in mixed case, digits or hyphens."""
-    if len(text) > MAX_TERM_LENGTH or " " not in split_name(text):
-        return False
-    if _CAMEL.fullmatch(text) or ("-" in text and "." not in text):
-        return any(map(str.isalpha, text))
-    return any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    """Whether a text of several words may be one: by case, digits or separators."""
+    is_several = len(text) <= MAX_TERM_LENGTH and " " in split_name(text)
+    return is_several and any(map(str.isalpha, text))
 
 
 def _word(word: str) -> list[Pair]:

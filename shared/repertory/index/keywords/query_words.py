@@ -1,0 +1,114 @@
+"""The words of a query: its identifiers divided, whatever their case and separators."""
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from repertory.catalogue.names import compact_name, split_name
+from repertory.index.keywords.background import frequency, is_common, is_known
+from repertory.index.keywords.tokens import ENGLISH, RUN, pieces, runs, term_of, words
+
+MIN_PART = 2  # characters of each common word into which a rare word is divided
+LEAST = 1e-3  # the frequency of a stop word, which is not counted, when words are divided
+
+
+class Word(NamedTuple):
+    """One word of a query.
+
+    Attributes:
+        text: As it is typed, in lower case.
+        term: Its term.
+        whole: The longer word without separators that it is a part of; empty if none.
+    """
+
+    text: str
+    term: str
+    whole: str = ""
+
+
+def query_words(text: str) -> list[Word]:
+    """The words of a query that are not stop words, in order.
+
+    Case is not read, for ``anndata`` must find what ``AnnData`` finds: identifiers are divided at
+    separators, then at digits, then into common words.
+    """
+    return [word for run in runs(text.lower()) for word in _words(run)]
+
+
+@lru_cache(maxsize=256)  # each part of a search needs it
+def plain(text: str) -> str:
+    """A text with its identifiers as words, in lower case, as queries are embedded.
+
+    ``createIssue``, ``create_issue`` and ``CREATE-ISSUE`` are equal, and so are ``LaTeX`` and
+    ``latex``; versions and other words with digits stay as they are.
+    """
+    return RUN.sub(lambda run: _plain(run[0]), text.lower()).strip()
+
+
+@lru_cache(maxsize=20_000)
+def _words(text: str) -> tuple[Word, ...]:
+    parts, whole = _divided(text), compact_name(text)
+    if len(parts) < 2:
+        return tuple(Word(*pair) for pair in words(text))
+    itself = (Word(text, term_of(whole)),)
+    if _is_one_word(whole, parts):
+        return itself
+    inner = [word for part in parts for word in _words(part)]
+    if not whole.isdigit():  # what is left of r-base and utf-8 is no word
+        inner = [word for word in inner if len(word.text) > 1]
+    found = tuple(word._replace(whole=word.whole or whole) for word in inner)
+    has_digits = any(map(str.isdigit, text))
+    if has_digits and not all(is_known(word.term) or word.term.isdigit() for word in found):
+        found += itself
+    return found or itself
+
+
+@lru_cache(maxsize=20_000)
+def _plain(run: str) -> str:
+    parts, whole = _divided(run), compact_name(run)
+    if any(map(str.isdigit, run)) and (_is_one_word(whole, parts) or len(pieces(run)) < 2):
+        return run
+    if len(parts) < 2 or _is_one_word(whole, parts):
+        return whole
+    return " ".join(map(_plain, parts))
+
+
+@lru_cache(maxsize=20_000)
+def _divided(text: str) -> tuple[str, ...]:
+    """What a word in lower case is divided into; it alone, if nothing divides it."""
+    by_separators = pieces(text)
+    if len(by_separators) > 1:
+        return tuple(by_separators)
+    by_digits = split_name(text).split()
+    if len(by_digits) > 1:
+        return tuple(by_digits)
+    return _common_words(text) or (text,)
+
+
+def _common_words(word: str) -> tuple[str, ...]:
+    """The likeliest common words that a rare word consists of: ``createissue``; empty if none.
+
+    The likelihood of a division is the product of the frequencies of its words.
+    """
+    if is_known(term_of(word)) or not (word.isascii() and word.isalpha()):
+        return ()
+    best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
+    for end in range(MIN_PART, len(word) + 1):
+        divisions = [
+            (likelihood + math.log(max(frequency(term_of(part)), LEAST)), (*before, part))
+            for start, (likelihood, before) in best.items()
+            if end - start >= MIN_PART and _is_part(part := word[start:end])
+        ]
+        if divisions:
+            best[end] = max(divisions)
+    return best.get(len(word), (0.0, ()))[1]
+
+
+def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
+    """Whether a word of several parts is one word: a usual one, or a short one with digits."""
+    is_short = all(len(part) < 3 for part in parts) and any(map(str.isdigit, whole))  # k8s, s3
+    return not whole.isdigit() and (is_short or is_known(term_of(whole)))
+
+
+def _is_part(word: str) -> bool:
+    return word in ENGLISH or is_common(word, term_of(word))
