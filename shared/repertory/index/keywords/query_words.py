@@ -90,7 +90,7 @@ def _common_words(word: str) -> tuple[str, ...]:
 
     The likelihood of a division is the product of the frequencies of its words.
     """
-    if is_known(term_of(word)) or not (word.isascii() and word.isalpha()):
+    if is_common(word, term_of(word)) or not (word.isascii() and word.isalpha()):
         return ()
     best: dict[int, tuple[float, tuple[str, ...]]] = {0: (0.0, ())}  # by where it ends
     for end in range(MIN_PART, len(word) + 1):
@@ -105,9 +105,14 @@ def _common_words(word: str) -> tuple[str, ...]:
 
 
 def _is_one_word(whole: str, parts: tuple[str, ...]) -> bool:
-    """Whether a word of several parts is one word: a usual one, or a short one with digits."""
-    is_short = all(len(part) < 3 for part in parts) and any(map(str.isdigit, whole))  # k8s, s3
-    return not whole.isdigit() and (is_short or is_known(term_of(whole)))
+    """Whether a word of several parts is one word: a usual one, or a short one with digits.
+
+    A compound of common words has to be common itself: ``java-script`` is, ``issue_type`` is not.
+    """
+    if any(map(str.isdigit, whole)) and all(len(part) < 3 for part in parts):
+        return not whole.isdigit()  # k8s, s3
+    term = term_of(whole)
+    return is_known(term) and (is_common(whole, term) or not all(map(_is_part, parts)))
 
 
 def _is_part(word: str) -> bool:
