@@ -61,17 +61,17 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 BESIDE_VECTORS = Weights(
-    share=1.05,
-    mass=0.87,
+    share=1.78,
+    mass=0.49,
     named=0.0,
-    whole=0.55,
-    like=3.69,
-    action=0.39,
-    mismatch=-0.4,
-    server=0.72,
-    length=-1.26,
-    rarity=0.28,
-    bias=-2.0,
+    whole=0.52,
+    like=4.21,
+    action=0.34,
+    mismatch=-0.42,
+    server=0.55,
+    length=-0.91,
+    rarity=0.25,
+    bias=-2.85,
 )
 WORDS_ALONE = Weights(
     share=0.83,
