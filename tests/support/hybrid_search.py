@@ -52,9 +52,8 @@ class Points:
         self._vectors = engine.embed_texts([view.text for _, view in views])
 
     def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
-        """The nearest points; a filter of kinds and servers is obeyed."""
+        """The nearest points of the items that a filter allows."""
         cosines = self._vectors @ vector
-        kinds, servers = (where.kinds, where.servers) if where else ((), ())
         best = np.argsort(-cosines, kind="stable").tolist()
         return [
             Match(
@@ -63,8 +62,7 @@ class Points:
                 score=float(cosines[at]),
             )
             for at in best
-            if (not kinds or self._owners[at].kind in kinds)
-            and (not servers or self._owners[at].server in servers)
+            if _is_allowed(self._owners[at], where or Filter())
         ][:limit]
 
     def scores(self, vector: Vectors, items: Sequence[str]) -> dict[str, float]:
@@ -79,6 +77,15 @@ class Points:
         """The records of some items."""
         items = [self._items[key] for key in keys if key in self._items]
         return {item.id: msgspec.to_builtins(item) for item in items}
+
+
+def _is_allowed(item: Item, where: Filter) -> bool:
+    return (
+        (not where.kinds or item.kind in where.kinds)
+        and (not where.sources or item.source in where.sources)
+        and (not where.servers or item.server in where.servers)
+        and (not where.tags or not {*where.tags}.isdisjoint(item.tags))
+    )
 
 
 def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:

@@ -16,8 +16,10 @@ from repertory.index.keywords.tokens import term_of
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import (
+    ADDED,
     ALL_IN_DESCRIPTION,
     ALL_IN_NAME,
+    BESIDE_VECTORS,
     CORRECTED,
     CORRECTED_IN_NAME,
     IN_BODY,
@@ -37,6 +39,7 @@ from repertory.search.confidence import (
     confidences,
     evidence_of_words,
     likeness,
+    log_odds_of_words,
     probability,
 )
 from repertory.search.query import Query
@@ -76,7 +79,7 @@ def is_within(value: float, bounds: Range) -> bool:
 
 SCHEMA = {"properties": {"zorblax": {"description": "the quuxly of it"}}}
 BY_FIELD: list[tuple[Item, Range]] = [
-    (skill("zorblax_maker", "Makes things"), IN_NAME),
+    (skill("make_zorblax", "Makes things"), IN_NAME),
     (tool("srv__maker", "Makes things out of zorblax"), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", tags=("zorblax",)), IN_DESCRIPTION),
     (tool("srv__maker", "Makes things", input_schema=SCHEMA), IN_REST),
@@ -95,6 +98,14 @@ def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds
     assert is_within(confidence("zorblax", item), bounds)
 
 
+@pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
+def test_the_meaning_moves_the_confidence_from_end_to_end(item: Item, bounds: Range) -> None:
+    """The range holds for any vectors."""
+    found = keyword_engine([item]).rank(Query(text="zorblax"), also=[0]).texts[0].candidates
+    lowest, highest = (float(confidences(with_odds(found, [odds]))[0]) for odds in (-100, 100))
+    assert (lowest, highest) == pytest.approx(bounds, abs=1e-6)
+
+
 def test_the_ranges_of_the_fields_are_in_order() -> None:
     """Names come before descriptions, descriptions before the rest; these are all shown."""
     ranges = (IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY)
@@ -110,6 +121,18 @@ def test_a_common_word_of_a_body_says_little() -> None:
     assert rarity(term_of("result")) < RARE
     assert least_confidence("result", skill("maker", "Makes things", "The result.")) < 0.01
     assert least_confidence("zorblax", skill("maker", "Makes things", "The zorblax.")) > 0.35
+
+
+def test_a_word_of_a_very_long_body_counts_like_one_of_a_short_one() -> None:
+    """However often other words stand beside it."""
+    item = skill("maker", "Makes things", f"{'filler ' * 20_000} zorblax")
+    assert is_within(confidence("zorblax", item), IN_BODY)
+
+
+def test_the_parts_of_a_word_are_no_surer_than_a_correction() -> None:
+    """``zyx8quon`` is a word of its own, of which a name with its parts is no spelling."""
+    value = confidence("zyx8quon", skill("quon-of-zyx-8", "Makes zyx 8 quon"))
+    assert value == pytest.approx(CORRECTED_IN_NAME[1])
 
 
 def test_a_parameters_description_counts_like_a_body() -> None:
@@ -131,6 +154,24 @@ def test_an_item_with_all_words_has_a_least_confidence(text: str, item: Item, le
     """It is higher for a name than for a description, and is above the default threshold."""
     assert least_confidence(text, item) == pytest.approx(least, abs=1e-4)
     assert confidence(text, item) > least >= 0.35
+
+
+def test_other_evidence_decides_between_items_with_all_words() -> None:
+    """A closer meaning is surer, also where the words set the least confidence."""
+    items = [skill("quuxly-of-zorblax", "Thing"), skill("zorblax-of-quuxly", "Thing")]
+    found = keyword_engine(items).rank(Query(text="zorblax quuxly with it"), also=[0, 1])
+    far, near = confidences(with_odds(found.texts[0].candidates, [-100.0, -11.0]))
+    assert ALL_IN_NAME <= far < near < ALL_IN_NAME + ADDED
+
+
+def test_an_item_without_the_only_word_is_as_sure_as_its_meaning() -> None:
+    """Up to the confidence of a word in a body."""
+    query = Query(text="zorblax", weights=Arms(alpha=1.0))
+    found = keyword_engine([skill("maker", "Makes it")]).rank(query, also=[0]).texts[0].candidates
+    values = [float(confidences(with_odds(found, [odds]))[0]) for odds in (-2.0, 100.0)]
+    low = MAX_UNNAMED * math.sqrt(1 / (1 + math.exp(2.0 / Arms().alpha)))
+    assert values == pytest.approx([low, WITHOUT_THE_WORD[1]], abs=1e-4)
+    assert low < WITHOUT_THE_WORD[1] - 0.1
 
 
 def test_a_small_part_of_the_words_is_not_enough() -> None:
@@ -165,6 +206,7 @@ def test_typed_names_are_in_order() -> None:
         ("awl", "awk", False),  # three letters
         ("house", "mouse", False),  # another word of the language
         ("house keeper", "mouse-keeper", True),  # more than one word
+        ("kubi", "kubo", True),  # four letters
     ],
 )
 def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: bool) -> None:
@@ -179,6 +221,23 @@ def test_more_of_a_beginning_is_surer() -> None:
     values = [confidence(typed, item) for typed in ("zorb", "zorblaxi", "zorblaxianquux")]
     assert values == sorted(values)
     assert 0.66 < values[0] < values[-1] < MISSPELT
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "bounds"),
+    [
+        ("zorb", "zorblaxian-quuxly", (0.9, 0.95)),
+        ("create", "create-quuxly", (0.8, 0.97)),  # a word of the name
+        ("creat", "creature-of-quuxly", (0.66, 0.71)),
+        ("create zorb", "create-zorblax", (0.9, 0.95)),
+        ("how to creat", "how-to-creature", (0.66, 0.71)),
+    ],
+)
+def test_an_unfinished_word_says_more_than_a_usual_one(
+    typed: str, name: str, bounds: Range
+) -> None:
+    """A usual word may mean something else; stop words do not count."""
+    assert is_within(confidence(typed, skill(name, "Something")), bounds)
 
 
 def evidence(text: str, item: Item) -> dict[str, float]:
@@ -248,6 +307,11 @@ def test_a_server_that_is_named_raises_its_tools() -> None:
     assert confidence(asked, here) > confidence(asked, there) + 0.1
 
 
+def test_two_letters_may_be_a_rare_word() -> None:
+    """Two digits, or one letter, are not."""
+    assert rarity("qx") == 1.0 > rarity("42") == rarity("q")
+
+
 def test_a_longer_query_needs_more_evidence() -> None:
     """The same single word of a description says less in a sentence."""
     item = skill("maker", "Makes a sprocket")
@@ -277,6 +341,28 @@ def test_no_evidence_but_a_typed_name_exceeds_the_highest_confidence() -> None:
     assert confidences(with_odds(found, [100, 100])) == pytest.approx([MAX_UNNAMED] * 2)
     assert confidences(with_odds(found, [-100, -100]))[1] == pytest.approx(0, abs=1e-6)
     assert (confidences(with_odds(found, [2, 2])) > confidences(with_odds(found, [1, 1]))).all()
+
+
+def test_words_without_meaning_give_no_least_confidence() -> None:
+    """An item far from a query of stop words is not shown."""
+    assert least_confidence("how is it with that", skill("how-to", "How is it")) < 0.01
+
+
+def test_the_default_name_weight_is_the_fitted_one() -> None:
+    """A weight of the settings scales it; 0 leaves the words alone."""
+    item = skill("zorblax-quuxly", "Thing")
+
+    def odds(weight: float) -> float:
+        query = Query(text="zorblax quuxli", weights=Arms(name_weight=weight))
+        found = keyword_engine([item]).rank(query, also=[0]).texts[0].candidates
+        return float(log_odds_of_words(found)[0])
+
+    likeness_of_it = evidence("zorblax quuxli", item)["like"]
+    default = Arms().name_weight
+    assert odds(default) - odds(0.0) == pytest.approx(
+        BESIDE_VECTORS.like * likeness_of_it, rel=1e-4
+    )
+    assert odds(default / 2) - odds(0.0) == pytest.approx((odds(default) - odds(0.0)) / 2, rel=1e-4)
 
 
 def test_alpha_divides_the_evidence_between_the_arms() -> None:

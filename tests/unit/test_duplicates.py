@@ -1,5 +1,7 @@
 """Items that are the same thing twice are one hit, which names the others."""
 
+import string
+
 import msgspec
 import pytest
 
@@ -12,6 +14,7 @@ from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
 FORK = "Fork a GitHub repository to your account"
+WORDS = " ".join(f"zorb{letter}lax" for letter in string.ascii_lowercase)
 
 
 def _skill(source: str, description: str, name: str = "review") -> Item:
@@ -29,10 +32,14 @@ def _skill(source: str, description: str, name: str = "review") -> Item:
         (tool("github__fork", FORK), tool("github2__fork", FORK)),
         (tool("wiki__get_links", "Get links"), tool("wiki__wiki_get_links", "Get links")),
         (_skill("a", "word " * 100), _skill("b", "The " + "word " * 100)),
+        (_skill("a", f"{WORDS} first"), _skill("b", f"{WORDS} other")),
     ],
 )
 def test_the_same_thing_twice(one: Item, other: Item) -> None:
-    """Case, separators, inflection, stop words and the server's name make no difference."""
+    """Case, separators, inflection, stop words and the server's name make no difference.
+
+    Nor does the end of a long description, which may be cut.
+    """
     assert grouped([entry(one), entry(other)]) == [[0, 1]]
 
 
@@ -43,6 +50,8 @@ def test_the_same_thing_twice(one: Item, other: Item) -> None:
         (tool("gitlab__fork", FORK.replace("Hub", "Lab")), tool("github__fork", FORK)),
         (tool("jira__create", "Create an issue"), tool("github__create", "Create an issue")),
         (tool("a__run", ""), tool("a__run_", "")),
+        (tool("github__github", FORK), tool("gitlab__gitlab", FORK)),
+        (_skill("a", WORDS), _skill("b", WORDS.replace("zorbtlax", "other"))),
         (tool("cal__list_view", "List the events"), tool("cal__list_events", "List the events")),
         (tool("a__review", "Review all the code now"), skill("review", "Review all the code now")),
     ],

@@ -14,7 +14,7 @@ from repertory.index.keywords.snapshot import pack, unpack
 from repertory.search.answer import Hit
 from repertory.search.editorial import boosted as boosted_odds
 from repertory.search.query import Query
-from tests.support.builders import skill
+from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 
 DEPLOY = "Deploy the service to production with a rolling update"
@@ -48,6 +48,17 @@ def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
     assert "deploy" not in {hit.name for hit in search("ship it", [item])}
 
 
+def test_the_longest_phrase_that_a_query_contains_is_quoted() -> None:
+    """Of several pins of one item, whatever their order; a part of a phrase is no pin."""
+    phrases = ("ship it", "ship it to production", "ship zebras")
+    for pin in (phrases, phrases[::-1]):
+        item = skill("deploy", "Rolling update", pin=pin, is_vouched=True)
+        (first, *_) = search("ship this to production today", [item])
+        assert first.evidence.policy == ("Pinned for “ship it to production”",)
+    item = skill("deploy", "Rolling update", pin=("apples and zebras",), is_vouched=True)
+    assert search("apples", [item]) == []
+
+
 def test_a_pin_holds_within_the_filter() -> None:
     """A pin adds no item that the filter excludes."""
     item = skill("deploy", "Rolling update", pin=("ship it",), is_vouched=True)
@@ -66,10 +77,25 @@ def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> 
     ]
 
 
+def test_a_pin_of_the_configuration_for_a_part_of_the_query_stands_behind_a_typed_name() -> None:
+    """Of two items that are pinned for one phrase, the one that fits better is first."""
+    named = skill("ship-freight", "Move goods")
+    pinned = skill("deploy", "Rolling update", pin=("ship",), is_vouched=True)
+    hits = search("ship freight", [named, pinned])
+    assert [hit.name for hit in hits] == ["ship-freight", "deploy"]
+    assert hits[1].confidence > 0.975
+    sailing = skill("sailing", "By sea and with care", pin=("ship",), is_vouched=True)
+    hits = search("ship it by sea with care", [pinned, sailing])
+    assert [hit.name for hit in hits] == ["sailing", "deploy"]
+    assert 0.975 < hits[1].confidence < hits[0].confidence < 0.98
+
+
 def test_an_authors_pin_must_be_half_of_the_query() -> None:
     """Otherwise a skill that pins a common word would be first everywhere."""
     item = skill("takeover", "Do anything", pin=("file",))
     assert confidence(search("file", [item]), "takeover") >= 0.85
+    assert confidence(search("file zorblax", [item]), "takeover") >= 0.85
+    assert confidence(search("file zorblax quuxly", [item]), "takeover") == 0.0
     assert confidence(search("read a file from the disk", [item]), "takeover") == 0.0
 
 
@@ -96,14 +122,16 @@ def test_a_boost_never_reaches_a_typed_name(text: str) -> None:
     assert confidence(search(text, [boosted]), "release") <= 0.97
     assert boosted_odds(0.98, 1.0) == 0.98
     assert boosted_odds(0.9, 1.0) == 0.97
+    assert boosted_odds(0.0, 1.0) < 1e-3
+    assert 0.9 < boosted_odds(1.0, -1.0) <= 1.0
 
 
-def test_a_typed_name_is_neither_raised_nor_lowered() -> None:
-    """Its own policy says nothing about a query for its name."""
-    plain, lowered = (skill("deploy", DEPLOY, boost=boost) for boost in (0.0, -1.0))
-    assert confidence(search("deploy", [plain]), "deploy") == confidence(
-        search("deploy", [lowered]), "deploy"
-    )
+@pytest.mark.parametrize("typed", ["deployments", "deploymentz"])
+def test_a_typed_name_is_neither_raised_nor_lowered(typed: str) -> None:
+    """Its own policy says nothing about a query for its name, also if that is misspelt."""
+    plain, lowered = (skill("deployments", DEPLOY, boost=boost) for boost in (0.0, -1.0))
+    before, after = (search(typed, [item]) for item in (plain, lowered))
+    assert confidence(before, "deployments") == confidence(after, "deployments") > 0.9
 
 
 def test_a_successor_that_is_surer_keeps_its_confidence() -> None:
@@ -181,18 +209,57 @@ def test_the_typed_name_of_a_deprecated_item_is_first_with_the_notice() -> None:
     hits = search("deploy", [old, skill("fly", "Take off")])
     assert [hit.name for hit in hits[:2]] == ["deploy", "fly"]
     assert hits[0].reason == "Deprecated, use fly; exact name match"
+    assert hits[1].confidence <= 0.97 < hits[0].confidence
     same = msgspec.structs.replace(skill("deploy", "Take off"), id="new/deploy", source="new")
     old = skill("deploy", DEPLOY, deprecated_by="new/deploy")
-    ids = [hit.id for hit in search("deploy", [old, same], threshold=0.0)]
-    assert ids.index("team/deploy") > ids.index("new/deploy") == 0
+    hits = search("deploy", [old, same], threshold=0.0)
+    values = {hit.id: hit.confidence for hit in hits}
+    assert hits[0].id == "new/deploy"
+    assert values["new/deploy"] > 0.97 > values["team/deploy"]
+
+
+def successor(*others: Item, by: str = "fly") -> str:
+    """The id of the item that replaces a deprecated skill `deploy`, or nothing."""
+    items = [skill("deploy", DEPLOY, deprecated_by=by), *others]
+    index = KeywordIndex.empty().updated((), items)
+    row = index.policies.successors.get(index.row_of["team/deploy"])
+    return "" if row is None else index.entries[row].id
+
+
+def test_a_successor_is_looked_up_by_id_then_by_name() -> None:
+    """Of several of that name, one of its kind, then one of its source."""
+    near, far = skill("fly"), msgspec.structs.replace(skill("fly"), id="a/fly", source="a")
+    other = tool("a__fly", source="team")
+    assert successor(other, far, near) == "team/fly"
+    assert successor(other, far) == "a/fly"
+    assert successor(other) == "a__fly"
+    assert successor(skill("a-fly"), other, by="a__fly") == "a__fly"
+    same = msgspec.structs.replace(skill("deploy"), id="z/deploy", source="z")
+    assert successor(same, by="deploy") == "z/deploy"
+    assert successor(by="deploy") == ""
+
+
+def test_a_successor_may_have_a_policy() -> None:
+    """It is the last one if it is not deprecated."""
+    assert successor(skill("fly", boost=0.5)) == "team/fly"
+
+
+def test_the_deprecation_is_the_first_of_several_notes() -> None:
+    """It says what to use."""
+    old = skill("deploy", DEPLOY, deprecated_by="fly", boost=0.5)
+    hits = search("rolling update of the production service", [old], threshold=0.0)
+    assert hits[0].evidence.policy == ("Deprecated, use fly", "Raised by its policy (+0.5)")
 
 
 def test_a_deprecated_item_without_its_successor_is_lowered() -> None:
     """A circle counts as missing too; in a chain the last item is the successor."""
     query = "rolling update of the production service"
     before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
-    lost = search(query, [skill("deploy", DEPLOY, deprecated_by="gone")], threshold=0.1)
+    other = skill("dodge", "Rolling")  # the second row of the index
+    lost = search(query, [skill("deploy", DEPLOY, deprecated_by="gone"), other], threshold=0.1)
     assert 0 < confidence(lost, "deploy") < before
+    kept = search(query, [skill("deploy", DEPLOY), other], threshold=0.1)
+    assert confidence(lost, "dodge") == confidence(kept, "dodge") > 0.1
     circle = [
         skill("deploy", DEPLOY, deprecated_by="fly"),
         skill("fly", "Take off", deprecated_by="deploy"),
@@ -256,6 +323,13 @@ def test_a_query_about_an_items_purpose_does_not_lower_it(query: str) -> None:
     """Even if it contains single words of the warning."""
     first = search(query, UNFIT)[0]
     assert first.evidence.policy == ()
+
+
+def test_a_query_without_words_is_about_no_warning() -> None:
+    """Stop words alone say nothing about an item."""
+    item = skill("how-to-deploy", DEPLOY, when_not_to_use="Not for tests.")
+    (hit,) = search("how", [item])
+    assert (hit.name, hit.evidence.policy) == ("how-to-deploy", ())
 
 
 POLICIES = st.builds(

@@ -180,6 +180,12 @@ def test_a_unique_name_identifies_an_item() -> None:
         explain("file", "red_file")
 
 
+def test_an_item_whose_id_is_its_name_is_one_item() -> None:
+    """Typed in any spelling."""
+    only = tool("read_file", "Read a file", name="read_file", server="", source="files")
+    assert explain("read", "READ FILE", [only]).hit.id == "read_file"
+
+
 def test_an_invalid_query_is_refused() -> None:
     """The errors are those of a search."""
     with pytest.raises(UsageError, match="empty"):

@@ -54,6 +54,8 @@ NO_SHELLS = (
     taking("terminal__explain", "command", description="Explains what a shell command would do."),
     tool("app__run_test", "Runs a test in a shell."),
     tool("++", "A shell."),
+    tool("shell__++", "A shell."),
+    tool("shell__it_is", "A shell."),
 )
 
 
@@ -159,6 +161,7 @@ def test_a_description_makes_no_tool_a_shell(text: str) -> None:
         tool("Shell__run", "Runs it."),
         taking("desktop__start_process", "command", "timeout"),
         taking("any__exec", "cmd"),
+        taking("any__exec", "script"),
         taking("any__shell_session", "command"),
     ],
 )

@@ -46,6 +46,13 @@ def test_a_word_with_one_edit_is_corrected() -> None:
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"
 
 
+def test_a_misspelt_word_is_not_looked_for_in_bodies() -> None:
+    """Nor in headings: these have too many words that are one letter from others."""
+    placed = [tool("srv__a", "Of recipients"), tool("srv__b", body="# Recipients\nOf recipients.")]
+    assert found(index_of(*placed), "recipients") == ["a", "b"]
+    assert found(index_of(*placed), "recipeints") == ["a"]
+
+
 def test_a_prefix_is_completed() -> None:
     """A prefix of a word finds the items of the whole word."""
     assert found(index_of(*FILES), "calenda")[0] == "list_calendar_events"
@@ -170,6 +177,72 @@ def test_a_correction_counts_half() -> None:
     assert 0.45 <= near <= 0.5
 
 
+def test_a_long_description_is_cut_for_showing() -> None:
+    """It is one line of at most 400 characters."""
+    (entry,) = index_of(tool("srv__a", "Two\nlines  of text. " * 100)).entries
+    assert entry.description.startswith("Two lines of text. Two")
+    assert len(entry.description) == 400
+
+
+def test_an_item_without_a_title_has_no_words_of_one() -> None:
+    """A source may give a title of any type."""
+    odd = tool("srv__odd", "x", extra={"title": ["zorblax"]})
+    vocabulary = index_of(*FILES, odd).postings.vocabulary
+    assert not {"none", "zorblax"} & {*vocabulary}
+
+
+def test_parameters_are_read_to_a_depth() -> None:
+    """Of four levels; a schema may be of any shape."""
+
+    def of(names: dict[str, object]) -> dict[str, object]:
+        return {"properties": names}
+
+    deep: dict[str, object] = {"vrendig": {}}
+    for name in ("quuxly", "sprocket", "zorblax", "gadget"):
+        deep = {name: of(deep)}
+    listed: dict[str, object] = {"sleeve": {}}
+    for name in ("hinge", "lever", "bolt", "rivet"):
+        listed = {name: {"items": of(listed)}}
+    index = index_of(*FILES, tool("srv__a", "x", input_schema=of(deep | listed | {"odd": True})))
+    for word in (
+        "gadget",
+        "zorblax",
+        "sprocket",
+        "quuxly",
+        "rivet",
+        "bolt",
+        "lever",
+        "hinge",
+        "odd",
+    ):
+        assert found(index, word) == ["a"], word
+    assert found(index, "vrendig") == found(index, "sleeve") == []
+
+
+def test_what_a_tool_claims_about_its_effects_is_no_description() -> None:
+    """The tags of claims are no words of a tool; of a skill they are."""
+    tags = ("read-only", "zorblax")
+    items = [tool("srv__a", "x", tags=tags), tool("srv__b", "x", tags=tags, kind=Kind.SKILL)]
+    assert found(index_of(*items), "readonly") == ["b"]
+    assert found(index_of(*items), "zorblax") == ["a", "b"]
+
+
+def test_an_exact_word_of_a_body_comes_before_many_similar_names() -> None:
+    """Also if there are more of these than are returned."""
+    crowd = [tool(f"srv__zorblaye_a{at}", "x") for at in range(40)]
+    index = index_of(*crowd, tool("srv__z", body="Of zorblaxe."))
+    rows = index.match("zorblaxe").best(1)
+    assert [index.entries[row].name for row in rows] == ["z"]
+
+
+def test_a_rare_word_counts_more_than_a_common_one() -> None:
+    """Also if more items have the common one than are returned."""
+    crowd = [tool(f"srv__file_a{at}", "x") for at in range(40)]
+    index = index_of(*crowd, tool("srv__z", body="Of zorblax."))
+    rows = index.match("file zorblax").best(1)
+    assert [index.entries[row].name for row in rows] == ["z"]
+
+
 def test_nested_parameters_and_titles_are_searched() -> None:
     """Objects and lists of objects, up to a depth; a title counts like a description."""
     schema: dict[str, object] = {
@@ -186,17 +259,32 @@ def test_nested_parameters_and_titles_are_searched() -> None:
         assert found(index, word) == ["a"], word
 
 
+def test_a_word_weighs_less_in_a_longer_text_and_more_if_repeated() -> None:
+    """Within the range of its field."""
+    texts = ["zorblax it", "zorblax it zorblax", f"zorblax it {'with more of others ' * 20}"]
+    index = index_of(*(tool(f"srv__{number}", text) for number, text in enumerate(texts)))
+    short, repeated, long = index.match("zorblax").weights(np.arange(3))[0]
+    assert 0.75 < long < short < repeated < 0.9
+    assert short > 0.8
+
+
 def test_the_best_field_of_a_word_sets_its_weight() -> None:
     """Also if a lesser field repeats the word, or comes first."""
     schema: dict[str, object] = {"properties": {"zorblax": {}}}
+    told = tool(
+        "srv__e",
+        input_schema={"properties": {"x": {"description": "zorblax"}}},
+        body="# zorblax",
+    )
     named = tool("srv__a", "zorblax", input_schema=schema, body="zorblax " * 50)
     aliased = tool("srv__b", policy=Policy(aliases=("zorblax",)))
     served = tool("zorblax__c", "x", input_schema=schema)
     headed = tool("srv__d", body="# zorblax\nzorblax " * 50)
-    index = index_of(named, aliased, served, headed, tool("srv__LaTeX"))
-    rows = np.array([index.row_of[one] for one in ("srv__a", "srv__b", "zorblax__c", "srv__d")])
+    items = (named, aliased, served, headed, told)
+    index = index_of(*items, tool("srv__LaTeX"))
+    rows = np.array([index.row_of[item.id] for item in items])
     weights = index.match("zorblax").weights(rows)[0].tolist()
-    ranges = [(0.75, 0.9), (0.9, 1.0), (0.67, 0.75), (0.67, 0.75)]
+    ranges = [(0.75, 0.9), (0.9, 1.0), (0.67, 0.75), (0.67, 0.75), (0.67, 0.75)]
     for weight, (least, most) in zip(weights, ranges, strict=True):
         assert least - 1e-3 <= weight <= most + 1e-3
     assert found(index, "latex") == ["LaTeX"]

@@ -129,3 +129,25 @@ def test_a_query_in_another_language_finds_names_and_shared_words(typed: str, na
 def test_a_query_in_another_language_that_shares_nothing_finds_nothing(typed: str) -> None:
     """No hit is better than a wrong one."""
     assert found(ENGLISH, typed) == []
+
+
+@pytest.mark.parametrize(
+    "typed", ["расскажи про channel", "WIE WIRD DER CHANNEL", "wie wird der channel"]
+)
+def test_a_shared_word_that_is_in_no_name_does_not_count(typed: str) -> None:
+    """A word of a description may mean something else in another language."""
+    assert found(ENGLISH, "channel") == ["post_message"]
+    assert found(ENGLISH, typed) == []
+
+
+def test_a_foreign_word_in_an_english_sentence_changes_nothing() -> None:
+    """Its words of descriptions still count."""
+    assert found(ENGLISH, "show me the meetings of the day in the Café")[0] == "list_events"
+
+
+def test_a_word_of_many_descriptions_and_one_name_is_a_shared_word() -> None:
+    """The name is found however many items have the word."""
+    others = {f"read_{at}": "Reads a file of GitHub from GitHub" for at in range(30)}
+    typed = "Wie lege ich das auf GitHub an?"
+    assert found(others | {"github_search": "Looks it up"}, typed)[0] == "github_search"
+    assert found(others, typed) == []

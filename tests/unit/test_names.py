@@ -207,8 +207,63 @@ def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
 
 
 def test_an_id_is_a_name_too() -> None:
-    """The id that a result shows finds the item."""
+    """The id that a result shows finds the item, with any separators."""
     assert names_of(["code-review"]).close("S 0") == {0: EXACT}
+    index = NameIndex([entry(tool("s__one-two-three-four-five", name="other"))])
+    assert index.close("s one two three four five") == {0: EXACT}
+
+
+def test_the_shortest_name_of_an_item_counts_if_several_begin_so() -> None:
+    """The alias tells as much as the name."""
+    policy = Policy(aliases=("calendar_events",))
+    index = NameIndex([entry(tool("s__calxyz", policy=policy))])
+    assert index.close("cal") == {0: BEGUN * 3 / 6}
+
+
+def test_a_name_of_three_characters_in_a_sentence_is_a_word() -> None:
+    """``i-o`` alone is the name; four characters are enough in a sentence too."""
+    engine = engine_of(["i-o", "i-os"])
+    assert hits(engine, "i-o")[0].name == "i-o"
+    assert hits(engine, "how is i-o done in a browser") == []
+    assert [hit.name for hit in hits(engine, "how is i-os done in a browser")] == ["i-os"]
+
+
+def test_of_two_spellings_the_typed_one_is_first() -> None:
+    """Both are shown."""
+    described = {"git_commit": "Commits", "git-commit": "Saves changes"}
+    engine = keyword_engine(
+        skill(name, number, text) for number, (name, text) in enumerate(described.items())
+    )
+    for typed, other in (("git-commit", "git_commit"), ("git_commit", "git-commit")):
+        assert [hit.name for hit in hits(engine, f" {typed} ")] == [typed, other]
+
+
+def test_an_alias_is_compared_with_a_misspelt_query_like_a_name() -> None:
+    """Two edits from it, the name is part of the evidence."""
+    alias = Policy(aliases=("resize-images",))
+    items = [tool("a__shrink", "x", policy=alias), tool("b__other", "x")]
+    first = keyword_engine(items).search(Query(text="resise imagess", threshold=0.0)).hits[0]
+    assert (first.name, first.reason) == (
+        "shrink",
+        "Fuzzy alias match (resise imagess → resize-images)",
+    )
+    assert first.evidence.name > 0.8
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "is_compared"),
+    [
+        ("resizeimages", "resiseimagess", True),
+        ("resize-all-my-images", "resise all my imagess", True),
+        ("resize-all-my-big-images", "resise all my big imagess", False),
+    ],
+)
+def test_a_query_of_few_words_may_be_like_a_name(name: str, typed: str, is_compared: bool) -> None:
+    """Two edits from it; a longer query is a sentence."""
+    engine = keyword_engine([skill(name), skill("other", 1)])
+    task = engine.rank(Query(text=typed, threshold=0.0), also=[0])
+    similarity = float(task.texts[0].candidates.similarity[0])
+    assert similarity > 0.8 if is_compared else similarity == 0.0
 
 
 def test_a_product_in_a_sentence_is_not_a_typed_name() -> None:
@@ -217,6 +272,8 @@ def test_a_product_in_a_sentence_is_not_a_typed_name() -> None:
     assert hits(engine, "show me the stars of a GitHub repository please") == []
     for word in ("read_file", "readFile", "(read-file)"):
         assert [hit.name for hit in hits(engine, f"use {word} on it")] == ["read_file"]
+        assert [hit.name for hit in hits(engine, f"use {word}")] == ["read_file"]
+    assert hits(engine_of(["git-hub"]), "show me the stars of github please") == []
 
 
 def test_a_hyphenated_word_in_a_sentence_is_no_name_of_one_word() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
-from tests.support.builders import tool
+from tests.support.builders import skill, tool
+from tests.support.hybrid_search import hybrid_engine
 from tests.support.keyword_search import keyword_engine
 
 SCHEMA = {"type": "object", "properties": {"timezone": {"type": "string"}}}
@@ -62,3 +63,27 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
     assert hit.id == "world__shift"
     assert hit.reason == "Keywords (meridian)"
     assert hit.evidence.terms == (Term(typed="meridian", matched="meridian"),)
+
+
+def test_a_reason_names_three_words_at_most() -> None:
+    """The first of the query."""
+    text = "which hour is it elsewhere by travel and by timezone or clock"
+    assert first(text).reason == "Keywords in description (hour, elsewhere, travel)"
+
+
+def test_a_query_is_quoted_without_the_space_around_it() -> None:
+    """Whether its name was misspelt or not finished."""
+    assert first(" convert_times ").reason == "Fuzzy name match (convert_times → convert_time)"
+    assert first(" convert_ti ").reason == "Name begins with “convert_ti”"
+    assert first(" convrt_tims ").reason.startswith("Fuzzy name match (convrt_tims → ")
+
+
+def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
+    """It says so, in the words of the arm that found it."""
+    query = Query(text="a clockwork", threshold=0.0)
+    other = tool("x__other", "Unlike it")
+    hits = hybrid_engine([*ITEMS, other]).search(query).hits
+    assert {hit.reason for hit in hits if hit.name == "other"} == {"Weak semantic similarity"}
+    items = [skill("deploy", pin=("zorblax",)), skill("fly", deprecated_by="deploy")]
+    reasons = [hit.reason for hit in keyword_engine(items).search(Query(text="zorblax")).hits]
+    assert reasons == ["Pinned for “zorblax”; weak match"]

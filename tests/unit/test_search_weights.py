@@ -1,5 +1,7 @@
 """The weights of a search."""
 
+from typing import Any
+
 import pytest
 
 from repertory.catalogue.item import Item, Kind, item_key
@@ -10,7 +12,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Words, gather
-from repertory.search.query import Query, Weights
+from repertory.search.query import MAX_QUERY_LENGTH, Query, Weights, query_of
+from repertory.values import Values
 from tests.support.keyword_search import keyword_engine
 
 ITEMS = [
@@ -36,6 +39,39 @@ def test_weights_are_shares(wrong: dict[str, float]) -> None:
     engine = keyword_engine(ITEMS)
     with pytest.raises(UsageError, match=next(iter(wrong))):
         engine.search(Query(text="mail", weights=Weights(**wrong)))
+
+
+def test_a_query_has_the_values_of_the_settings_unless_others_are_given() -> None:
+    """Zero is a value too."""
+    values = Values(limit=3, threshold=0.2, alpha=0.3, name_weight=0.4, section_weight=0.5)
+    assert query_of(values, "mail") == Query(
+        text="mail",
+        limit=3,
+        threshold=0.2,
+        weights=Weights(alpha=0.3, name_weight=0.4, section_weight=0.5),
+    )
+    given: dict[str, Any] = {
+        "threshold": 0.0,
+        "alpha": 0.0,
+        "name_weight": 0.0,
+        "section_weight": 0.0,
+    }
+    assert query_of(values, "mail", limit=7, **given) == Query(
+        text="mail",
+        limit=7,
+        threshold=0.0,
+        weights=Weights(alpha=0.0, name_weight=0.0, section_weight=0.0),
+    )
+
+
+def test_a_query_is_checked_when_it_is_made() -> None:
+    """The longest text is accepted, one character more is not."""
+    assert query_of(Values(), "x" * MAX_QUERY_LENGTH, kinds=["skill", "tool"])
+    for text, options in (("x" * (MAX_QUERY_LENGTH + 1), {}), ("x", {"kinds": ["spoon"]})):
+        with pytest.raises(UsageError):
+            query_of(Values(), text, **options)  # type: ignore[arg-type]  # by name
+    with pytest.raises(UsageError, match="limit"):
+        query_of(Values(), "x", limit=0)
 
 
 def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidates:

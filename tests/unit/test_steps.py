@@ -32,6 +32,12 @@ FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
         ("1. read the file 2. draw a chart", [FILE, CHART]),
         ("Step 1: read the file\nStep 2: draw a chart", [FILE, CHART]),
         ("read the file\ndraw a chart", [FILE, CHART]),
+        (
+            "a chart of all sales\nthe email for the team",
+            ["a chart of all sales", "the email for the team"],
+        ),
+        ("1. the sales chart 2. the team email", ["the sales chart", "the team email"]),
+        ("the sales chart, then the team email", ["the sales chart", "the team email"]),
         (HAN + "\u3002" + HAN, [HAN + "\u3002", HAN]),
     ],
 )
@@ -52,6 +58,7 @@ def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
         "we added passkeys in May and have changed much code since then in the repository",
         "I sell baseball caps on the web. Can you make a picture of a golden retriever?",
         "Our CI is slow; find the tests that take the longest.",
+        "Team lunch is on Friday; find a restaurant nearby.",
         "Summarize videos, e.g. talks or lessons. Requires Python and ffmpeg.",
         "analyzing training data. Supports many file formats.",
     ],
@@ -62,8 +69,20 @@ def test_one_need_is_one_text(text: str) -> None:
     assert searched(text) == [text]
 
 
+@pytest.mark.parametrize("verb", ["Do", "Get", "Let", "Use"])
+def test_a_request_may_begin_with_a_stop_word(verb: str) -> None:
+    """``Get the forecast`` is a request, ``It rains`` is none."""
+    first, last = f"{verb} the yearly budget.", "Mail the whole team."
+    assert steps(f"{first} {last}") == [first, last]
+    assert steps(f"It is the yearly budget. {last}") == [f"It is the yearly budget. {last}"]
+
+
 def test_a_step_of_few_words_joins_its_neighbour() -> None:
     """A step has at least two words that are not stop words."""
+    assert steps("Read the file. Draw a chart, then stop") == [
+        "Read the file.",
+        "Draw a chart stop",
+    ]
     assert steps("read it. Parse the file, then stop, then mail the team") == [
         "read it. Parse the file stop",
         "mail the team",
@@ -77,6 +96,22 @@ def test_a_wrapped_line_is_one_step_with_its_next() -> None:
         f"{first} geographic coordinates",
         "draw a chart",
     ]
+    for second in ("Draw a chart", "b) draw a chart", "step 2: draw a chart"):
+        assert steps(f"{first}\n{second}") == [first, second[-12:]]
+
+
+def test_a_line_that_is_not_full_ends_its_step() -> None:
+    """Whether the next begins with a small letter or not."""
+    lines = ["read the yearly report of the finance team", "draw a chart of it for the team"]
+    assert steps("\n".join(lines)) == lines
+
+
+def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
+    """No word of it is lost."""
+    text = "the finance report " * 500
+    beginning, *parts = searched(text)
+    assert beginning == parts[0] == text[:MAX_LENGTH]
+    assert "".join(parts) == text
 
 
 def test_a_long_task_has_a_bounded_number_of_steps() -> None:
@@ -117,8 +152,21 @@ def test_the_best_item_of_each_step_comes_first() -> None:
     assert merged.text == {1: 1, 2: 1, 3: 2, 4: 0}
 
 
+def test_the_best_item_of_the_whole_task_is_not_a_step_of_it() -> None:
+    """Only the steps have an item each that comes first."""
+    merged = merge([[(9, 0.3)], [(1, 0.9), (2, 0.8)], [(3, 0.2)]])
+    assert merged.order == [1, 3, 2, 9]
+
+
+def test_an_item_that_is_best_for_two_steps_is_explained_by_the_earlier_one() -> None:
+    """Of equal confidences, the better place counts first."""
+    merged = merge([[], [(1, 0.5), (2, 0.4)], [(2, 0.4), (1, 0.2)], [(2, 0.4)]])
+    assert merged.text == {1: 1, 2: 2}
+
+
 def test_one_text_keeps_its_order() -> None:
-    """Also among equals."""
+    """Also among equals, and among confidences that differ by rounding."""
+    assert merge([[(5, 0.5), (2, 0.5 + 1e-9)]]).order == [5, 2]
     merged = merge([[(5, 0.5), (2, 0.5), (9, 0.1)]])
     assert merged.order == [5, 2, 9]
     assert merge([[]]).order == []

@@ -174,8 +174,6 @@ def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values
 
 def confidences(found: Candidates) -> Confidences:
     """The confidence of each candidate, 0…1."""
-    if not len(found.rows):
-        return np.zeros(0)
     if found.mode is Mode.KEYWORD:
         odds = log_odds_of_words(found, WORDS_ALONE)
     else:

@@ -66,7 +66,7 @@ def _judged(
             confidence = boosted(confidence, policy.boost)
             moved = "Raised" if policy.boost > 0 else "Lowered"
             notes.append(f"{moved} by its policy ({policy.boost:+g})")
-        if policy.when_not_to_use and _is_unfit(found, place):
+        if _is_unfit(found, place):
             confidence = boosted(confidence, UNFIT)
             notes.append(f"When not to use it: “{cut(policy.when_not_to_use, MAX_NOTE_LENGTH)}”")
     if pin:

@@ -5,72 +5,25 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, Kind, item_key
-from repertory.catalogue.safety import safety
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.names import ONE_EDIT
 from repertory.index.keywords.query_words import plain
 from repertory.index.vectors import Collection, Filter, Match
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, Candidates, Words, gather, read
+from repertory.search.candidates import POOL, Words, gather, read
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import infer
 from repertory.search.query import Query, check
-from repertory.search.steps import MAX_EMBEDDED, Merged, merge, searched
-
-
-class Ranked(msgspec.Struct, frozen=True, kw_only=True):
-    """The candidates of one text in order: of a query, or of a step of its task.
-
-    Attributes:
-        candidates: The candidates; their query is the cleaned one.
-        confidence: Of each candidate.
-        notes: The effects of policies, by place.
-        order: The places of the candidates, best first.
-        problems: Why an arm is missing, if one is.
-    """
-
-    candidates: Candidates
-    confidence: NDArray[np.float64]
-    notes: Mapping[int, Sequence[str]]
-    order: Sequence[int]
-    problems: tuple[str, ...]
-
-
-class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """The items that were found for a query, in order.
-
-    Attributes:
-        query: The query, cleaned.
-        texts: The candidates of the query as a whole, then of each of its steps.
-        merged: The order of them all.
-    """
-
-    query: Query
-    texts: Sequence[Ranked]
-    merged: Merged
-
-    def best_of(self, row: int) -> tuple[Ranked, int]:
-        """The text for which a row has the most confidence, and its place there."""
-        ranked = self.texts[self.merged.text[row]]
-        return ranked, int(np.searchsorted(ranked.candidates.rows, row))
-
-    def reaching(self, threshold: float) -> list[int]:
-        """The rows that reach a threshold, best first; one whose name was typed always does."""
-        found = [ranked.candidates for ranked in self.texts]
-        typed = {row for one in found for row in one.rows[one.close >= ONE_EDIT].tolist()}
-        confidence = self.merged.confidence
-        return [row for row in self.merged.order if confidence[row] >= threshold or row in typed]
+from repertory.search.ranking import Ranked, Task, ordered, task_of
+from repertory.search.steps import MAX_EMBEDDED, searched
 
 
 class SearchEngine:
@@ -157,17 +110,7 @@ class SearchEngine:
             self._ranked(one, words, vector, nearest, also, tuple(problems))
             for one, words, (vector, nearest) in zip(queries, reading, found, strict=True)
         ]
-        merged = merge(
-            [
-                zip(
-                    one.candidates.rows[one.order].tolist(),
-                    one.confidence[one.order].tolist(),
-                    strict=True,
-                )
-                for one in texts
-            ]
-        )
-        return Task(query=query, texts=texts, merged=merged)
+        return task_of(query, texts)
 
     def _ranked(
         self,
@@ -204,7 +147,7 @@ class SearchEngine:
             candidates=candidates,
             confidence=confidence,
             notes=notes,
-            order=self._order(candidates, confidence),
+            order=ordered(candidates, confidence, self._precedence),
             problems=problems,
         )
 
@@ -298,19 +241,6 @@ class SearchEngine:
             return self.collection.scores(vector, items)
         except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
-
-    def _order(self, candidates: Candidates, confidence: NDArray[np.float64]) -> list[int]:
-        """The places of the candidates, best first.
-
-        Of equals, the more harmless tool, then the source of higher precedence, comes first.
-        """
-        entries = [candidates.index.entries[row] for row in candidates.rows.tolist()]
-        last = len(self._precedence)
-        rank = np.array([self._precedence.get(entry.source, last) for entry in entries])
-        risk = np.array([safety(entry.tags) for entry in entries])
-        by = (candidates.rows, rank, risk, -confidence.round(6))
-        order: list[int] = np.lexsort(by).tolist()
-        return order
 
 
 def _index_of(nearest: Sequence[Match], collection: Collection) -> KeywordIndex:

@@ -74,11 +74,8 @@ def steps(text: str) -> list[str]:
             found.append(piece)
     is_context = bool(found) and found[0].endswith(";")
     if is_list or sum(map(_is_request, found)) - is_context >= MIN_REQUESTS:
-        parts = [part for piece in found for part in _cut(piece)]
-        if len(parts) > 1:
-            return _grouped(parts)
-    parts = [*_cut(text)]
-    return parts if len(parts) > 1 else [text]
+        return _grouped([part for piece in found for part in _cut(piece)])
+    return [*_cut(text)] or [text]
 
 
 def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
@@ -121,7 +118,7 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text that are not blank, wrapped lines joined."""
+    """The lines of a text, wrapped lines joined; some may be blank."""
     line = ""
     for raw in text.splitlines():
         written = " ".join(raw.split())
@@ -129,11 +126,9 @@ def _lines(text: str) -> Iterator[str]:
         if len(line) >= WRAPPED_LENGTH and not mark and written[:1].islower():
             line += f" {written}"
             continue
-        if line:
-            yield line
-        line = written
-    if line:
         yield line
+        line = written
+    yield line
 
 
 def _is_short(piece: str) -> bool:

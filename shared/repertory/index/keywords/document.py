@@ -103,8 +103,6 @@ def term_weights(item: Item) -> dict[str, float]:
     for field, text in fields(item):
         found = words(text)
         joined = wholes(text)
-        if not found and not joined:
-            continue
         b = field.normalisation
         scale = field.weight / (1 - b + b * len(found) / field.length)
         found += joined

@@ -131,16 +131,14 @@ class Matches:
     def shares(self) -> Scores:
         """The share of each term in what the query tells, by rarity; they add up to 1."""
         rarities = np.array([term.rarity for term in self.terms], np.float32)
-        total = rarities.sum()
-        return rarities / total if total else rarities
+        shares: Scores = rarities / rarities.sum()
+        return shares
 
     def scores(self, rows: NDArray[np.integer]) -> Scores:
         """How well rows match, 0…1, beside the rows: the mean weight of the terms, by rarity.
 
         A term that no item contains lowers the score of every row.
         """
-        if not self.terms:
-            return np.zeros(len(rows), np.float32)
         score: Scores = self.shares @ self.weights(rows)
         return score
 

@@ -1,0 +1,87 @@
+"""The order of the candidates: of each text of a query, and of all its texts together."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from repertory.catalogue.safety import safety
+from repertory.index.keywords.names import ONE_EDIT
+from repertory.search.candidates import Candidates
+from repertory.search.confidence import Confidences
+from repertory.search.query import Query
+from repertory.search.steps import Merged, merge
+
+
+class Ranked(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidates of one text in order: of a query, or of a step of its task.
+
+    Attributes:
+        candidates: The candidates; their query is the cleaned one.
+        confidence: Of each candidate.
+        notes: The effects of policies, by place.
+        order: The places of the candidates, best first.
+        problems: Why an arm is missing, if one is.
+    """
+
+    candidates: Candidates
+    confidence: Confidences
+    notes: Mapping[int, Sequence[str]]
+    order: Sequence[int]
+    problems: tuple[str, ...]
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """The items that were found for a query, in order.
+
+    Attributes:
+        query: The query, cleaned.
+        texts: The candidates of the query as a whole, then of each of its steps.
+        merged: The order of them all.
+    """
+
+    query: Query
+    texts: Sequence[Ranked]
+    merged: Merged
+
+    def best_of(self, row: int) -> tuple[Ranked, int]:
+        """The text for which a row has the most confidence, and its place there."""
+        ranked = self.texts[self.merged.text[row]]
+        return ranked, int(np.searchsorted(ranked.candidates.rows, row))
+
+    def reaching(self, threshold: float) -> list[int]:
+        """The rows that reach a threshold, best first; one whose name was typed always does."""
+        found = [ranked.candidates for ranked in self.texts]
+        typed = {row for one in found for row in one.rows[one.close >= ONE_EDIT].tolist()}
+        confidence = self.merged.confidence
+        return [row for row in self.merged.order if confidence[row] >= threshold or row in typed]
+
+
+def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
+    """The task of some texts: the query as a whole, then each of its steps."""
+    found = [
+        zip(
+            one.candidates.rows[one.order].tolist(),
+            one.confidence[one.order].tolist(),
+            strict=True,
+        )
+        for one in texts
+    ]
+    return Task(query=query, texts=texts, merged=merge(found))
+
+
+def ordered(
+    candidates: Candidates, confidence: Confidences, precedence: Mapping[str, int]
+) -> list[int]:
+    """The places of the candidates, best first.
+
+    Of equals, the more harmless tool, then the source of higher precedence, comes first.
+    ``precedence`` gives the rank of each source, from 0; unknown sources come last.
+    """
+    entries = [candidates.index.entries[row] for row in candidates.rows.tolist()]
+    last = len(precedence)
+    rank = np.array([precedence.get(entry.source, last) for entry in entries])
+    risk = np.array([safety(entry.tags) for entry in entries])
+    by = (candidates.rows, rank, risk, -confidence.round(6))
+    order: list[int] = np.lexsort(by).tolist()
+    return order

@@ -1,0 +1,297 @@
+"""Both arms of a search, and each of them while the other is unavailable."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+from typing_extensions import override
+
+from repertory.embedding.engine import Vectors
+from repertory.embedding.models import Calibration
+from repertory.errors import StoreError
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Collection, Filter, Match
+from repertory.search.answer import Answer, Mode
+from repertory.search.candidates import POOL
+from repertory.search.engine import SearchEngine
+from repertory.search.query import Query, Weights
+from repertory.search.steps import MAX_EMBEDDED
+from tests.support.builders import no_model, skill, tool
+from tests.support.hybrid_search import Points, WordCounts, hybrid_engine
+from tests.support.keyword_search import keyword_engine, reader
+
+BREAD = skill(
+    "bread",
+    "Bakes bread of flour, water and salt",
+    f"# Kneading\n{'Knead the dough until it is smooth. ' * 200}\n# Oven\nSteam makes a crust.\n",
+)
+ITEMS = [
+    BREAD,
+    skill("gardening", "Grows roses"),
+    tool("files__read_file", "Read the contents of a file from disk"),
+    tool("files__write_file", "Write text to a file on disk"),
+    tool("mail__send_email", "Send a message to a recipient"),
+]
+TEXT = "bakes bread of flour"
+GONE = "The store is gone."
+
+
+class Recording(WordCounts):
+    """Keeps what was embedded: the texts of each call."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+
+    @override
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        self.calls.append([*texts])
+        return super().embed_queries(texts)
+
+
+class Failing(Points):
+    """Points of a store of which some methods fail."""
+
+    failing: tuple[str, ...] = ()
+
+    @override
+    def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
+        self._fail("search")
+        return super().search(vector, limit, where)
+
+    @override
+    def scores(self, vector: Vectors, items: Sequence[str]) -> dict[str, float]:
+        self._fail("scores")
+        return super().scores(vector, items)
+
+    @override
+    def records(self, keys: Sequence[str]) -> Any:
+        self._fail("records")
+        return super().records(keys)
+
+    def _fail(self, method: str) -> None:
+        if method in self.failing:
+            raise StoreError(GONE)
+
+
+def engine_of(*failing: str, **parts: Any) -> SearchEngine:  # noqa: ANN401 - of any type
+    """An engine on the items, of whose store some methods fail, with other parts if given."""
+    counts = WordCounts()
+    points = Failing(ITEMS, counts)
+    points.failing = failing
+    given: dict[str, Any] = {
+        "keywords": KeywordIndex.empty().updated((), ITEMS),
+        "collection": cast("Collection", points),
+        "embedding": lambda: counts,
+        "reader": reader(),
+    }
+    return SearchEngine(**(given | parts))
+
+
+def search(engine: SearchEngine, text: str = TEXT, **options: Any) -> Answer:  # noqa: ANN401
+    """Search at a threshold that everything reaches."""
+    return engine.search(Query(text=text, **({"threshold": 0.0} | options)))
+
+
+def names(answer: Answer) -> list[str]:
+    """The names of the hits."""
+    return [hit.name for hit in answer.hits]
+
+
+def test_both_arms_answer() -> None:
+    """The evidence has the measured values of both."""
+    answer = search(engine_of())
+    assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
+    first = answer.hits[0].evidence
+    assert answer.hits[0].name == "bread"
+    assert first.cosine is not None
+    assert 0.5 < first.cosine <= 1.0
+    assert (first.semantic_rank, first.keyword_rank) == (1, 1)
+
+
+def test_an_empty_catalogue_has_an_answer() -> None:
+    """Nothing is found."""
+    answer = search(hybrid_engine([]))
+    assert (answer.mode, answer.hits, answer.best_below) == (Mode.HYBRID, [], 0.0)
+
+
+def test_without_a_model_the_words_answer() -> None:
+    """The answer says why, in the words of the error."""
+    answer = search(engine_of(embedding=no_model))
+    assert (answer.mode, answer.degraded) == (Mode.KEYWORD, "There is no model.")
+    assert names(answer)[0] == "bread"
+    assert answer.hits[0].evidence.semantic_rank is None
+
+
+def test_without_the_store_the_words_answer() -> None:
+    """Whole items cannot be read either, and are not needed."""
+    answer = search(engine_of("search", "scores", "records"))
+    assert (answer.mode, answer.degraded) == (Mode.KEYWORD, GONE)
+    assert names(answer)[0] == "bread"
+
+
+def test_a_store_that_fails_during_a_search_leaves_what_it_has_found() -> None:
+    """Items that the words alone found have no cosine then."""
+    text = "knead dough with a recipient"
+    whole, part = search(engine_of(), text), search(engine_of("scores"), text)
+    assert {*names(part)} == {*names(whole)}
+    assert part.mode is Mode.HYBRID
+    answer = search(engine_of("records"))
+    assert names(answer) == names(search(engine_of()))
+
+
+def test_without_the_words_the_meaning_answers() -> None:
+    """Among the items that the vectors found; of a task, the beginning is searched."""
+    embedding = Recording()
+    engine = engine_of(embedding=lambda: embedding, keywords=None, degraded=["No words."])
+    answer = search(engine, "read the file, then bake a bread")
+    assert (answer.mode, answer.degraded) == (Mode.SEMANTIC, "No words.")
+    assert {*names(answer)[:2]} >= {"bread"}
+    assert answer.hits[0].evidence.keyword is None
+    assert embedding.calls == [["read the file, then bake a bread"]]
+
+
+def test_without_words_and_vectors_the_search_fails() -> None:
+    """The error gives both reasons."""
+    engine = engine_of("search", keywords=None, degraded=["No words."])
+    with pytest.raises(StoreError, match=r"No words\. The store is gone\."):
+        search(engine)
+
+
+def test_steps_are_embedded_at_once_by_their_beginnings() -> None:
+    """A task's whole text and its steps are one batch of bounded texts; one need is not cut."""
+    embedding = Recording()
+    engine = engine_of(embedding=lambda: embedding)
+    long = " ".join(["bake the bread"] * 100)
+    search(engine, f"{long}. Read the file.")
+    (texts,) = embedding.calls
+    assert [len(text) for text in texts] == [MAX_EMBEDDED, MAX_EMBEDDED, 14]
+    search(engine, long)
+    assert embedding.calls[1:] == [[long]]
+
+
+def test_names_are_embedded_as_words() -> None:
+    """``readFile`` means the same as ``read file``."""
+    embedding = Recording()
+    search(engine_of(embedding=lambda: embedding), "readFile")
+    search(engine_of(embedding=lambda: embedding), "readFile, then sendEmail to everybody")
+    assert embedding.calls[0] == ["read file"]
+    assert all("F" not in text for text in embedding.calls[1])
+
+
+def test_each_step_has_its_own_nearest_items() -> None:
+    """The hit of a step is explained by that step."""
+    answer = search(engine_of(), "bake bread of flour, then send a message to a recipient")
+    assert {*names(answer)[:2]} == {"bread", "send_email"}
+    typed = [{term.typed for term in hit.evidence.terms} for hit in answer.hits[:2]]
+    assert {"recipient", "flour"} <= typed[0] | typed[1]
+    assert not typed[0] & typed[1]
+
+
+def test_a_calibration_of_the_model_counts() -> None:
+    """The same cosine tells more with a steeper curve."""
+
+    def confidence(calibration: Calibration | None) -> float:
+        embedding = WordCounts()
+        embedding.model = type(embedding.model)(
+            id="x", slug="x", dimension=1, max_tokens=1, calibration=calibration
+        )
+        return (
+            search(engine_of(embedding=lambda: embedding), "flour and other things")
+            .hits[0]
+            .confidence
+        )
+
+    low, high = Calibration(slope=1.0, bias=-2.0), Calibration(slope=9.0, bias=-2.0)
+    assert confidence(low) < confidence(high)
+    assert confidence(None) == confidence(Calibration())
+
+
+def test_a_section_that_matches_is_named() -> None:
+    """By its heading; not if whole items cannot be read."""
+    (hit,) = (one for one in search(engine_of(), "knead smooth dough").hits if one.name == "bread")
+    assert hit.matched_in == "# Kneading"
+    assert hit.reason.endswith(", in “Kneading”")
+    answer = search(engine_of("records"), "knead smooth dough")
+    (hit,) = (one for one in answer.hits if one.name == "bread")
+    assert hit.matched_in == ""
+
+
+def test_the_section_weight_is_a_share_of_the_cosine_of_a_section() -> None:
+    """It decides although the item's own point is read too."""
+    cosines = [
+        hit.evidence.cosine
+        for weight in (0.6, 0.9)
+        for hit in search(
+            engine_of(), "knead smooth dough", weights=Weights(section_weight=weight)
+        ).hits
+        if hit.name == "bread"
+    ]
+    assert cosines[0]
+    assert cosines[1] == pytest.approx(1.5 * cosines[0], rel=1e-3)
+
+
+def test_an_item_beyond_the_nearest_points_has_its_cosine() -> None:
+    """The words found it; its meaning is asked for."""
+    nearer = [skill(f"dough-{at}", "Flour") for at in range(POOL + 20)]
+    far = skill("zorblax", "Grinds corn to fine flour with water and wind and patience")
+    answer = search(hybrid_engine([*nearer, far]), "flour zorblax", limit=200)
+    evidence = next(hit.evidence for hit in answer.hits if hit.name == "zorblax")
+    assert evidence.semantic_rank is None
+    assert 0.2 < (evidence.cosine or 0.0) < 0.9
+    assert evidence.keyword_rank == 1
+
+
+def test_every_hit_has_its_own_evidence() -> None:
+    """Whatever rows of the index were found."""
+    texts = {1: "With zorblax", 8: "With quuxly"}
+    items = [skill(f"item{at}", texts.get(at, "Other")) for at in range(10)]
+    for engine in (keyword_engine(items), hybrid_engine(items)):
+        hits = search(engine, "zorblax quuxly").hits[:2]
+        found = {hit.name: [term.typed for term in hit.evidence.terms] for hit in hits}
+        assert found == {"item1": ["zorblax"], "item8": ["quuxly"]}
+
+
+def test_a_filter_holds_in_both_arms() -> None:
+    """Neither the words nor the vectors return another item."""
+    where = Filter(kinds=("skill",))
+    assert {*names(search(engine_of(), "read the flour file", where=where))} <= {
+        "bread",
+        "gardening",
+    }
+
+
+def test_a_hit_of_just_the_threshold_is_shown() -> None:
+    """The threshold is the lowest confidence that is shown; the answer has the best below it."""
+    engine = engine_of()
+    query = Query(text="read the contents of something else")
+    task = engine.rank(query)
+    values = sorted({*task.merged.confidence.values()}, reverse=True)
+    answer = search(engine, query.text, threshold=values[1], limit=50)
+    assert len(answer.hits) == sum(
+        task.merged.confidence[row] >= values[1] for row in task.merged.order
+    )
+    assert answer.best_below == values[2]
+    everything = search(engine, query.text, threshold=0.0, limit=50)
+    assert everything.best_below == 0.0
+
+
+def test_an_answer_says_what_it_was_searched_in() -> None:
+    """The number of items, the revision of the index, and the sources that are stale."""
+    answer = search(engine_of(version=7, stale=["mail"]), limit=1)
+    assert (answer.items, answer.index_version, answer.stale_sources) == (5, 7, ("mail",))
+    assert answer.total_results == len(answer.hits) == 1
+
+
+def test_half_of_a_surrogate_pair_does_no_harm() -> None:
+    """A shell may pass one, in the text or in a filter."""
+    assert search(engine_of(), "bread \ud83c").query == "bread ?"
+    assert search(engine_of(), where=Filter(sources=("\ud83c",))).hits == []
+
+
+def test_items_are_read_by_id() -> None:
+    """Unknown ids are left out; without a store, the error says why."""
+    engine = engine_of()
+    assert engine.items(["team/bread", "team/none"]) == {"team/bread": BREAD}
+    with pytest.raises(StoreError, match="cannot be read now: Away"):
+        engine_of(collection=None, degraded=["Away."]).items(["team/bread"])
+    assert engine_of("records").available_items(["team/bread"]) == {}
