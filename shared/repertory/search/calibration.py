@@ -35,7 +35,7 @@ VERSION = 2  # raise it when the fit or the log odds of words change: every mode
 REFERENCE = Path(__file__).with_name("reference.jsonl")
 GOOD = 2  # the lowest grade of an item that the person is glad to see
 # Of a good pair; a bad one counts 1. A search finds more and harder bad items than were written.
-# With 0.19 the probabilities are right on the judged pairs too.
+# With this weight the probabilities are right on the judged pairs too.
 GOOD_WEIGHT = 0.186
 # The pairs are like first results, whose cosines are all high, so that a fit to them finds too
 # little in the cosine. With this factor the labelled sets are ordered best.
