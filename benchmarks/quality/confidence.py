@@ -47,8 +47,8 @@ not, in ten bins; `AUC` how often a good pair has more confidence than another; 
 share of the answerable queries that show no item judged good; `rejected` the share of the others
 that show nothing; `good` the share of the shown and judged items that are good; `unjudged` the
 share of the shown items that were not judged. Those count neither as good nor as bad, so `nothing
-good` is an upper bound. The threshold is the default; the limit is {limit}, as when the first
-release was measured, and once the default."""
+good` is an upper bound. The targets are for the default settings; the first release was measured
+with a limit of {limit}, and so are the other rows."""
 
 FOREIGN = """### Where nothing fits at all
 
@@ -90,7 +90,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
             Target(
                 what=f"Confidence: {what} (judged by a language model)",
                 asked=asked,
-                measured=100 * judged[name],
+                measured=100 * default[name],
                 at_least=at_least,
             )
             for what, name, asked, at_least in TARGETS
