@@ -24,7 +24,8 @@ COMMANDS = {
         ("mcp", "admin.commands.mcp", "Run an MCP server on stdio, for an agent host."),
         ("serve", "admin.commands.serve", "Watch this directory and answer searches over HTTP."),
         ("queue", "admin.commands.queue", "List and retry the jobs of a server."),
-        ("keys", "admin.commands.keys", "Create, list and revoke the keys of a server."),
+        ("keys", "admin.commands.keys", "Create, list, revoke and reset the keys of a server."),
+        ("clean", "admin.commands.clean", "Remove stored data that nothing uses any more."),
         ("watch", "admin.commands.team", "Watch this directory for a team's workers."),
         (
             "worker",

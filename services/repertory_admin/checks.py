@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from repertory.client import Client
-from repertory.compose import make_directory
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
@@ -23,6 +22,7 @@ from repertory.errors import (
     RepertoryError,
     StoreError,
 )
+from repertory.files import make_directory
 from repertory.indexing import keywords
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import merge, scan_all

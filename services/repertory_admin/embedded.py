@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from repertory.compose import Parts, make_directory
+from repertory.compose import Parts
 from repertory.errors import UsageError
+from repertory.files import make_directory
 from repertory.indexing.job import JobQueue
 from repertory.running import announce, the_only_server
 from repertory.settings import Settings

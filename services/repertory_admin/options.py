@@ -47,6 +47,7 @@ class SearchOutput(StrEnum):
     MCP = "mcp"
 
 
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 OutputOption = Annotated[Output, typer.Option(help="How to show the result.")]
 SearchOutputOption = Annotated[SearchOutput, typer.Option(help="How to show the result.")]
 

@@ -51,7 +51,7 @@ def create_app(service: Service, settings: Settings) -> Starlette:
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
     mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     answers = AnsweredSearches(service, searches, metrics)
-    access = Access(keys_of(settings), values.host)
+    access = Access(keys_of(settings, service.workspace.directory), values.host)
     routes: list[BaseRoute] = [
         *searching.routes(answers, values),
         *functions.routes(service, searches),

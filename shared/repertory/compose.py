@@ -4,8 +4,9 @@ With a Redis the parts are processes of a team's server. Without one they all ar
 in the embedded server, or in a one-shot command.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
-from repertory.errors import ConfigurationError, StoreError, WeightsUnavailableError
+from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.edge import EdgeStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import ACTIVE
@@ -85,7 +86,8 @@ class Parts:
         """The vector store, the same object for all parts of this process."""
         values = self.settings.values
         if values.qdrant_url and not values.no_cache:
-            from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - a second to import
+            with _team_extra():
+                from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - slow, optional
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key)
         return EdgeStore(self._folder, self._lock_timeout)
@@ -155,7 +157,10 @@ class Parts:
         """The stored vectors of a model; a team's workers share them."""
         values = self.settings.values
         if values.qdrant_url and self.is_team:
-            from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - slow
+            with _team_extra():
+                from repertory.index.qdrant_cache import (  # noqa: PLC0415 - slow, optional
+                    QdrantVectorCache,
+                )
 
             return QdrantVectorCache(values.qdrant_url, values.qdrant_api_key, model)
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
@@ -228,16 +233,13 @@ class Parts:
         )
 
 
-def make_directory(path: Path) -> None:
-    """Create the data directory.
-
-    Raises:
-        StoreError: It cannot be created.
-    """
+@contextmanager
+def _team_extra() -> Iterator[None]:
+    """Translate the failed import of a module that needs qdrant-client."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(
-            f"The data directory {path} cannot be made: {error.strerror}; choose another with "
-            "--data-dir or REPERTORY_DATA_DIR."
+        yield
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"A Qdrant server (REPERTORY_QDRANT_URL) needs {error.name}, which is not installed; "
+            "run: pip install 'repertory[team]', or unset the variable."
         ) from error

@@ -1,4 +1,4 @@
-"""Small operations on files: writing them atomically, and noticing that they changed."""
+"""Small operations on files: making folders, writing atomically, and noticing changes."""
 
 import contextlib
 import os
@@ -7,17 +7,92 @@ import stat
 from functools import partial
 from pathlib import Path
 
+from repertory.errors import StoreError
+
 PRIVATE = 0o600  # only the owner may read or write
+
+private = partial(os.open, mode=PRIVATE)  # an opener of new files
 
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
 _FOLDER = (0, 0, 0, 0)
 
 
+def make_directory(path: Path) -> None:
+    """Create the data directory for its owner alone; an existing one is narrowed to that.
+
+    A directory that is shared, another user's, a home, or above the working directory stays as it
+    is: only what is written into it is private.
+
+    Raises:
+        StoreError: It cannot be created.
+    """
+    try:
+        make_private(path)
+        if _is_wide(path):
+            narrow(path)
+    except OSError as error:
+        raise StoreError(
+            f"The data directory {path} cannot be made: {error.strerror}; choose another with "
+            "--data-dir or REPERTORY_DATA_DIR."
+        ) from error
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it, for their owner alone; existing ones are not changed.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError:
+        make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def narrow(folder: Path) -> None:
+    """Take the permissions of everyone but the owner from a folder and all that is in it.
+
+    Links are not followed. What belongs to another user, or is just removed, is left out.
+    """
+    if os.name == "nt":  # permissions are inherited there
+        return
+    for place, _, files in os.walk(folder):
+        for path in (Path(place), *(Path(place, name) for name in files)):
+            with contextlib.suppress(OSError):
+                mode = path.lstat().st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    path.chmod(stat.S_IMODE(mode) & 0o700)
+
+
+def size_on_disk(path: Path) -> int:
+    """The disk space of a file or a folder in bytes; the files of vectors are sparse."""
+    total = 0
+    for one in (path, *path.rglob("*")):
+        try:
+            status = one.lstat()
+        except OSError:  # another process has just removed it
+            continue
+        blocks = getattr(status, "st_blocks", None)  # of 512 bytes; missing on Windows
+        total += status.st_size if blocks is None else 512 * blocks
+    return total
+
+
+def _is_wide(path: Path) -> bool:
+    """Whether others may enter a directory that only Repertory uses."""
+    if os.name == "nt":
+        return False
+    status, real = path.stat(), path.resolve()
+    is_ours = status.st_uid == os.getuid() and not status.st_mode & stat.S_ISVTX
+    is_above = any(used.is_relative_to(real) for used in (Path.home().resolve(), Path.cwd()))
+    return bool(status.st_mode & 0o077) and is_ours and not is_above
+
+
 def write_atomically(
-    path: Path, data: bytes, *, mode: int = 0o666, is_durable: bool = False
+    path: Path, data: bytes, *, mode: int = PRIVATE, is_durable: bool = False
 ) -> None:
-    """Replace a file at once, and make its directory if it is missing.
+    """Replace a file at once, and make its directory for its owner alone if it is missing.
 
     Args:
         path: The file.
@@ -28,7 +103,7 @@ def write_atomically(
     Raises:
         OSError: The file cannot be written; the old one stays.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private(path.parent)
     # A random name that must be new: nothing that lies there is followed or overwritten.
     half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:

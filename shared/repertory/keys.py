@@ -1,5 +1,7 @@
 """The keys that a server accepts: named, with a scope, stored as digests in one file.
 
+The server of each directory has keys of its own; a team's server has those of its data directory.
+
 A token is 256 random bits, so plain SHA-256 is enough: slow hashes protect secrets that can be
 guessed. To replace a key, create the new one, distribute it, and revoke the old one.
 """
@@ -20,8 +22,9 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory.files import PRIVATE, write_atomically
+from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.settings import Settings
+from repertory.workspace import Workspace
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
 MAX_KEYS = 1_000
@@ -63,13 +66,18 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 class Keys:
     """The keys of one file, which is read again whenever it changes. Thread-safe.
 
-    Once the file exists, callers need a key, even if all keys are revoked. If the file disappears
-    or becomes unreadable, the active keys stay valid: a mistake locks no caller out and opens
-    nothing.
+    Once the file exists, callers need a key, even if all keys are revoked, until they are reset. If
+    the file disappears or becomes unreadable, the active keys stay valid: a mistake locks no caller
+    out and opens nothing.
+
+    Args:
+        path: The file: a list of keys, or ``null`` if they were reset.
+        older: The file that holds the keys until the first change, if there is no other yet.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, older: Path | None = None) -> None:
+        self.path = path
+        self._older = older
         self._keys: tuple[Key, ...] | None = None
         self._seen: tuple[int, ...] | None = None
         self._lock = threading.Lock()
@@ -96,25 +104,29 @@ class Keys:
         Raises:
             ConfigurationError: The file cannot be read.
         """
+        return [*(self._stored() or ())]
+
+    def _stored(self) -> tuple[Key, ...] | None:
+        """The keys of the file; None if it is missing, or they were reset."""
         try:
-            data = self._path.read_bytes()
-            keys = msgspec.json.decode(data, type=list[Key])
+            data = self._source.read_bytes()
+            keys = msgspec.json.decode(data, type=tuple[Key, ...] | None)
         except FileNotFoundError:
-            return []
+            return None
         except OSError as error:
             raise ConfigurationError(
-                f"The keys in {self._path} cannot be read: {error.strerror}; make the file "
+                f"The keys in {self._source} cannot be read: {error.strerror}; make the file "
                 "readable for the user who runs the server."
             ) from error
         except ValueError as error:
             raise ConfigurationError(
-                f"The keys in {self._path} cannot be read: {error}; restore the file, or remove it "
-                "and make new keys."
+                f"The keys in {self._source} cannot be read: {error}; restore the file, or remove "
+                "all keys with `repertory keys reset`."
             ) from error
         return keys
 
     def create(self, name: str, scope: Scope) -> str:
-        """Create a key and return its token, which is not stored.
+        """Create a key and return its token, of which only a digest is stored.
 
         Raises:
             UsageError: The name is invalid or taken.
@@ -152,12 +164,26 @@ class Keys:
                 raise UsageError(f"There is no key {name!r}; `repertory keys list` shows them.")
             self._write(kept)
 
+    def reset(self) -> None:
+        """Remove all keys: callers need none any more, also at a running server.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        with self._changing():
+            self._write(None)
+
+    @property
+    def _source(self) -> Path:
+        """The file that is read."""
+        return self._older if self._older and not self.path.exists() else self.path
+
     def _current(self) -> tuple[Key, ...] | None:
-        """The active keys; None if the file never existed."""
+        """The active keys; None if the file never existed, or they were reset."""
         seen: tuple[int, ...] = ()
         with self._lock:
             try:
-                status = self._path.stat()
+                status = self._source.stat()
                 seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             except FileNotFoundError:
                 return self._keys
@@ -166,7 +192,7 @@ class Keys:
             if seen != self._seen:
                 self._seen = seen
                 try:
-                    self._keys = tuple(self.list())
+                    self._keys = self._stored()
                 except ConfigurationError as error:
                     _log.error("keys_unreadable", extra={"reason": str(error)})
                     self._keys = self._keys or ()
@@ -176,28 +202,34 @@ class Keys:
     def _changing(self) -> Iterator[None]:
         """Hold the lock of the file, which one process can hold at a time."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self._path}.lock", timeout=LOCK_TIMEOUT_S):
+            make_private(self.path.parent)
+            with FileLock(f"{self.path}.lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
                 yield
         except Timeout as error:
             raise StoreError(
-                f"Another process is changing {self._path}; try again when it has finished."
+                f"Another process is changing {self.path}; try again when it has finished."
             ) from error
         except OSError as error:
             raise StoreError(
-                f"{self._path} cannot be written: {error.strerror}; make its folder writable."
+                f"{self.path} cannot be written: {error.strerror}; make its folder writable."
             ) from error
 
-    def _write(self, keys: Iterable[Key]) -> None:
+    def _write(self, keys: Iterable[Key] | None) -> None:
         """Replace the file atomically; only its owner may read it."""
-        data = msgspec.json.format(msgspec.json.encode(list(keys)))
-        write_atomically(self._path, data, mode=PRIVATE)
+        stored = None if keys is None else [*keys]
+        write_atomically(self.path, msgspec.json.format(msgspec.json.encode(stored)))
 
 
-def keys_of(settings: Settings) -> Keys:
-    """The keys of the file that the settings name."""
-    given = settings.values.keys
-    return Keys(Path(given).expanduser() if given else settings.data_dir / "keys.json")
+def keys_of(settings: Settings, directory: Path) -> Keys:
+    """The keys of a directory's server: those of the named file, of the team, or its own."""
+    values, data = settings.values, settings.data_dir
+    if values.keys:
+        return Keys(Path(values.keys).expanduser())
+    if values.redis_url:  # a team's server; its processes have different directories
+        return Keys(data / "keys.json")
+    # In older versions every server had the keys of the data directory: they still lock it.
+    own = data / "keys" / f"{Workspace(settings, directory).directory_key}.json"
+    return Keys(own, data / "keys.json")
 
 
 def _digest(token: str) -> str:

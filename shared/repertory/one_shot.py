@@ -12,10 +12,11 @@ from typing import Self
 import msgspec
 from typing_extensions import override
 
-from repertory.compose import Download, Parts, make_directory
+from repertory.compose import Download, Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS, WordsEngine
 from repertory.errors import NothingIndexedError, StoreError
+from repertory.files import make_directory
 from repertory.indexing.collections import configuration_of, model_slug
 from repertory.local import Local
 from repertory.search.answer import Answer

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
+from repertory.files import PRIVATE, make_private
 from repertory.settings import Settings, url_of
 from repertory.values import Values
 from repertory.workspace import Workspace, read_json, write_json
@@ -88,9 +89,9 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
     place = _place(settings, directory)
-    lock = FileLock(place.with_suffix(".lock"))
+    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE)
     try:
-        place.parent.mkdir(exist_ok=True)
+        make_private(place.parent)
         lock.acquire(timeout=0)
     except Timeout as exc:
         note = read_json(place, Note)

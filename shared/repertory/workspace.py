@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
     from repertory.sources.mcp.trust import TrustStore
 
+OWNER = ".directory.json"  # the end of the file that holds the directory of a key
+
 T = TypeVar("T")
 
 
@@ -171,7 +173,7 @@ class Workspace:
     @property
     def directory_key(self) -> str:
         """A digest of the directory, in 16 hex digits."""
-        return _digest(str(self.directory))
+        return directory_key(self.directory)
 
     @property
     def key(self) -> str:
@@ -219,11 +221,18 @@ class Workspace:
             StoreError: The data directory is not writable.
         """
         write_json(self._indexed_file, indexed)
+        self._know()
 
     def forget(self) -> None:
         """Forget the last one-shot run: a server indexes now, and the next run must compare."""
         with contextlib.suppress(OSError):
             self._indexed_file.unlink(missing_ok=True)
+        self._know()
+
+    def _know(self) -> None:
+        """Store whose data are named after the key, for ``repertory clean``."""
+        if not self._owner_file.exists():
+            write_json(self._owner_file, str(self.directory))
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add the time limit and the trust, which only the workspace knows, to an entry."""
@@ -243,8 +252,26 @@ class Workspace:
         return self._data / "workspaces" / f"{self.directory_key}.paths.json"
 
     @property
+    def _owner_file(self) -> Path:
+        return self._data / "workspaces" / f"{self.key}{OWNER}"
+
+    @property
     def _indexed_file(self) -> Path:
         return self._data / "workspaces" / f"{self.key}.json"
+
+
+def owners(data: Path) -> dict[str, Path]:
+    """The directories whose data are in a data directory, by ``Workspace.key``."""
+    found = {}
+    for file in (data / "workspaces").glob(f"*{OWNER}"):
+        if directory := read_json(file, str):
+            found[file.name.removesuffix(OWNER)] = Path(directory)
+    return found
+
+
+def directory_key(directory: Path) -> str:
+    """A digest of a directory, in 16 hex digits."""
+    return _digest(str(directory))
 
 
 def _digest(value: object) -> str:

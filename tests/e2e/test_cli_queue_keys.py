@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import note_of
+from tests.support.server_process import Serve, note_of
 
 
 def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
@@ -55,18 +57,58 @@ def test_the_queue_is_shown(user: Cli, served: Path) -> None:
 
 def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
     """A key is shown only once; names are unique."""
-    assert own.run(tmp_path, "keys", "list").stdout == "There are no keys.\n"
+    assert own.run(tmp_path, "keys", "list").stdout.startswith("There are no keys of ")
     made = own.run(tmp_path, "keys", "create", "ci")
     listed = own.run(tmp_path, "keys", "list")
 
     assert made.stdout.startswith("rpt_")
     assert len(made.stdout.splitlines()) == 1
     assert [line.split()[:2] for line in listed.stdout.splitlines()[1:]] == [["ci", "read"]]
-    assert made.stdout.strip() not in (tmp_path / "data" / "keys.json").read_text("utf-8")
+    (file,) = (tmp_path / "data" / "keys").glob("*.json")
+    assert made.stdout.strip() not in file.read_text("utf-8")
     for wrong in (["create", "ci"], ["create", "x", "--scope", "all"], ["revoke", "unknown"]):
         assert own.run(tmp_path, "keys", *wrong).returncode == 2
     assert own.run(tmp_path, "keys", "revoke", "ci").returncode == 0
     assert own.json(tmp_path, "keys", "list") == []
+
+
+def test_the_first_key_says_what_it_changes(own: Cli, tmp_path: Path) -> None:
+    """It names the server, which need not run, and how to undo it; the second key says less."""
+    first, second = (own.run(tmp_path, "keys", "create", name) for name in ("ci", "anna"))
+    assert "Only a hash of it is stored" in first.stderr
+    assert f"every caller of the server of {tmp_path} needs a key" in first.stderr
+    assert "`repertory keys reset`" in first.stderr
+    assert "From now on" not in second.stderr
+
+
+def test_keys_are_reset_after_the_question(own: Cli, tmp_path: Path) -> None:
+    """Without a terminal --yes is needed; without keys there is nothing to ask."""
+    assert own.run(tmp_path, "keys", "reset").returncode == 0
+    own.run(tmp_path, "keys", "create", "ci")
+    last = own.run(tmp_path, "keys", "revoke", "ci")
+    refused = own.run(tmp_path, "keys", "reset")
+    assert "refuses all callers" in last.stderr
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    assert "are revoked" in own.run(tmp_path, "keys", "list").stdout
+    assert own.in_terminal(tmp_path, "keys", "reset", keys="y\n")[0] == 0
+    assert "There are no keys" in own.run(tmp_path, "keys", "list").stdout
+
+
+def test_a_key_of_one_project_locks_no_other(
+    user: Cli, served: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Both servers have one data directory; the owner opens the locked one again."""
+    other = make_project(tmp_path_factory.mktemp("other") / "project")
+    with Serve(user, other, other.parent / "log"):
+        key = user.json(served, "keys", "create", "only")["key"]
+        assert user.run(served, "search", "bake bread").returncode == 2
+        assert user.run(other, "search", "bake bread").returncode == 0
+        assert user.json(other, "keys", "list") == []
+        assert user.run(served, "keys", "revoke", "only").returncode == 0
+        for asked in ({}, {"REPERTORY_SERVER_API_KEY": key}):
+            assert user.run(served, "search", "bake bread", **asked).returncode == 2
+        assert user.run(served, "keys", "reset", "--yes").returncode == 0
+        assert user.run(served, "search", "bake bread").returncode == 0
 
 
 def test_a_server_requires_a_key_once_there_is_one(user: Cli, served: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.index.qdrant_connection import OLDEST_SERVER
@@ -114,10 +115,16 @@ def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
         assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"])
 
 
-def test_the_qdrant_of_the_team_is_new_enough() -> None:
-    """It supports conditional writes."""
-    version = re.findall(r"\d+", SERVICES["qdrant"]["image"])
-    assert (int(version[0]), int(version[1])) >= OLDEST_SERVER
+def test_the_qdrant_of_the_team_fits_its_client() -> None:
+    """It supports conditional writes, and every client that may be installed supports it."""
+    major, minor = map(int, re.findall(r"\d+", SERVICES["qdrant"]["image"])[:2])
+    assert (major, minor) >= OLDEST_SERVER
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    [client] = [one for one in map(Requirement, extras["team"]) if one.name == "qdrant-client"]
+    assert client.specifier.contains(f"{major}.{minor + 1}.9")
+    assert not client.specifier.contains(f"{major}.{minor + 2}.0")
 
 
 def test_only_the_query_service_is_published() -> None:

@@ -355,7 +355,7 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
             tools = (await client.list_tools()).tools
             return [tool.name for tool in tools], await client.call_tool("call", {"tool": "x"})
 
-    with served(running, keys=str(keys._path), allow_calls=True) as url:
+    with served(running, keys=str(keys.path), allow_calls=True) as url:
         names, refused = asyncio.run(listed(f"{url}/mcp", tokens[Scope.READ]))
         assert names == ["search", "get"]
         assert text_of(refused) == "call takes a key of the scope call; ask who runs this server."

@@ -1,5 +1,6 @@
 """The whole pipeline on real files, with the real engine and the real store."""
 
+import base64
 import json
 import os
 import random
@@ -38,6 +39,11 @@ from tests.support.builders import write, write_shop, write_skill
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
 
+# A snapshot of version 4, of another item.
+COMPRESSED = base64.b64decode(
+    "gjLgTSi1L/0gaR0DACLGFh+gpzk/eP9i5FPKtYqbePFLS/Jv1e1PwJaS/wcFiiUB5JFHBO9gHK0ZXLu7KzB2WOSPKmje"
+    "ppSFUrPKVfyU552LuzR1ddC5eqQWk9cNIjM6Ke2b0LhTIBogkAgBAF4Gog=="
+)
 TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "exports", "imports"]
 
 
@@ -294,9 +300,9 @@ def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) ->
 
 
 def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
-    """Everything in it comes from the collection."""
+    """Everything in it comes from the collection; so is one that an older version compressed."""
     index(project)
-    for damage in (None, b"garbage"):
+    for damage in (None, b"garbage", COMPRESSED):
         for snapshot in (project.parent / "data" / "keywords").iterdir():
             snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
         assert first(project, "relaese-notes") == "project/release-notes"

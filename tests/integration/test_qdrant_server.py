@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 
 import pytest
 
@@ -122,6 +123,18 @@ def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
             store.create("c", DIMENSION)
         with pytest.raises(StoreError, match=r"1\.16 or newer"):
             store.open("c")
+
+
+def test_a_server_far_from_the_client_is_used_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client supports the minor versions next to its own."""
+    major, minor, *_ = map(int, version("qdrant-client").split(".")[:2])
+    for distance, warnings in ((1, []), (2, ["qdrant_version_differs"])):
+        caplog.clear()
+        with QdrantStandIn(version=f"{major}.{minor + distance}.0") as server:
+            QdrantStore(server.url).create("c", DIMENSION)
+        assert [record.message for record in caplog.records] == warnings
 
 
 def test_missing_payload_indexes_are_created() -> None:

@@ -84,7 +84,12 @@ class ServedCollection:
         """GET of the collection."""
         asked = self._settings["collection"]
         hnsw = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}
-        optimizer = {"deleted_threshold": 0.2, "default_segment_number": 0, "flush_interval_sec": 5}
+        optimizer = {
+            "deleted_threshold": 0.2,
+            "vacuum_min_vector_number": 1_000,
+            "default_segment_number": 0,
+            "flush_interval_sec": 5,
+        }
         return {
             "status": "green",
             "optimizer_status": "ok",

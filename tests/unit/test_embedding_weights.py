@@ -145,12 +145,10 @@ def test_a_package_with_other_weights_than_published_is_refused(
 def test_a_package_without_its_tokenizer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the missing package."""
-    other = msgspec.structs.replace(packages.PACKAGES[0], tokenizers=(("no_such_package", "x"),))
+    """The error names the package that should have it."""
+    other = msgspec.structs.replace(packages.PACKAGES[0], tokenizer=("no_such_package", "x"))
     monkeypatch.setattr(packages, "PACKAGES", (other,))
-    with pytest.raises(
-        WeightsUnavailableError, match=r"none with its tokenizer \(no_such_package\)"
-    ):
+    with pytest.raises(WeightsUnavailableError, match="missing from no_such_package; install"):
         resolve(None, Format.ONNX, tmp_path)
 
 

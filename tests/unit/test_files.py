@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.files import PRIVATE, write_atomically
+from repertory.files import make_directory, write_atomically
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
@@ -37,12 +37,53 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
 def test_a_private_file_is_the_owners_even_over_a_public_one(tmp_path: Path) -> None:
-    """The permissions are those asked for, whatever the old file had."""
+    """So are new folders; it does not matter what the old file had."""
     path = tmp_path / "keys.json"
     path.write_bytes(b"public")
     path.chmod(0o644)
-    write_atomically(path, b"private", mode=PRIVATE)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    write_atomically(path, b"private")
+    assert mode(path) == 0o600
+    write_atomically(tmp_path / "a" / "b" / "note", b"private")
+    assert [mode(tmp_path / "a"), mode(tmp_path / "a" / "b")] == [0o700, 0o700]
+
+
+def mode(path: Path) -> int:
+    """The permissions of a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+def test_a_data_directory_is_narrowed_to_its_owner(tmp_path: Path) -> None:
+    """With all that is in it; the targets of links keep their permissions."""
+    data, outside = tmp_path / "data", tmp_path / "outside"
+    for folder in (data / "models", outside):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    (data / "link").symlink_to(outside)
+    (data / "script").touch(mode=0o755)
+    for path in (data, outside, outside / "file"):
+        path.chmod(0o755)
+    make_directory(data)
+    assert [mode(data), mode(data / "models"), mode(data / "script")] == [0o700, 0o700, 0o700]
+    assert mode(data / "models" / "file") == 0o600
+    assert [mode(outside), mode(outside / "file")] == [0o755, 0o755]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@pytest.mark.parametrize("case", ["shared", "home", "above the working directory"])
+def test_a_directory_with_other_uses_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """It may hold what others need."""
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    folder.chmod(0o1777 if case == "shared" else 0o755)
+    if case == "home":
+        monkeypatch.setenv("HOME", str(folder))
+    if case == "above the working directory":
+        monkeypatch.chdir(folder / "below")
+    make_directory(folder)
+    assert mode(folder) & 0o077
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right there")

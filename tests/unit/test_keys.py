@@ -142,13 +142,56 @@ def test_concurrent_changes_keep_all_keys(path: Path) -> None:
     assert all(scopes(keys, token) for token in tokens)
 
 
-def test_the_settings_name_the_file(tmp_path: Path) -> None:
-    """By default it is in the data directory."""
-    named = load({"keys": str(tmp_path / "mine.json")}, tmp_path, {})
-    keys_of(named).create("ci", Scope.READ)
-    assert (tmp_path / "mine.json").is_file()
-    keys_of(load({"data_dir": str(tmp_path / "data")}, tmp_path, {})).create("ci", Scope.READ)
+def test_each_directory_has_keys_of_its_own(tmp_path: Path) -> None:
+    """A team's processes share those of the data directory; a named file is everyone's."""
+    data = {"data_dir": str(tmp_path / "data")}
+    one, two = tmp_path / "one", tmp_path / "two"
+    settings = load(data, tmp_path, {})
+    keys_of(settings, one).create("ci", Scope.READ)
+    assert keys_of(settings, one).required
+    assert not keys_of(settings, two).required
+    for shared in ({"redis_url": "redis://localhost"}, {"keys": str(tmp_path / "mine.json")}):
+        settings = load({**data, **shared}, tmp_path, {})
+        keys_of(settings, one).create("ci", Scope.READ)
+        assert keys_of(settings, two).required
     assert (tmp_path / "data" / "keys.json").is_file()
+    assert (tmp_path / "mine.json").is_file()
+
+
+def test_keys_of_the_whole_data_directory_stay_valid(path: Path) -> None:
+    """Those of older versions: an update opens no server, and each can be opened by itself."""
+    token = Keys(path).create("old", Scope.READ)
+    one, two = (Keys(path.parent / "keys" / name, path) for name in ("1.json", "2.json"))
+    assert [bool(scopes(keys, token)) for keys in (one, two)] == [True, True]
+    added = one.create("new", Scope.READ)
+    assert [bool(scopes(one, known)) for known in (token, added)] == [True, True]
+    assert not scopes(two, added)
+    one.reset()
+    assert [keys.required for keys in (one, two)] == [False, True]
+
+
+def test_a_reset_opens_a_running_server(path: Path) -> None:
+    """Also one that all keys were revoked of; a new key closes it again."""
+    server, command = Keys(path), Keys(path)
+    old = command.create("old", Scope.ADMIN)
+    command.revoke("old")
+    assert server.required
+    command.reset()
+    assert not server.required
+    assert not scopes(server, old)
+    assert command.list() == []
+    assert scopes(server, command.create("new", Scope.READ))
+    assert server.required
+
+
+def test_a_broken_file_can_be_reset(path: Path) -> None:
+    """Its owner need not find and delete it."""
+    path.parent.mkdir()
+    path.write_text("nonsense")
+    server = Keys(path)
+    assert server.required
+    Keys(path).reset()
+    assert not server.required
 
 
 def test_the_file_is_readable_by_people(path: Path) -> None:

@@ -7,13 +7,17 @@ from typing import Annotated
 import typer
 
 from repertory.keys import Keys, Scope, keys_of
-from repertory.settings import load
+from repertory.settings import Settings, load
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
-from repertory_admin.options import Flags, Output, OutputOption
+from repertory_admin.asking import confirm
+from repertory_admin.options import TEAM, Flags, Output, OutputOption, YesOption
 
 keys = group("keys")
+
+# Which server the keys are of follows from these.
+SETTINGS = ("keys", *TEAM)
 
 NameArgument = Annotated[
     str,
@@ -24,7 +28,7 @@ NameArgument = Annotated[
 @command(
     keys,
     "create",
-    settings=("keys",),
+    settings=SETTINGS,
     examples=("repertory keys create ci", "repertory keys create anna --scope admin"),
 )
 def create(
@@ -38,26 +42,34 @@ def create(
     ] = Scope.READ,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Create a key and show it once.
+    """Create a key for the server of this directory, and show it once.
 
-    Once a key exists, every caller needs one. To replace a key, create another, distribute it, and
-    revoke the old one.
+    Once a key exists, every caller of that server needs one, also after its next start. Servers of
+    other directories are not affected. To replace a key, create another, distribute it, and revoke
+    the old one.
     """
-    token = _keys(flags).create(name, scope)
+    keys, server = _keys(flags)
+    is_first = not keys.required
+    token = keys.create(name, scope)
     if output is Output.JSON:
-        terminal.show_json({"name": name, "scope": scope, "key": token})
+        terminal.show_json({"name": name, "scope": scope, "key": token, "server": server})
         return
     terminal.say(token)
     terminal.note(
         "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
-        "It is not stored, so keep it."
+        "Only a hash of it is stored, so keep it."
     )
+    if is_first:
+        terminal.note(
+            f"From now on every caller of {server} needs a key, whenever it runs; "
+            "`repertory keys reset` undoes that."
+        )
 
 
-@command(keys, "list", settings=("keys",), examples=("repertory keys list",))
+@command(keys, "list", settings=SETTINGS, examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the names and scopes of the keys."""
-    keys = _keys(flags)
+    """List the names and scopes of the keys of this directory's server."""
+    keys, server = _keys(flags)
     found = keys.list()
     if output is Output.JSON:
         terminal.show_json(
@@ -70,17 +82,64 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             styles={"Key": lambda _: "bold cyan"},
         )
     elif keys.required:
-        terminal.say("All keys are revoked, and every caller needs one: create one.")
+        terminal.tell(
+            f"All keys of {server} are revoked, and every caller needs one: create one, or "
+            "`repertory keys reset` lets callers in without."
+        )
     else:
-        terminal.say("There are no keys.")
+        terminal.tell(f"There are no keys of {server}, so callers need none.")
 
 
-@command(keys, "revoke", settings=("keys",), examples=("repertory keys revoke ci",))
+@command(keys, "revoke", settings=SETTINGS, examples=("repertory keys revoke ci",))
 def revoke(flags: Flags, name: NameArgument) -> None:
-    """Revoke a key at once, also for a running server."""
-    _keys(flags).revoke(name)
+    """Revoke a key at once, also at a running server.
+
+    After the last one is revoked, callers still need a key; see `repertory keys reset`.
+    """
+    keys, server = _keys(flags)
+    keys.revoke(name)
     terminal.tell(f"The key {name!r} is no longer valid.")
+    if not keys.list():
+        terminal.note(
+            f"It was the last one of {server}, which now refuses all callers: create another, or "
+            "`repertory keys reset`."
+        )
 
 
-def _keys(flags: Flags) -> Keys:
-    return keys_of(load(flags, Path.cwd()))
+@command(
+    keys,
+    "reset",
+    settings=SETTINGS,
+    examples=("repertory keys reset", "repertory keys reset --yes"),
+)
+def reset(
+    flags: Flags,
+    *,
+    yes: YesOption = False,
+) -> None:
+    """Remove all keys of this directory's server: callers need none any more.
+
+    This takes the right to write the data directory. A running server follows at once.
+    """
+    keys, server = _keys(flags)
+    if not keys.required:
+        terminal.tell(f"There are no keys of {server}, so callers need none.")
+        return
+    confirm(f"Remove all keys of {server}, so that callers need none?", yes=yes)
+    keys.reset()
+    terminal.tell(f"All keys of {server} are removed; callers need none.")
+
+
+def _keys(flags: Flags) -> tuple[Keys, str]:
+    """The keys, and in words whose they are."""
+    directory = Path.cwd()
+    settings = load(flags, directory)
+    return keys_of(settings, directory), _server(settings, directory)
+
+
+def _server(settings: Settings, directory: Path) -> str:
+    if settings.values.keys:
+        return f"every server with {terminal.short_path(settings.values.keys)}"
+    if settings.values.redis_url:
+        return "the team's server"
+    return f"the server of {directory}"

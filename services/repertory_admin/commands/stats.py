@@ -1,7 +1,6 @@
 """``repertory stats``."""
 
-from pathlib import Path
-
+from repertory.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of
@@ -33,17 +32,4 @@ def _place(target: Target) -> dict[str, str]:
     if target.server:
         return {"server": target.server.url}
     data = target.settings.data_dir
-    return {"data": f"{terminal.short_path(str(data))}, {_size(data) / 1e6:.1f} MB"}
-
-
-def _size(folder: Path) -> int:
-    """The disk space of a folder in bytes; the files of vectors are sparse."""
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            status = path.lstat()
-        except OSError:  # another process has just removed it
-            continue
-        blocks = getattr(status, "st_blocks", None)  # of 512 bytes; missing on Windows
-        total += status.st_size if blocks is None else 512 * blocks
-    return total
+    return {"data": f"{terminal.short_path(str(data))}, {size_on_disk(data) / 1e6:.1f} MB"}

@@ -28,7 +28,7 @@ from repertory.embedding.folder import (
     manifest_file,
 )
 from repertory.errors import ModelError, WeightsUnavailableError
-from repertory.files import write_atomically
+from repertory.files import PRIVATE, make_private, narrow, write_atomically
 
 CONNECT_TIMEOUT_S = 5.0  # short, because a search may wait for it
 
@@ -66,10 +66,10 @@ def fetch(repository: str, form: Format, folder: Path, progress: Progress | None
         info = api.model_info(repository, files_metadata=True, timeout=CONNECT_TIMEOUT_S)
         remote = {sibling.rfilename: sibling for sibling in info.siblings or []}
         small, large = _choose(repository, form, remote)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
     wanted = [*small, *large]
     # A second process waits for the lock, and then finds the files.
-    lock = FileLock(folder / ".lock")
+    lock = FileLock(folder / ".lock", mode=PRIVATE)
     with _translated(repository), lock, _reporting(folder, wanted, progress):
         for file in wanted:
             if file is large[0]:
@@ -94,6 +94,7 @@ def fetch(repository: str, form: Format, folder: Path, progress: Progress | None
         )
         write_atomically(manifest_file(folder, form), msgspec.json.encode(manifest))
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes for resuming
+        narrow(folder)
 
 
 def _choose(

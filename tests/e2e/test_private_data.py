@@ -1,0 +1,61 @@
+"""The data directory belongs to one user: others can read none of its files."""
+
+import os
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli, add_skill
+from tests.support.server_process import Serve
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+
+
+@pytest.fixture(autouse=True)
+def _usual_umask() -> Iterator[None]:
+    """New files are readable by everyone unless a program says otherwise."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def readable_by_others(folder: Path) -> list[str]:
+    """The folder and the files in it that others may read, without links."""
+    paths = [folder, *folder.rglob("*")]
+    modes = {path: path.lstat().st_mode for path in paths}
+    return [
+        f"{path.relative_to(folder)} {stat.filemode(mode)}"
+        for path, mode in modes.items()
+        if mode & 0o077 and not stat.S_ISLNK(mode)
+    ]
+
+
+def test_everything_in_the_data_directory_is_private(own: Cli, project: Path) -> None:
+    """What commands and a server write, and what the engines and libraries below them write."""
+    data = Path(own.environment["REPERTORY_DATA_DIR"])
+    data.chmod(0o755)  # as older versions left it
+    own.run(project, "index")
+    own.run(project, "search", "bake bread")
+    assert own.run(project, "keys", "create", "ci").returncode == 0
+    assert own.run(project, "keys", "reset", "--yes").returncode == 0
+    assert readable_by_others(data) == []
+
+    with Serve(own, project, project.parent / "log") as server:
+        add_skill(project, "late", "---\nname: late\ndescription: Come too late.\n---\n")
+        until(lambda: server.get("/search?q=late")["results"], server.process)
+        assert readable_by_others(data) == []
+        assert server.end(signal.SIGTERM) == 0
+    assert readable_by_others(data) == []
+
+
+def test_a_new_data_directory_is_private_before_anything_is_in_it(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """Also if the first command writes one small file."""
+    data = tmp_path / "share" / "repertory"
+    own.run(project, "keys", "create", "ci", "--data-dir", data)
+    assert (data.stat().st_mode & 0o777, readable_by_others(data)) == (0o700, [])

@@ -1,0 +1,189 @@
+"""What is removed from a data directory, and what stays."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
+from repertory.files import write_atomically
+from repertory.index.edge import EdgeStore
+from repertory.one_shot import Repertory
+from repertory.running import announce, the_only_server
+from repertory.search.query import Query
+from repertory.settings import Settings
+from repertory.stats import Stats
+from tests.support.builders import write
+from tests.support.query_service import settings_of
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The data directory of all projects."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project with one skill."""
+    return make(tmp_path / "project")
+
+
+def make(folder: Path) -> Path:
+    """A project with one skill."""
+    text = f"---\nname: baking\ndescription: Bake sourdough bread in {folder.name}.\n---\n"
+    write(folder / "skills" / "baking" / "SKILL.md", text)
+    return folder
+
+
+def index(project: Path, settings: Settings | None = None) -> Stats:
+    """Index a project."""
+    with Repertory(settings or settings_of(project), project) as repertory:
+        return repertory.index().stats
+
+
+def assert_searches(project: Path, settings: Settings | None = None) -> None:
+    """A project is searched by words and meaning, without being indexed again."""
+    with Repertory(settings or settings_of(project), project) as repertory:
+        assert repertory.is_indexed
+        answer = repertory.search(Query(text="make a loaf"))
+        assert (answer.mode, len(answer.hits)) == ("hybrid", 1)
+
+
+def later() -> float:
+    """A time at which nothing is recent."""
+    return time.time() + GRACE_S + 1
+
+
+def unused(data: Path, now: float | None = None) -> dict[str, Unused]:
+    """What can be removed, by the name of its first path."""
+    return {one.paths[0].name: one for one in find(data, now or later())}
+
+
+def clean(data: Path) -> set[Kind]:
+    """Remove what can be removed, and then there is nothing more."""
+    removed = {one.kind for one in remove(data, find(data, later()))}
+    assert find(data, later()) == []
+    return removed
+
+
+def test_what_is_used_stays(data: Path, project: Path) -> None:
+    """Nothing of a directory that exists is removed; a missing data directory is empty."""
+    assert find(data, later()) == []
+    index(project)
+    before = sorted(data.rglob("*"))
+    assert clean(data) == set()
+    assert sorted(data.rglob("*")) == before
+
+
+def test_the_index_of_a_directory_that_is_gone_is_removed(data: Path, project: Path) -> None:
+    """At once, with its notes, its keyword index and its aliases; other directories search on."""
+    other = make(project.parent / "other")
+    index(other)
+    kept = {*data.rglob("*")}
+    collection = index(project).collection
+    named = settings_of(project, config=str(write(project.parent / "one.toml", CONFIG)))
+    index(project, named)
+    shutil.rmtree(project)
+    assert unused(data, time.time())[collection].size > 0
+    assert clean(data) == {Kind.INDEX, Kind.NOTES}
+    left = {path for path in {*data.rglob("*")} - kept if not path.name.endswith(".lock")}
+    assert {path.parent for path in left} <= {data / "models" / "digests"}
+    assert_searches(other)
+
+
+CONFIG = '[[sources]]\ntype = "skills"\npath = "project/skills"\nname = "mine"\n'
+
+
+def test_an_index_that_was_replaced_is_removed(data: Path, project: Path) -> None:
+    """Its vectors stay, so that going back embeds nothing."""
+    old = index(project).collection
+    write(project / "repertory.toml", CONFIG.replace("project/", ""))
+    new = index(project).collection
+    assert unused(data, time.time()) == {}, "a process may be about to use it"
+    assert {*unused(data)} == {old}
+    assert clean(data) == {Kind.INDEX}
+    assert_searches(project)
+    assert EdgeStore(data).collections() == [new]
+    (project / "repertory.toml").unlink()
+    with Repertory(settings_of(project), project) as repertory:
+        assert repertory.index().embedded == 0
+
+
+def test_several_indexes_of_one_directory_stay(data: Path, project: Path) -> None:
+    """One for each named configuration."""
+    named = settings_of(project, config=str(write(project.parent / "one.toml", CONFIG)))
+    index(project)
+    index(project, named)
+    assert clean(data) == set()
+    assert_searches(project)
+    assert_searches(project, named)
+
+
+def test_what_a_process_uses_stays(data: Path, project: Path) -> None:
+    """An open collection, and everything of a directory whose server runs."""
+    collection = index(project).collection
+    settings = settings_of(project)
+    with the_only_server(settings, project):
+        announce(settings, project, "127.0.0.1", 1)
+        shutil.rmtree(project)
+        assert find(data, later()) == []
+    with EdgeStore(data).open(collection):
+        assert unused(data)[collection].is_busy
+        found = [one for one in find(data, later()) if one.kind is Kind.INDEX]
+        assert remove(data, found) == []
+        is_open_by_now = [Unused(kind=Kind.INDEX, paths=found[0].paths, size=0)]
+        assert remove(data, is_open_by_now) == []
+    assert clean(data) == {Kind.INDEX, Kind.NOTES}
+
+
+def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> None:
+    """Older versions did not store which directory it belongs to."""
+    index(project)
+    for file in (data / "workspaces").glob("*.directory.json"):
+        file.unlink()
+    assert clean(data) == set()
+    assert_searches(project)
+
+
+def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) -> None:
+    """Unfinished files that are not recent, caches that were set aside, notes of servers."""
+    index(project)
+    write_atomically(data / "keys" / "0123456789abcdef.json", b"[]")
+    remains = {
+        "keys/.0123456789abcdef.json.0123456789abcdef.tmp",
+        "models/optimised/x-1-2-x86_64-1.0.ort.17-18.partial",
+        "vectors.sqlite.corrupt-1",
+        "vectors.sqlite.corrupt-1-wal",
+        "collections/.new-x/segment",
+        "collections/.old-y/segment",
+        "keywords/repertory_0123456789abcdef_x-r1_g1.keywords",
+        "servers/0123456789abcdef.json",
+    }
+    for name in remains:
+        write(data / name, "{}")
+    assert not any(path.endswith((".tmp", ".partial")) for path in unused(data, time.time()))
+    assert clean(data) == {Kind.LEFTOVER, Kind.SERVER}
+    assert not any((data / name).exists() for name in remains)
+    assert (data / "keys" / "0123456789abcdef.json").exists()
+    assert_searches(project)
+
+
+def test_a_graph_of_weights_that_are_gone_is_removed(data: Path, project: Path) -> None:
+    """Such as those of a virtual environment that was deleted."""
+    index(project)
+    (used,) = (data / "models" / "optimised").glob("*.ort")
+    weights = write(project.parent / "model.onnx", "weights")
+    digest = "fedcba9876543210"
+    old = write(used.with_name(f"{digest}-7-abc-x86_64-1.0.ort"), "graph")
+    source = write(used.with_name(f"{digest}.source"), str(weights))
+    assert {*unused(data)} == {old.name}, "the weights have changed"
+    weights.unlink()
+    assert clean(data) == {Kind.GRAPH}
+    assert [old.exists(), source.exists(), used.exists()] == [False, False, True]
