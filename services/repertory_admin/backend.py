@@ -10,7 +10,8 @@ import msgspec
 from repertory import running
 from repertory.client import Client
 from repertory.errors import StoreError
-from repertory.settings import Settings, load
+from repertory.project import located
+from repertory.settings import Settings
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The directory that a command is called in.
+    """The project that a command is called in.
 
     Attributes:
         settings: Its settings.
@@ -69,10 +70,19 @@ class Target(msgspec.Struct, frozen=True):
         return Repertory(self.settings, self.directory, download=bars.download, progress=bars.step)
 
 
+def here(flags: Flags) -> tuple[Settings, Path]:
+    """The settings and the directory of the user's project; a note names another directory."""
+    start = Path.cwd()
+    settings, project = located(flags, start)
+    if project.directory != start and not settings.values.server_url:
+        name = terminal.short_path(str(project.directory))
+        terminal.note(f"Using the catalogue of {name} ({project.marker}).")
+    return settings, project.directory
+
+
 def target_of(flags: Flags) -> Target:
-    """The directory of the user, with the settings that hold there."""
-    directory = Path.cwd()
-    return target(load(flags, directory), directory)
+    """The user's project, with the settings that hold there."""
+    return target(*here(flags))
 
 
 def target(settings: Settings, directory: Path) -> Target:

@@ -30,10 +30,10 @@ from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
 from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
-from repertory.sources.source import Problem
+from repertory.sources.configured import Catalogue
+from repertory.sources.source import PassedOver, Problem, Scan
+from repertory_admin import terminal
 from repertory_admin.progress import Bars
-from repertory_admin.terminal import short_path
-from repertory_admin.trust import untrusted
 
 MIN_FREE_BYTES = 500e6  # a model and its optimised copy take half of that
 _ORIGINS = {
@@ -60,6 +60,33 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
 
 
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A source, with the ids of its items or the reason why it cannot be read."""
+
+    name: str
+    type: str
+    location: str
+    items: list[str]
+    error: str
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of every source.
+
+    Attributes:
+        findings: Whether each source can be read.
+        problems: The problems of the configuration, the files and the items.
+        sources: The sources with their items, in the catalogue's order.
+        passed_over: What could hold items and was not read: first what discovery did not take, then
+            what each source did not read.
+    """
+
+    findings: list[Finding]
+    problems: list[Problem] = []
+    sources: list[Found] = []
+    passed_over: list[PassedOver] = []
+
+
 def data_directory(data: Path) -> Iterator[Finding]:
     """Whether the data directory can be written, and has room."""
     probe = data / ".doctor"
@@ -74,7 +101,7 @@ def data_directory(data: Path) -> Iterator[Finding]:
         text = f"{data} cannot be written: {error.strerror}; choose another with --data-dir."
         yield Finding(State.BAD, "data directory", text)
         return
-    yield Finding(State.GOOD, "data directory", f"{short_path(str(data))} can be written")
+    yield Finding(State.GOOD, "data directory", f"{terminal.short_path(str(data))} can be written")
     free = shutil.disk_usage(data).free
     room = State.GOOD if free > MIN_FREE_BYTES else State.BAD
     yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
@@ -121,7 +148,8 @@ def server(client: Client) -> Iterator[Finding]:
     except RepertoryError as error:
         yield Finding(State.BAD, "server", str(error))
         return
-    items = f"{stats.items:,} items in {stats.collection}" if stats.collection else "no items yet"
+    count = terminal.count(stats.items, "item")
+    items = f"{count} in {stats.collection}" if stats.collection else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
     for why in stats.missing.values():
         yield Finding(State.BAD, "server", why)
@@ -139,7 +167,11 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         yield Finding(State.BAD, "index", str(error))
         return
     if answer.mode is Mode.HYBRID:
-        text = f"{answer.items:,} items, {stats.points:,} points in {stats.collection}"
+        items, points = (
+            terminal.count(answer.items, "item"),
+            terminal.count(stats.points or 0, "point"),
+        )
+        text = f"{items}, {points} in {stats.collection}"
         yield Finding(State.GOOD, "index", text)
     else:
         yield Finding(State.BAD, "index", answer.degraded)
@@ -150,29 +182,58 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         yield Finding(State.BAD, "keyword index", text)
 
 
-def sources(
-    repertory: Repertory, step: Callable[[str, int, int], None]
-) -> tuple[list[Finding], list[Problem]]:
-    """Whether every source can be read, and the problems of their items."""
+def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sources:
+    """Read every source once."""
     workspace = repertory.workspace
     try:
         catalogue = workspace.catalogue()
     except ConfigurationError as error:
-        return [Finding(State.BAD, "configuration", str(error))], []
+        return Sources(findings=[Finding(State.BAD, "configuration", str(error))])
     built = catalogue.sources
-    skipped = untrusted(workspace)
     findings = []
     done = itertools.count(1)
     scanned = scan_all(built, lambda: step(SCANNING, next(done), len(built)))
     for one in scanned:
         subject = f"source {one.source.name}"
         if one.scan is not None:
-            text = f"{len(one.scan.items):,} items in {short_path(one.source.location)}"
+            items = terminal.count(len(one.scan.items), "item")
+            text = f"{items} in {terminal.short_path(one.source.location)}"
             findings.append(Finding(State.GOOD, subject, text))
         else:
-            is_skipped = not one.source.is_trusted and one.source.name in skipped.sources
+            is_skipped = not one.source.is_trusted and not one.source.fault
             state = State.UNSURE if is_skipped else State.BAD
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
-    return findings, [*catalogue.problems, *merge(scanned, catalogue)[1]]
+    failures = {one.error for one in scanned if one.error}  # their findings say so
+    return Sources(
+        findings=findings,
+        problems=[
+            *catalogue.problems,
+            *(one for one in merge(scanned, catalogue)[1] if one.message not in failures),
+        ],
+        sources=[
+            Found(
+                name=one.source.name,
+                type=one.source.type,
+                location=one.source.location,
+                items=[item.id for item in one.scan.items] if one.scan else [],
+                error=one.error,
+            )
+            for one in scanned
+        ],
+        passed_over=_passed_over(catalogue, [one.scan for one in scanned if one.scan]),
+    )
+
+
+def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
+    """What was passed over, once each, without folders that hold a source of their own."""
+    used: set[Path] = set()
+    for source in catalogue.sources:
+        if source.folder:
+            used |= {source.folder.path, *source.folder.path.parents}
+    found: dict[str, PassedOver] = {}
+    for one in (*catalogue.passed_over, *(one for scan in scans for one in scan.passed_over)):
+        if Path(one.path) not in used:
+            found.setdefault(one.path, one)
+    return list(found.values())

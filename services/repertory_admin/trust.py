@@ -22,20 +22,24 @@ class Untrusted(msgspec.Struct, frozen=True):
 
 
 def untrusted(workspace: Workspace) -> Untrusted:
-    """The readable files of a catalogue that are not trusted."""
+    """The readable files of a catalogue that are not trusted and that its sources need."""
     files: list[Path] = []
     sources: set[str] = set()
-    for entry in workspace.entries():
+    trusted: set[str] = set()
+    for entry in workspace.entries():  # trusted ones come first
         paths = files_to_trust(entry, workspace.base)
-        if paths is None or entry["trusted"]:
+        if paths is None:
             continue
         try:
             found = build(entry, workspace.base)
         except ConfigurationError:  # building the catalogue says so
             continue
-        if found:
+        names = {source.name for source in found if not source.fault}
+        if entry["trusted"]:
+            trusted |= names
+        elif {source.name for source in found} - trusted:
             files += [path for path in paths if not workspace.trust.is_trusted(path)]
-            sources |= {source.name for source in found if not source.fault}
+            sources |= names - trusted
     return Untrusted(files, sources)
 
 

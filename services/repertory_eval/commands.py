@@ -9,6 +9,7 @@ from repertory.errors import UsageError
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.backend import here
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
 
@@ -77,9 +78,8 @@ def evaluate(
     items: their names in every spelling, shortened and misspelt, their descriptions, and the
     sections of their bodies. All figures of rankings have 95 % confidence intervals.
     """
-    directory = Path.cwd()
-    active = load(flags, directory)
-    others = {text: _changed(flags, text, directory) for text in against or ()}
+    active, directory = here(flags)
+    others = {text: _changed(active.flags, text, directory) for text in against or ()}
     from repertory_eval import report  # noqa: PLC0415 - scipy takes seconds, and is optional
     from repertory_eval.evaluate import Evaluation  # noqa: PLC0415 - as above
 

@@ -10,6 +10,7 @@ from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.client import Client
 from repertory.errors import UsageError
+from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import filter_of, query_of
@@ -46,15 +47,16 @@ class Options(TypedDict, total=False):
     qdrant_api_key: str
 
 
-def open_directory(directory: str | Path = ".", **options: Unpack[Options]) -> "Session":
-    """Open the repertory of a directory, as the command line does.
+def open_directory(directory: str | Path | None = None, **options: Unpack[Options]) -> "Session":
+    """Open the repertory of a directory.
 
     Other settings are read from the environment and the configuration files. A server that is
     configured, or runs for this directory, is asked. Without one the index is opened in this
     process, and the first search indexes first if nothing is indexed yet.
 
     Args:
-        directory: The directory whose skills, tools and documents are searched.
+        directory: The directory whose skills, tools and documents are searched. None finds the
+            project around the working directory, as the command line does.
         options: Settings by name, like ``model="Xenova/all-MiniLM-L6-v2"``.
 
     Returns:
@@ -65,14 +67,18 @@ def open_directory(directory: str | Path = ".", **options: Unpack[Options]) -> "
     """
     from repertory.one_shot import Repertory  # noqa: PLC0415 - not to ask a server
 
-    where = Path(directory).expanduser().resolve()
+    where = Path(directory or ".").expanduser().resolve()
     if not where.is_dir():
         raise UsageError(f"There is no directory {where}; name one that is there.")
     for name in options:
         if name not in Options.__annotations__:
             known = ", ".join(Options.__annotations__)
             raise UsageError(f"There is no setting {name!r}; there are {known}.")
-    settings = load(options, where)
+    if directory is None:
+        settings, project = located(options, where)
+        where = project.directory
+    else:
+        settings = load(options, where)
     client = running.client(settings, where)
     return Session(client or Repertory(settings, where), settings.values)
 
@@ -87,7 +93,7 @@ def connect(url: str, api_key: str | None = None) -> "Session":
     Raises:
         ConfigurationError: The URL or a setting is invalid.
     """
-    values = load({}, Path.cwd()).values
+    values = located({}, Path.cwd())[0].values
     return Session(Client(url, api_key or values.server_api_key), values)
 
 

@@ -131,3 +131,8 @@ def signature(path: str) -> Signature | None:
     if stat.S_ISDIR(status.st_mode):
         return _FOLDER
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def is_project(folder: Path, home: Path) -> bool:
+    """Whether a folder may be a project: neither a home nor a parent of homes."""
+    return folder not in {home, Path(folder.anchor), Path("/home"), Path("/Users")}

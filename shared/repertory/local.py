@@ -17,6 +17,7 @@ from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
+from repertory.files import is_project
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collections import (
@@ -268,7 +269,6 @@ class Local(Backend, abc.ABC):
     @cached_property
     def _project_search(self) -> "ProjectSearch":
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
-        from repertory.sources.discover import is_project  # noqa: PLC0415 - rarely needed
 
         # A written catalogue says what may be seen; a team's server may be anywhere.
         directory = self.workspace.directory

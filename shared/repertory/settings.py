@@ -65,17 +65,18 @@ def load(
     Args:
         flags: The values of the command line by field, None for those not given; ``config`` names
             a configuration file, ``mcp_config`` is a list of MCP configurations.
-        directory: The current directory; the project's file is searched for here and above.
+        directory: The project's directory, whose ``repertory.toml`` is read; see
+            ``repertory.project``.
         environment: The environment.
 
     Raises:
         ConfigurationError: A value is invalid; the message names where it was given.
     """
-    named = flags.get("config") or environment.get("REPERTORY_CONFIG")
-    user_file, *places = files(flags, directory, environment)
-    file = next((place for place in places if place.is_file()), None)
-    if named and file is None:
-        raise ConfigurationError(f"There is no configuration file {places[0]}.")
+    named = named_files(flags, directory, environment)
+    user_file, place = files(flags, directory, environment)
+    file = place if place.is_file() else None
+    if "config" in named and file is None:
+        raise ConfigurationError(f"There is no configuration file {place}.")
 
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -85,7 +86,7 @@ def load(
     for path in (user_file, file):
         if path is not None and path.is_file():
             document = _read(path)
-            mine = path == user_file or bool(named)
+            mine = path == user_file or "config" in named
             if "sources" in document:
                 sources, base = _sources(document.pop("sources"), path), path.parent
                 trusted = mine
@@ -98,9 +99,6 @@ def load(
                 given[setting.field], origins[setting.field] = value, variable
         if (flag := flags.get(setting.field)) is not None:
             given[setting.field], origins[setting.field] = flag, setting.flag
-    configs = flags.get("mcp_config") or [
-        path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
-    ]
     return Settings(
         values=_convert(given, origins),
         origins=origins,
@@ -108,9 +106,9 @@ def load(
         rules=rules,
         base=base,
         file=file,
-        named=file if named else None,
+        named=file if "config" in named else None,
         trusted=trusted,
-        mcp_configs=tuple(directory / Path(path).expanduser() for path in configs),
+        mcp_configs=tuple(named.get("mcp_config", ())),
         flags={name: value for name, value in flags.items() if value is not None},
     )
 
@@ -118,11 +116,30 @@ def load(
 def files(
     flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
 ) -> list[Path]:
-    """Every configuration file that ``load`` tries, the user's first; they may be missing."""
+    """The user's configuration file and the project's, which may be missing."""
     user_file = Path(platformdirs.user_config_dir("repertory")) / "config.toml"
+    named = named_files(flags, directory, environment).get("config")
+    return [user_file, named or directory / PROJECT_FILE]
+
+
+def named_files(
+    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """The files that flags or the environment name, as absolute flags.
+
+    Args:
+        flags: As for ``load``.
+        directory: The directory that relative paths start from.
+        environment: The environment.
+    """
+    found: dict[str, Any] = {}
     if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
-        return [user_file, directory / Path(named).expanduser()]
-    return [user_file, *(folder / PROJECT_FILE for folder in (directory, *directory.parents))]
+        found["config"] = directory / Path(named).expanduser()
+    if configs := flags.get("mcp_config") or [
+        path for path in environment.get("REPERTORY_MCP_CONFIG", "").split(os.pathsep) if path
+    ]:
+        found["mcp_config"] = [directory / Path(path).expanduser() for path in configs]
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -18,7 +18,9 @@ from repertory.settings import Settings, files, load
 
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
+    from repertory.sources.discover import Discovery
     from repertory.sources.mcp.trust import TrustStore
+    from repertory.sources.source import PassedOver
 
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
 
@@ -98,11 +100,20 @@ class Workspace:
         They are the paths that were given, else the configuration file's sources, else those found
         in the directory and the home; and the MCP configurations that the user named.
         """
-        from repertory.sources.discover import discover, entry_of  # noqa: PLC0415 - not to search
+        return self._discovery().entries
+
+    def _discovery(self) -> "Discovery":
+        """The entries, and what was not taken."""
+        from repertory.sources.discover import Discovery, discover, entry_of  # noqa: PLC0415 - not to search
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
+        passed_over: list[PassedOver] = []
         if paths := self.paths():
-            entries = [entry for path in paths for entry in entry_of(path)]
+            parts = [
+                discover(path) if path.is_dir() else Discovery(entry_of(path), []) for path in paths
+            ]
+            entries = [entry for part in parts for entry in part.entries]
+            passed_over = [one for part in parts for one in part.passed_over]
         elif self._settings.sources:
             trusted = self._settings.trusted
             entries = [
@@ -112,14 +123,22 @@ class Workspace:
                 for entry in self._settings.sources
             ]
         else:
-            entries = discover(self.directory, Path.home())
-        if self._settings.mcp_configs:
-            named = [str(path) for path in self._settings.mcp_configs]
-            entries.append({"type": "mcp", "config": named, "trusted": True})
+            found = discover(self.directory, Path.home())
+            entries, passed_over = found.entries, found.passed_over
+        if configs := self._settings.mcp_configs:
+            named = {path.resolve() for path in configs}
+            entries = [
+                entry
+                for entry in entries
+                if "trusted" in entry or not self._files(entry) or self._files(entry) - named
+            ]
+            config = [str(path) for path in configs]
+            entries.append({"type": "mcp", "config": config, "trusted": True})
         # Of a server in several files, the first is used: trusted ones come first.
-        return sorted(
+        entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
+        return Discovery(entries, passed_over)
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]] | None = None) -> "Catalogue":
         """The sources of this directory.
@@ -137,11 +156,13 @@ class Workspace:
         if known is None:
             last = self.indexed()
             known = last.servers if last else {}
+        found = self._discovery()
         return build_catalogue(
-            self.entries(),
+            found.entries,
             self.base,
             found=not written,
             known=known,
+            passed_over=found.passed_over,
             rules=self._settings.rules,
         )
 
@@ -210,6 +231,11 @@ class Workspace:
         """The folder that relative paths of entries start from."""
         return self._settings.base
 
+    @property
+    def is_known(self) -> bool:
+        """Whether this directory was indexed or served before, with any settings."""
+        return self._root_file.exists() or self._paths_file.exists()
+
     def indexed(self) -> Indexed | None:
         """The record of the last one-shot run, if there is one."""
         return read_json(self._indexed_file, Indexed)
@@ -230,9 +256,16 @@ class Workspace:
         self._know()
 
     def _know(self) -> None:
-        """Store whose data are named after the key, for ``repertory clean``."""
-        if not self._owner_file.exists():
-            write_json(self._owner_file, str(self.directory))
+        """Store whose data are named after both keys, for ``repertory clean`` and to be found."""
+        for file in (self._owner_file, self._root_file):
+            if not file.exists():
+                write_json(file, str(self.directory))
+
+    def _files(self, entry: dict[str, Any]) -> set[Path]:
+        """The files that define an entry's sources, without links."""
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        return {path.resolve() for path in files_to_trust(entry, self.base) or ()}
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add the time limit and the trust, which only the workspace knows, to an entry."""
@@ -254,6 +287,10 @@ class Workspace:
     @property
     def _owner_file(self) -> Path:
         return self._data / "workspaces" / f"{self.key}{OWNER}"
+
+    @property
+    def _root_file(self) -> Path:
+        return self._data / "workspaces" / f"{self.directory_key}.root.json"
 
     @property
     def _indexed_file(self) -> Path:

@@ -171,7 +171,7 @@ def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config:
     assert "Next: `repertory index`" in done.stdout
     assert "repertory config trust ./.mcp.json" in done.stdout
     assert [source["type"] for source in written["sources"]] == [
-        *("skills", "tools", "mcp", "documents")
+        *("skills", "tools", "documents", "mcp")
     ]
     assert written["sources"][0]["path"] == "skills"
     assert cli.run(project, "config", "check").returncode == 0

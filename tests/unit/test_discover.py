@@ -25,7 +25,7 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
         (project / place).mkdir(parents=True)
     for place in HOME_ROOTS:
         (home / place).mkdir(parents=True)
-    found = by_type(discover(project, home), "skills")
+    found = by_type(discover(project, home).entries, "skills")
     assert [entry["path"] for entry in found] == [
         *(str(project / place) for place in PROJECT_ROOTS),
         *(str(home / place) for place in HOME_ROOTS),
@@ -43,19 +43,21 @@ def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
     write(home / "diary.md")
 
     skills = [str(home / ".claude" / "skills")]
-    assert [entry["path"] for entry in discover(home, home)] == skills
-    assert [entry["path"] for entry in discover(Path(tmp_path.anchor), home)] == skills
-    assert {entry["type"] for entry in discover(home)} == {"skills", "documents"}
-    assert {entry["type"] for entry in discover(tmp_path, home)} == {"skills", "documents"}
+    assert [entry["path"] for entry in discover(home, home).entries] == skills
+    assert [entry["path"] for entry in discover(Path(tmp_path.anchor), home).entries] == skills
+    assert {entry["type"] for entry in discover(home).entries} == {"skills", "documents"}
+    assert {entry["type"] for entry in discover(tmp_path, home).entries} == {"skills", "documents"}
 
 
-@pytest.mark.parametrize("place", ["deep/er/thing/SKILL.md", ".claude-plugin/../skills/a/SKILL.md"])
-def test_skills_elsewhere_are_found_from_the_root(tmp_path: Path, place: str) -> None:
-    """A folder of skills without a known root, and a plugin, are one source."""
-    (tmp_path / ".claude-plugin").mkdir()
-    write(tmp_path / place)
-    (entry,) = by_type(discover(tmp_path), "skills")
-    assert entry == {"type": "skills", "path": str(tmp_path)}
+def test_skills_elsewhere_are_one_source_beside_the_known_folders(tmp_path: Path) -> None:
+    """It has the project's name, and appears with the first skill outside of the known folders."""
+    write(tmp_path / "skills" / "a" / "SKILL.md")
+    known = {"type": "skills", "name": "project", "path": str(tmp_path / "skills")}
+    assert by_type(discover(tmp_path).entries, "skills") == [known]
+    write(tmp_path / "deep" / "er" / "thing" / "SKILL.md")
+    name, path = tmp_path.name, str(tmp_path)
+    elsewhere = {"type": "skills", "name": name, "path": path, "gitignore": True}
+    assert by_type(discover(tmp_path).entries, "skills") == [known, elsewhere]
 
 
 def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
     write(tmp_path / "package.json", "{}")
     for folder in ("tools", "python-skills", ".claude/commands"):
         (tmp_path / folder).mkdir(parents=True)
-    kinds = [entry["type"] for entry in discover(tmp_path)]
+    kinds = [entry["type"] for entry in discover(tmp_path).entries]
     assert sorted(kinds) == [
         "documents",
         "markdown-skills",
@@ -80,7 +82,7 @@ def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
     """Found servers are listed without trust."""
     config = {"mcpServers": {"danger": {"command": "rm", "args": ["-rf", "/"]}}}
     write(tmp_path / ".mcp.json", json.dumps(config))
-    (entry,) = by_type(discover(tmp_path), "mcp")
+    (entry,) = by_type(discover(tmp_path).entries, "mcp")
     assert "trusted" not in entry
     (source,) = build_catalogue([entry], tmp_path).sources
     with pytest.raises(Exception, match="trust"):
@@ -90,13 +92,15 @@ def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
 def test_found_sources_make_a_catalogue_with_a_stable_hash(tmp_path: Path) -> None:
     """The same folder has the same configuration hash; a new source changes it."""
     (tmp_path / "skills").mkdir()
-    first = build_catalogue(discover(tmp_path), tmp_path).hash
+    first = build_catalogue(discover(tmp_path).entries, tmp_path).hash
     assert len(first) == 16
     assert int(first, 16) >= 0
     write(tmp_path / "skills" / "new" / "SKILL.md")
-    assert build_catalogue(discover(tmp_path), tmp_path).hash == first, "items are not sources"
+    assert build_catalogue(discover(tmp_path).entries, tmp_path).hash == first, (
+        "items are not sources"
+    )
     (tmp_path / "tools").mkdir()
-    assert build_catalogue(discover(tmp_path), tmp_path).hash != first
+    assert build_catalogue(discover(tmp_path).entries, tmp_path).hash != first
 
 
 @pytest.mark.parametrize(
@@ -124,15 +128,15 @@ def test_a_named_file_of_another_type_is_refused(tmp_path: Path) -> None:
 
 
 def test_found_sources_never_conflict(tmp_path: Path) -> None:
-    """A name in use gets a number, a broken configuration is a problem, a server is taken once."""
+    """Each has a name of its own, a broken configuration is a problem, a server is taken once."""
     write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
     write(tmp_path / ".mcp.json", '{"mcpServers": {"one": {"command": "x"}}}')
     write(tmp_path / ".cursor" / "mcp.json", '{"mcpServers": {"one": {"command": "y"}}}')
     write(tmp_path / ".vscode" / "mcp.json", "{ broken")
-    found = build_catalogue(discover(tmp_path), tmp_path, found=True)
+    found = build_catalogue(discover(tmp_path).entries, tmp_path, found=True)
     names = [source.name for source in found.sources]
-    assert names == [tmp_path.name, f"{tmp_path.name}-2", "one", "documents"]
+    assert names == [tmp_path.name, "tool-files", "documents", "one"]
     messages = " ".join(problem.message for problem in found.problems)
     assert "several files" in messages
     assert ".vscode" in messages

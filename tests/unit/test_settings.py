@@ -73,17 +73,6 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
     assert load({}, tmp_path, old | {"REPERTORY_SEARCH_LIMIT": "9"}).values.limit == 9
 
 
-def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
-    """A project's file applies to the whole project; its paths are relative to its folder."""
-    (tmp_path / "repertory.toml").write_text('[[sources]]\ntype = "skills"\npath = "s"\n')
-    below = tmp_path / "a" / "b"
-    below.mkdir(parents=True)
-    settings = load({}, below, {})
-    assert settings.base == tmp_path
-    assert settings.sources == ({"type": "skills", "path": "s"},)
-    assert not settings.trusted
-
-
 @pytest.mark.parametrize(
     ("flags", "environment", "text", "names"),
     [

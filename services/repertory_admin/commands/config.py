@@ -9,12 +9,13 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
-from repertory.settings import Settings, load
+from repertory.settings import Settings
 from repertory.sources.registry import build
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
+from repertory_admin.backend import here
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import Flags, Output, OutputOption
 from repertory_admin.trust import defined_by, described
@@ -41,7 +42,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     A flag wins over the environment, which wins over the project's repertory.toml, which wins over
     the user's config.toml, which wins over the default.
     """
-    settings = load(flags, Path.cwd())
+    settings, _ = here(flags)
     rows: list[dict[str, Any]] = [
         {
             "key": setting.key,
@@ -100,9 +101,8 @@ def check(flags: Flags) -> None:
 
     It prints one line for each problem; the exit code is then 1.
     """
-    directory = Path.cwd()
     try:
-        settings = load(flags, directory)
+        settings, directory = here(flags)
         problems = list(_problems(Workspace(settings, directory)))
         sources = len(settings.sources)
     except ConfigurationError as error:
@@ -125,8 +125,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
     The permission ends when the file changes.
     """
-    directory = Path.cwd()
-    workspace = Workspace(load(flags, directory), directory)
+    workspace = Workspace(*here(flags))
     for file in files:
         sources = defined_by(file, workspace)
         workspace.trust.trust(file)
@@ -136,8 +135,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
     """Forbid the MCP servers of configuration files to be run."""
-    directory = Path.cwd()
-    workspace = Workspace(load(flags, directory), directory)
+    workspace = Workspace(*here(flags))
     for file in files:
         workspace.trust.revoke(file)
         terminal.tell(f"{file} is no longer trusted; its indexed items stay.")

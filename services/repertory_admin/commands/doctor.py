@@ -1,23 +1,23 @@
 """``repertory doctor``."""
 
-from pathlib import Path
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import typer
 
 from repertory.errors import ConfigurationError
-from repertory.settings import load
-from repertory.sources.source import Problem
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, target
+from repertory_admin.backend import Target, here, target
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show.runs import errors, show_problems
 
 if TYPE_CHECKING:
-    from repertory_admin.checks import Finding
+    from repertory_admin.checks import Finding, Sources
+
+MAX_PATHS = 5  # that are passed over for one reason; the JSON has all
 
 _MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
 _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
@@ -32,16 +32,16 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Check data directory, model, index or server, and sources.
 
-    Every source is read once; nothing is indexed. Exit code 1 if something is wrong.
+    Every source is read once; nothing is indexed. What could hold items and was passed over is
+    listed with the reason. Exit code 1 if something is wrong.
     """
     from repertory_admin import checks  # noqa: PLC0415 - imports numpy and the engine
 
-    directory = Path.cwd()
-    settings = load(flags, directory)
+    settings, directory = here(flags)
     with Bars() as bars:
         # Without a data directory nothing else can be checked.
         findings = list(checks.data_directory(settings.data_dir))
-        problems: list[Problem] = []
+        found = checks.Sources(findings=[])
         if findings[0].state is checks.State.GOOD:
             with Target(settings, directory, None).open_here(bars) as repertory:
                 findings += checks.model(repertory, bars)
@@ -50,22 +50,45 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
                     findings += checks.server(client) if client else checks.index(repertory)
                 except ConfigurationError as error:
                     findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
-                read, problems = checks.sources(repertory, bars.step)
-                findings += read
+                found = checks.sources(repertory, bars.step)
+                findings += found.findings
     if output is Output.JSON:
-        terminal.show_json({"checks": findings, "problems": problems})
+        terminal.show_json(
+            {
+                "directory": str(directory),
+                "checks": findings,
+                "sources": found.sources,
+                "passedOver": found.passed_over,
+                "problems": found.problems,
+            }
+        )
     else:
-        _show(findings, problems)
-    if errors(problems) or any(finding.state is checks.State.BAD for finding in findings):
+        _show(findings, found)
+    if errors(found.problems) or any(finding.state is checks.State.BAD for finding in findings):
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _show(findings: "list[Finding]", problems: list[Problem]) -> None:
+def _show(findings: "list[Finding]", found: "Sources") -> None:
     terminal.show_table(
         ("", "Check", "Finding"),
         [(_MARKS[finding.state], finding.subject, finding.text) for finding in findings],
         styles={"": lambda mark: _COLOURS[mark]},
     )
-    if problems:
+    if found.passed_over:
         terminal.say()
-        show_problems(problems)
+        terminal.say("Passed over:")
+        by_reason: defaultdict[str, list[str]] = defaultdict(list)
+        for one in found.passed_over:
+            by_reason[one.reason].append(terminal.short_path(one.path))
+        for reason, paths in by_reason.items():
+            terminal.tell(f"{_first(paths)}: {reason}", indent=2)
+    if found.problems:
+        terminal.say()
+        show_problems(found.problems)
+
+
+def _first(paths: list[str]) -> str:
+    """The first paths, and how many others there are."""
+    others = len(paths) - MAX_PATHS
+    shown = ", ".join(paths[:MAX_PATHS])
+    return f"{shown} and {terminal.count(others, 'other')}" if others > 0 else shown

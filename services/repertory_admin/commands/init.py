@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from repertory.errors import StoreError, UsageError
+from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, files_to_trust
@@ -26,7 +27,12 @@ from repertory_admin.trust import described
 )
 def init(
     flags: Flags,
-    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="The project's folder.")] = Path(),
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER", help="The project's folder  [default: this one]", show_default=False
+        ),
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the file if it exists.")
     ] = False,
@@ -37,15 +43,18 @@ def init(
 ) -> None:
     """Write a repertory.toml with the sources that are found.
 
-    They are those of the folder and of the home directory.
+    They are those of the folder and of the home directory. Where a repertory.toml of a folder above
+    applies already, name the folder.
     """
-    folder = path.expanduser().resolve()
+    folder = (path or Path()).expanduser().resolve()
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}; name the one that holds the project.")
     file = folder / PROJECT_FILE
     if file.exists() and not force:
         raise UsageError(f"{file} exists already; --force overwrites it.")
-    entries = discover(folder, Path.home())
+    if path is None and not file.exists():
+        _check_above(flags, folder)
+    entries = discover(folder, Path.home()).entries
     text = configuration(entries, folder, Path.home())
     try:
         file.write_text(text, "utf-8")
@@ -56,6 +65,20 @@ def init(
     settings = load({**flags, "config": str(file)}, folder)
     _settle_trust(Workspace(settings, folder), entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
+
+
+def _check_above(flags: Flags, folder: Path) -> None:
+    """Refuse if a project above the folder has a configuration file, which would apply no longer.
+
+    Raises:
+        UsageError: It has.
+    """
+    _, project = located(flags, folder)
+    if project.marker is Marker.FILE:
+        raise UsageError(
+            f"{project.directory / PROJECT_FILE} applies here already; to give this folder a file "
+            "of its own, name it: `repertory init .`."
+        )
 
 
 def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust: bool) -> None:

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from repertory.keys import Keys, Scope, keys_of
-from repertory.settings import Settings, load
+from repertory.settings import Settings
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.asking import confirm
+from repertory_admin.backend import here
 from repertory_admin.options import TEAM, Flags, Output, OutputOption, YesOption
 
 keys = group("keys")
@@ -132,8 +133,7 @@ def reset(
 
 def _keys(flags: Flags) -> tuple[Keys, str]:
     """The keys, and in words whose they are."""
-    directory = Path.cwd()
-    settings = load(flags, directory)
+    settings, directory = here(flags)
     return keys_of(settings, directory), _server(settings, directory)
 
 

@@ -3,13 +3,12 @@
 import logging
 import signal
 import threading
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from repertory.settings import load
 from repertory_admin.app import app, command
+from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
 from repertory_query.mcp.toolset import Toolset
@@ -48,8 +47,7 @@ def mcp(
     server, which indexes, watches and answers other commands, until the agent host ends it. A
     server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
     """
-    directory = Path.cwd()
-    settings = load(flags, directory)
+    settings, directory = here(flags)
     begin_service(logging.WARNING)
     from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import

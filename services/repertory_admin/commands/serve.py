@@ -1,11 +1,12 @@
 """``repertory serve``."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 
@@ -29,16 +30,15 @@ def serve(flags: Flags) -> None:
     Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
     it. Until a key exists, everyone who can reach it may read; see `repertory keys`.
     """
-    directory = Path.cwd()
-    settings = load(flags, directory)
+    settings, directory = here(flags)
     begin_service()
     from repertory_admin import embedded  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.run import termination_signals  # noqa: PLC0415 - slow to import
 
     with termination_signals() as stopping:
-        embedded.run(settings, directory, stopping, _ready)
+        embedded.run(settings, directory, stopping, partial(_ready, directory))
 
 
-def _ready(url: str, _: "Service") -> None:
-    where = terminal.short_path(str(Path.cwd()))
+def _ready(directory: Path, url: str, _: "Service") -> None:
+    where = terminal.short_path(str(directory))
     terminal.say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")

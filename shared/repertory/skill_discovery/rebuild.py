@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from typing_extensions import override
 
 from repertory.catalogue.views import RECIPE, views
 from repertory.embedding.engine import EmbeddingEngine
@@ -104,9 +105,11 @@ def rebuild_skill_index(
 class _PlainSkills(MarkdownSkills):
     """Markdown skills without the documents of folder skills."""
 
-    def enters(self, place: str) -> bool:
+    @override
+    def passes_over(self, place: str) -> str:
         folder = self.path / place
-        return not any((folder / name).is_file() for name in (SKILL_FILE, *MANIFESTS))
+        is_skill = any((folder / name).is_file() for name in (SKILL_FILE, *MANIFESTS))
+        return "it is a skill with a file of its own" if is_skill else super().passes_over(place)
 
 
 def _skills(scanned: ScanResult) -> list[StoredSkill]:

@@ -11,8 +11,9 @@ from typing_extensions import override
 
 from repertory.catalogue.policy import Rule
 from repertory.errors import CallError, ConfigurationError, SourceError
-from repertory.sources.registry import build
-from repertory.sources.source import Problem, Scan, Severity, Source
+from repertory.sources.folder import FolderSource
+from repertory.sources.registry import build, files_to_trust
+from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -22,11 +23,13 @@ class Catalogue(msgspec.Struct, frozen=True):
         sources: The sources, their names unique.
         problems: One for each entry that was left out.
         rules: The policies. They are not part of the hash, because they change no item's text.
+        passed_over: The places that discovery did not take.
     """
 
     sources: tuple[Source, ...]
     problems: tuple[Problem, ...] = ()
     rules: tuple[Rule, ...] = ()
+    passed_over: tuple[PassedOver, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -88,9 +91,12 @@ def build_catalogue(
     *,
     found: bool = False,
     known: Mapping[str, Mapping[str, Any]] | None = None,
+    passed_over: Iterable[PassedOver] = (),
     rules: tuple[Rule, ...] = (),
 ) -> Catalogue:
     """Build the sources of configuration entries.
+
+    Where the folders of two sources overlap, the inner one reads its folder.
 
     Args:
         entries: One mapping for each source; see ``registry.build``.
@@ -99,6 +105,7 @@ def build_catalogue(
             gets a number.
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
             that is now missing stays, as ``Unreadable``.
+        passed_over: What discovery did not take.
         rules: The configuration's policies.
 
     Raises:
@@ -107,9 +114,14 @@ def build_catalogue(
     sources: dict[str, Source] = {}
     missing: dict[str, Source] = {}
     problems: list[Problem] = []
+    passed = list(passed_over)
     for entry in entries:
         try:
-            for source in _build(entry, base, sources, number=found):
+            built = _build(entry, base, sources, number=found)
+            if found and not built:
+                files = files_to_trust(entry, base) or ()
+                passed += [PassedOver(str(file), "it defines no servers") for file in files]
+            for source in built:
                 first = sources.setdefault(source.name, source)
                 if first is not source:
                     problems.append(_repeated(source, first))
@@ -121,18 +133,31 @@ def build_catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    return Catalogue(tuple(sources.values()), tuple(problems), rules)
+    folders = [source for source in sources.values() if isinstance(source, FolderSource)]
+    for folder in folders:
+        folder.share(folders)
+    return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
 
 
 def _build(
     entry: Mapping[str, Any], base: Path, taken: Mapping[str, Source], *, number: bool
 ) -> list[Source]:
+    """Build an entry; with ``number``, a name in use gets a number."""
     built = build(entry, base)
-    if number and len(built) == 1 and not built[0].needs_trust and built[0].name in taken:
-        names = (f"{built[0].name}-{count}" for count in itertools.count(2))
-        free = next(name for name in names if name not in taken)
-        return build({**entry, "name": free}, base)
+    if not number:
+        return built
+    if len(built) == 1 and not built[0].needs_trust and built[0].name in taken:
+        return build({**entry, "name": _free(built[0].name, taken)}, base)
+    for source in built:
+        first = taken.get(source.name)
+        if source.needs_trust and first and not first.needs_trust:
+            source.name = _free(source.name, taken)  # ids of tools have the server's own name
     return built
+
+
+def _free(name: str, taken: Mapping[str, Source]) -> str:
+    names = (f"{name}-{count}" for count in itertools.count(2))
+    return next(other for other in names if other not in taken)
 
 
 def _repeated(source: Source, first: Source) -> Problem:

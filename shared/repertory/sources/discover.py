@@ -1,13 +1,27 @@
-"""The sources of a folder without a configuration."""
+"""The sources of a folder without a configuration.
 
-from collections.abc import Iterator
+Discovery only adds: a new file or folder never removes an item that was found before. So every
+place has a source of its own with a fixed name, whatever else is there, and where the folders of
+two sources overlap, the inner one reads its folder; see ``FolderSource.share``. What the user's
+``.gitignore`` excludes is the exception, and the documents beside a new ``SKILL.md``, which then
+belong to that skill.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from repertory.errors import ConfigurationError, UsageError
+from repertory.files import is_project
+from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
-from repertory.sources.reading.files import walk
-from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE
+from repertory.sources.reading.files import is_inside, walk
+from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE, SkillFolders
+from repertory.sources.source import PassedOver
 
 # Where agent hosts keep their MCP configurations.
 PROJECT_CONFIGURATIONS = (
@@ -27,87 +41,161 @@ HOME_CONFIGURATIONS = (
     ".config/Claude/claude_desktop_config.json",
     "Library/Application Support/Claude/claude_desktop_config.json",
 )
-PLUGIN = ".claude-plugin"
-TOOL_FOLDERS = ("tools", "tool_schemas", "tool-schemas")
-PYTHON_SKILL_FOLDERS = ("python-skills", "python_skills")
+# The folders of a project that hold other kinds of items, by type.
+FOLDERS = {
+    "python-skills": ("python-skills", "python_skills"),
+    "markdown-skills": (".claude/commands", ".claude/agents", "markdown-skills"),
+    "tools": ("tools", "tool_schemas", "tool-schemas"),
+}
 PEEK_SIZE = 1 << 16  # bytes of a JSON file that may list tools
-MARKDOWN_SKILL_FOLDERS = (".claude/commands", ".claude/agents", "markdown-skills")
+_NAMES = ("procedures", "tool-files", "documents")  # of the sources of a whole project
 
 
-def discover(root: Path, home: Path | None = None) -> list[dict[str, Any]]:
-    """Find the sources of a folder, as configuration entries; those of the home come last.
+class Discovery(msgspec.Struct, frozen=True):
+    """What was found in a folder and the home.
 
-    MCP configurations are included, without trust.
+    Attributes:
+        entries: The sources as configuration entries, those of the folder first. MCP
+            configurations come last, without trust.
+        passed_over: The known places that are there and were not taken.
+    """
+
+    entries: list[dict[str, Any]]
+    passed_over: list[PassedOver]
+
+
+class _Folder(msgspec.Struct, frozen=True):
+    """A known folder of a project or a home, which may be missing."""
+
+    type: str
+    name: str
+    base: Path
+    place: str
+
+    @property
+    def path(self) -> Path:
+        return self.base / self.place
+
+    @property
+    def real(self) -> str:
+        """Its path without links."""
+        return os.path.realpath(self.path)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a link below its project or home leads to it."""
+        return self.real != os.path.join(os.path.realpath(self.base), self.place)  # noqa: PTH118
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The configuration entry of its source."""
+        return {"type": self.type, "name": self.name, "path": str(self.path)}
+
+
+def discover(root: Path, home: Path | None = None) -> Discovery:
+    """Find the sources of a folder.
 
     Args:
         root: A project, or any folder with skills, tool files or documents. Agent hosts may start
             us in a home or above it; there, only the known places are searched.
         home: The user's home directory; None leaves it out.
     """
-    entries = list(_in_project(root, whole=home is None or is_project(root, home)))
-    if home:
-        known = [entry.get("path", entry.get("config")) for entry in entries]
-        entries += [
-            entry for entry in _in_home(home) if entry.get("path", entry.get("config")) not in known
-        ]
-    return entries
-
-
-def is_project(root: Path, home: Path) -> bool:
-    """Whether a folder may be a project: neither a home nor a parent of homes."""
-    return root not in {home, Path(root.anchor), Path("/home"), Path("/Users")}
+    passed: list[PassedOver] = []
+    is_whole = home is None or is_project(root, home)
+    anywhere = SkillFolders(name=_own_name(root), path=root, gitignore=True)
+    taken = _taken(_known(root, home), anywhere if is_whole else None, passed)
+    entries = [folder.entry for folder in taken if folder.base == root]
+    if is_whole:
+        entries += _anywhere(root, anywhere, taken)
+    else:
+        reason = "it is a home directory or above one, so only its known places are read"
+        passed.append(PassedOver(str(root), reason))
+    entries += [folder.entry for folder in taken if folder.base != root]
+    entries += [
+        {"type": "mcp", "config": str(path)}
+        for path in dict.fromkeys(_configurations(root, home))
+        if _is_there(path, stat.S_ISREG, "it is no plain file", passed)
+    ]
+    return Discovery(entries, passed)
 
 
 def places(root: Path, home: Path | None = None) -> list[Path]:
     """List every path that ``discover`` checks by name; the paths may be missing."""
-    folders = (*PYTHON_SKILL_FOLDERS, *MARKDOWN_SKILL_FOLDERS, *TOOL_FOLDERS)
-    names = (*PROJECT_ROOTS, PLUGIN, *folders, *PROJECT_CONFIGURATIONS)
-    found = [root / name for name in names]
-    if home:
-        found += [home / name for name in (*HOME_ROOTS, *HOME_CONFIGURATIONS)]
+    found = [folder.path for folder in _known(root, home)] + _configurations(root, home)
     return list(dict.fromkeys(found))
 
 
-def _in_project(root: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
-    """Find sources at the known places of a project and, if ``whole``, anywhere in it."""
-    yield from _skills(root, whole=whole)
-    for kind, places in (
-        ("python-skills", PYTHON_SKILL_FOLDERS),
-        ("markdown-skills", MARKDOWN_SKILL_FOLDERS),
-        ("tools", TOOL_FOLDERS),
-    ):
-        for place in places:
-            if (root / place).is_dir():
-                name = place.strip(".").replace("/", "-")
-                yield {"type": kind, "name": name, "path": str(root / place)}
-    if any(_lists_tools(file) for file in sorted(root.glob("*.json"))):
-        yield {"type": "tools", "path": str(root)}
-    if whole and _holds(root, SUFFIX):
-        yield {"type": "neuroscript", "name": "procedures", "path": str(root)}
-    for place in PROJECT_CONFIGURATIONS:
-        if (root / place).is_file():
-            yield {"type": "mcp", "config": str(root / place)}
-    if whole:
-        yield {"type": "documents", "name": "documents", "path": str(root)}
+def _known(root: Path, home: Path | None) -> list[_Folder]:
+    found = [_Folder("skills", _name("project", place), root, place) for place in PROJECT_ROOTS]
+    found += [
+        _Folder(kind, place.strip(".").replace("/", "-"), root, place)
+        for kind, folders in FOLDERS.items()
+        for place in folders
+    ]
+    if home:
+        found += [_Folder("skills", _name("user", place), home, place) for place in HOME_ROOTS]
+    return found
 
 
-def _skills(root: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
-    roots = [place for place in PROJECT_ROOTS if (root / place).is_dir()]
-    if whole and (root / PLUGIN).is_dir():
-        roots = []  # a plugin or a marketplace of them keeps skills anywhere
-    for place in roots:
-        yield {"type": "skills", "name": _name("project", place), "path": str(root / place)}
-    if whole and not roots and _holds(root, SKILL_FILE):
-        yield {"type": "skills", "path": str(root)}
+def _configurations(root: Path, home: Path | None) -> list[Path]:
+    found = [root / place for place in PROJECT_CONFIGURATIONS]
+    return found + [home / place for place in HOME_CONFIGURATIONS] if home else found
 
 
-def _in_home(home: Path) -> Iterator[dict[str, Any]]:
-    for place in HOME_ROOTS:
-        if (home / place).is_dir():
-            yield {"type": "skills", "name": _name("user", place), "path": str(home / place)}
-    for place in HOME_CONFIGURATIONS:
-        if (home / place).is_file():
-            yield {"type": "mcp", "config": str(home / place)}
+def _taken(
+    known: list[_Folder], anywhere: SkillFolders | None, passed: list[PassedOver]
+) -> list[_Folder]:
+    """The known folders that are there, each once and rather under its own path than a link's."""
+    first: dict[tuple[str, str], _Folder] = {}
+    there = [
+        folder
+        for folder in known
+        if _is_there(folder.path, stat.S_ISDIR, "it is no folder", passed)
+    ]
+    for folder in sorted(there, key=lambda folder: folder.is_linked):
+        other = first.setdefault((folder.type, folder.real), folder)
+        if other.path == folder.path:
+            continue
+        reason = f"it leads to {folder.real}, which the source {other.name} reads"
+        passed.append(PassedOver(str(folder.path), reason))
+    if anywhere:
+        for key, folder in list(first.items()):
+            if folder.type == anywhere.type and folder.is_linked and anywhere.reaches(folder.real):
+                reason = f"it leads to {folder.real}, where its skills are found"
+                passed.append(PassedOver(str(folder.path), reason))
+                del first[key]
+    return [folder for folder in known if first.get((folder.type, folder.real)) is folder]
+
+
+def _anywhere(root: Path, skills: SkillFolders, taken: list[_Folder]) -> Iterator[dict[str, Any]]:
+    """The sources of a whole project: what lies outside of the known folders, and the documents."""
+    walked = walk(
+        root,
+        lambda name: name == SKILL_FILE or name.endswith(SUFFIX),
+        lambda place: not skills.passes_over(place),
+    )
+    known = [str(folder.path) for folder in taken if folder.type == skills.type]
+    files = [file.path for file in walked.files]
+    procedures, tool_files, documents = _NAMES
+    found = {
+        (skills.type, skills.name): any(
+            file.endswith(SKILL_FILE) and not any(is_inside(file, folder) for folder in known)
+            for file in files
+        ),
+        ("neuroscript", procedures): any(file.endswith(SUFFIX) for file in files),
+        ("tools", tool_files): any(map(_lists_tools, sorted(root.glob("*.json")))),
+    }
+    for (kind, name), is_found in found.items():
+        if is_found:
+            yield {"type": kind, "name": name, "path": str(root), "gitignore": True}
+    yield {"type": "documents", "name": documents, "path": str(root)}
+
+
+def _own_name(root: Path) -> str:
+    """The name of the source of all skills outside of known folders: the project's, if free."""
+    name = root.resolve().name
+    taken = {*_NAMES, *(folder.name for folder in _known(root, root))}
+    return name if is_name(name) and name not in taken else "other-skills"
 
 
 def _name(whose: str, place: str) -> str:
@@ -116,18 +204,29 @@ def _name(whose: str, place: str) -> str:
     return f"{whose}-{host}" if host else whose
 
 
-def _holds(root: Path, ending: str) -> bool:
-    return bool(walk(root, lambda name: name.endswith(ending)).files)
+def _is_there(
+    path: Path, is_kind: Callable[[int], bool], otherwise: str, passed: list[PassedOver]
+) -> bool:
+    """Whether a path is there and of a kind. An unreadable one is there: reading it will say so."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            passed.append(PassedOver(str(path), "it is a link that leads nowhere"))
+        return False
+    except OSError:
+        return True
+    if not is_kind(mode):
+        passed.append(PassedOver(str(path), otherwise))
+    return is_kind(mode)
 
 
 def entry_of(path: Path) -> list[dict[str, Any]]:
-    """Return the entries for a folder or file that the user named.
+    """Return the entries for a file that the user named.
 
     Raises:
-        UsageError: It is no folder and no known kind of file.
+        UsageError: It is no known kind of file.
     """
-    if path.is_dir():
-        return discover(path)
     if path.suffix == ".toml" or _is_mcp_configuration(path):
         return [{"type": "mcp", "config": str(path), "trusted": True}]
     if path.suffix == ".json":

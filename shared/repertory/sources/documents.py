@@ -18,11 +18,11 @@ from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import NO_TEXT, Found
-from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore, is_usable
+from repertory.sources.reading.gitignore import is_usable
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
-from repertory.sources.source import Scan, Source, warning
+from repertory.sources.source import Source, warning
 from repertory.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
@@ -32,14 +32,16 @@ _MAX_PATTERNS = 100
 class Documents(FolderSource):
     """The documents below a folder; an id is the source's name and the place.
 
-    Hidden files and folders, files that a ``.gitignore`` below the root names, folders of skills
-    and NeuroScript files are left out.
+    Hidden files and folders, files that a ``.gitignore`` below the root names, folders of skills,
+    NeuroScript files and the files of Markdown skills are left out.
 
     ``include`` has patterns in ``.gitignore`` syntax for text files other than prose. The last part
     of a pattern matches files, as in ``src/**/*.py``.
     """
 
     type = "documents"
+    gitignore = True
+    leaves_files_to = ("documents", "markdown-skills")
 
     def __init__(self, *, name: str, path: Path | str, include: Sequence[str] = ()) -> None:
         super().__init__(name=name, path=path)
@@ -61,11 +63,6 @@ class Documents(FolderSource):
         return {**super().identity(), **included}
 
     @override
-    def scan(self) -> Scan:
-        self._ignored = GitIgnore(self.path)
-        return super().scan()
-
-    @override
     def wants(self, filename: str) -> bool:
         return not (
             filename.startswith(".")
@@ -76,22 +73,20 @@ class Documents(FolderSource):
     @override
     def concerns(self, filename: str) -> bool:
         """Whether this is a document, or a file that decides which documents are left out."""
-        return self.wants(filename) or filename in (IGNORE_FILE, SKILL_FILE)
+        return super().concerns(filename) or filename == SKILL_FILE
 
     @override
-    def enters(self, place: str) -> bool:
-        """Whether a folder is neither hidden, nor ignored, nor a skill."""
-        if place.rpartition("/")[2].startswith(".") or self._ignored.ignores(f"{place}/"):
-            return False
-        return not os.path.lexists(self.path / place / SKILL_FILE)
+    def passes_over(self, place: str) -> str:
+        """Why a folder is not read: it is hidden, ignored, or a skill with all that is in it."""
+        if reason := super().passes_over(place):
+            return reason
+        is_skill = os.path.lexists(self.path / place / SKILL_FILE)
+        return f"its documents belong to the skill of its {SKILL_FILE}" if is_skill else ""
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
         return [
-            file
-            for file in files
-            if (_is_prose(file.place) or self._included.match_file(file.place))
-            and not self._ignored.ignores(file.place)
+            file for file in files if _is_prose(file.place) or self._included.match_file(file.place)
         ]
 
     @override

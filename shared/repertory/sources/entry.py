@@ -30,18 +30,22 @@ def checked_name(name: object) -> str:
     Raises:
         ConfigurationError: The name is invalid.
     """
-    if not (
-        isinstance(name, str)
-        and name.strip() == name
-        and 0 < len(name) <= MAX_NAME_LENGTH
-        and "/" not in name
-        and is_clean(name)
-    ):
+    if not (isinstance(name, str) and is_name(name)):
         raise ConfigurationError(
             f"The source name {name!r} cannot be used; give one of 1 to {MAX_NAME_LENGTH} "
             "characters without a slash."
         )
     return name
+
+
+def is_name(name: str) -> bool:
+    """Whether a source can have this name."""
+    return (
+        name.strip() == name
+        and 0 < len(name) <= MAX_NAME_LENGTH
+        and "/" not in name
+        and is_clean(name)
+    )
 
 
 def source_path(entry: Mapping[str, Any], base: Path) -> Path:

@@ -1,7 +1,8 @@
 """The base of all sources that read a folder: one scan, one parser for each file."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -9,50 +10,137 @@ import msgspec
 from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
+from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.fields import extra, tags
-from repertory.sources.reading.files import FILE_LIMIT, Found, read_text, walk
+from repertory.sources.reading.files import (
+    FILE_LIMIT,
+    MAX_DEPTH,
+    SKIPPED,
+    Found,
+    Walk,
+    is_inside,
+    read_text,
+    walk,
+)
+from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
 from repertory.sources.reading_cache import Reading, ReadingCache
-from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
+from repertory.sources.source import (
+    PassedOver,
+    Problem,
+    Scan,
+    Source,
+    WatchedFolder,
+    error,
+    warning,
+)
+
+HIDDEN = "it is hidden"
+IGNORED = "a .gitignore excludes it"
+MADE_BY_TOOLS = "tools create and fill such folders"
 
 
 class FolderSource(Source):
     """A folder, some of whose files offer items.
 
-    A subclass selects the files (``wants``, ``enters``), gives them ids (``file_id``) and parses
-    them (``read``).
+    A subclass selects the files (``wants``, ``passes_over``), gives them ids (``file_id``) and
+    parses them (``read``).
+
+    Where one source's folder lies in another's of the same type, the inner source reads it, so that
+    nothing is found twice; see ``share``.
     """
 
     file_limit: ClassVar[int] = FILE_LIMIT
     # Whether a file offers several items, whose ids then start with the file's id and a slash.
     many_in_a_file: ClassVar[bool] = False
+    # The types whose sources inside this one take single files; of its own type they otherwise take
+    # their whole folder.
+    leaves_files_to: ClassVar[tuple[str, ...]] = ()
+    # Whether hidden folders, and what a ``.gitignore`` below the root excludes, are left out.
+    gitignore: bool = False
 
-    def __init__(self, *, name: str, path: Path | str) -> None:
+    def __init__(self, *, name: str, path: Path | str, gitignore: bool = False) -> None:
         self.name = checked_name(name)
         self.path = Path(os.path.abspath(path))  # noqa: PTH100 - without .., links kept
+        self.gitignore = gitignore or self.gitignore
         self.location = str(self.path)
         self.folder = WatchedFolder(self.path, self.concerns)
         self._readings = ReadingCache()
+        self._ignored = GitIgnore(self.path)
+        self._others: Sequence[FolderSource] = ()
+        self._inner: dict[str, FolderSource] = {}  # by place
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
-        """Build the source of a configuration entry with a ``path`` and an optional ``name``.
+        """Build the source of a configuration entry.
+
+        It has a ``path``, and optionally a ``name`` and ``gitignore``: whether to leave out hidden
+        folders and what a ``.gitignore`` below the path excludes.
 
         Raises:
             ConfigurationError: The entry is invalid.
         """
-        check_options(entry, "name", "path")
+        check_options(entry, "name", "path", "gitignore")
         path = source_path(entry, base)
-        return [cls(name=entry.get("name") or path.resolve().name or cls.type, path=path)]
+        gitignore = entry.get("gitignore", False)
+        if not isinstance(gitignore, bool):
+            raise ConfigurationError(
+                f"`gitignore` of the source {path} is {gitignore!r}; it must be true or false."
+            )
+        name = entry.get("name") or path.resolve().name or cls.type
+        return [cls(name=name, path=path, gitignore=gitignore)]
 
     @override
     def identity(self) -> Mapping[str, Any]:
-        return {"type": self.type, "name": self.name, "path": self.path.as_posix()}
+        named: dict[str, Any] = {
+            "type": self.type,
+            "name": self.name,
+            "path": self.path.as_posix(),
+        }
+        if self.gitignore != type(self).gitignore:
+            named["gitignore"] = self.gitignore
+        if self._inner:
+            named["without"] = sorted(self._inner)
+        return named
+
+    def share(self, sources: Iterable["FolderSource"]) -> None:
+        """Leave to the other sources of a catalogue what they read inside this one's folder."""
+        others = [one for one in sources if one is not self]
+        kinds = (self.type, *self.leaves_files_to)
+        self._others = [one for one in others if one.type == self.type]
+        self._inner = {
+            place: one
+            for one in others
+            if one.type in kinds and (place := self._place(one.real_path))
+        }
+
+    @cached_property
+    def real_path(self) -> str:
+        """The path of the folder without links."""
+        return os.path.realpath(self.path)
+
+    def reaches(self, real: str) -> bool:
+        """Whether a scan enters the folder with this real path."""
+        place = self._place(real)
+        if place is None:
+            return False
+        parts = place.split("/") if place else []
+        return len(parts) <= MAX_DEPTH and not any(
+            name in SKIPPED or self.passes_over("/".join(parts[: depth + 1]))
+            for depth, name in enumerate(parts)
+        )
+
+    def _place(self, real: str) -> str | None:
+        """The place of a real path below the root, empty for the root; None outside."""
+        if not is_inside(real, self.real_path):
+            return None
+        place = os.path.relpath(real, self.real_path).replace(os.sep, "/")
+        return "" if place == "." else place
 
     @override
     def is_away(self) -> bool:
-        return not self.path.exists()
+        return not os.path.exists(self.path)  # noqa: PTH110 - False also below a closed folder
 
     def wants(self, filename: str) -> bool:
         """Whether a file of this name may offer items."""
@@ -60,11 +148,22 @@ class FolderSource(Source):
 
     def concerns(self, filename: str) -> bool:
         """Whether a change of a file of this name can change the scan."""
-        return self.wants(filename)
+        return self.wants(filename) or (self.gitignore and filename == IGNORE_FILE)
 
-    def enters(self, place: str) -> bool:  # noqa: ARG002 - the default enters all
-        """Whether to read a folder below the root."""
-        return True
+    def passes_over(self, place: str) -> str:
+        """Why a folder below the root is not read; empty if it is."""
+        inner = self._inner.get(place)
+        if inner is not None and inner.type not in self.leaves_files_to:
+            return f"the source {inner.name} reads it"
+        if self.gitignore and self.hides(place):
+            return HIDDEN
+        if self.gitignore and self._ignored.ignores(f"{place}/"):
+            return IGNORED
+        return ""
+
+    def hides(self, place: str) -> bool:
+        """Whether a folder is hidden, all folders above it being read."""
+        return place.rpartition("/")[2].startswith(".")
 
     def file_id(self, place: str) -> str:
         """The id of the item of the file at a place."""
@@ -111,7 +210,8 @@ class FolderSource(Source):
 
     @override
     def scan(self) -> Scan:
-        walked = walk(self.path, self.wants, self.enters)
+        passed: dict[str, str] = {}
+        walked = self._walk(passed)
         items: dict[str, Item] = {}
         problems = list(walked.problems)
         unread: set[str] = set()
@@ -119,7 +219,7 @@ class FolderSource(Source):
         for place in walked.unlisted:
             unread.add(f"{self.name}/{place}")
             unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
-        files = self.chosen(walked.files)
+        files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
         for file, reading in zip(files, self._readings.read(files, self._read_file), strict=True):
             problems += reading.problems
             if reading.broken:
@@ -135,7 +235,43 @@ class FolderSource(Source):
             problems=problems,
             unread=frozenset(unread),
             unread_under=tuple(unread_under),
+            passed_over=[
+                PassedOver(str(self.path / place), passed[place]) for place in sorted(passed)
+            ],
         )
+
+    def _walk(self, passed: dict[str, str]) -> Walk:
+        """Walk the folders; what is passed over is added, by place."""
+        self._ignored = GitIgnore(self.path)
+
+        def enter(place: str) -> bool:
+            reason = self.passes_over(place)
+            if reason and place not in self._inner:
+                passed[place] = reason
+            return not reason
+
+        walked = walk(self.path, self.wants, enter, self._is_read_elsewhere)
+        passed |= dict.fromkeys(walked.skipped, MADE_BY_TOOLS)
+        passed |= dict.fromkeys(walked.elsewhere, "another source reads the folder it leads to")
+        passed |= self.without_items(walked)
+        return walked
+
+    def _keeps(self, place: str, passed: dict[str, str]) -> bool:
+        """Whether a chosen file is read here."""
+        if self.gitignore and self._ignored.ignores(place):
+            passed[place] = IGNORED
+            return False
+        name = place.rpartition("/")[2]
+        return not any(
+            is_inside(place, folder) and inner.wants(name) for folder, inner in self._inner.items()
+        )
+
+    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - the default says none
+        """The places that were read and should hold an item but do not, each with the reason."""
+        return {}
+
+    def _is_read_elsewhere(self, real: str) -> bool:
+        return any(other.reaches(real) for other in self._others)
 
     def same_id(self, item: Item, first: Item) -> Problem:
         """Return the problem of an item that was left out because an earlier one has its id."""

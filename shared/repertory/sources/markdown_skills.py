@@ -17,7 +17,7 @@ _SUFFIXES = (".md", ".markdown")
 
 
 class MarkdownSkills(FolderSource):
-    """The Markdown skills below a folder; an id is the source's name and the place without suffix.
+    """The Markdown skills below a folder; an id is the source's name and the place without ``.md``.
 
     Name and description come from the front matter, otherwise from the file's name and the first
     paragraph.
@@ -31,7 +31,7 @@ class MarkdownSkills(FolderSource):
 
     @override
     def file_id(self, place: str) -> str:
-        return f"{self.name}/{PurePosixPath(place).with_suffix('')}"
+        return f"{self.name}/{place.removesuffix('.md')}"  # another suffix keeps ids apart
 
     @override
     def read(self, file: Found, text: str) -> Reading:

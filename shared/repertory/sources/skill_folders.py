@@ -1,6 +1,7 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
 import re
+from pathlib import Path
 from posixpath import split
 from typing import Any
 
@@ -9,7 +10,7 @@ from typing_extensions import override
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import is_true, text_field
-from repertory.sources.reading.files import Found
+from repertory.sources.reading.files import Found, Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
 
@@ -48,6 +49,7 @@ HOME_ROOTS = (
     *(".tabnine/agent/skills",),
 )
 
+_ROOT_PARTS = tuple(root.split("/") for root in PROJECT_ROOTS)
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -62,6 +64,31 @@ class SkillFolders(FolderSource):
     @override
     def wants(self, filename: str) -> bool:
         return filename == SKILL_FILE
+
+    @override
+    def hides(self, place: str) -> bool:
+        """Whether a folder is hidden and neither a host's skill folder nor on the way to one."""
+        parts = place.split("/")
+        hidden = [at for at, part in enumerate(parts) if part.startswith(".")]
+        if not hidden:
+            return False
+        inner = parts[hidden[-1] :]
+        return not any(
+            all(one == other for one, other in zip(inner, root, strict=False))
+            for root in _ROOT_PARTS
+        )
+
+    @override
+    def without_items(self, walked: Walk) -> dict[str, str]:
+        """The folders of a skill folder that hold no skill; of a project's folders, none should."""
+        held = {file.place.split("/")[0] for file in walked.files}
+        if self.gitignore or SKILL_FILE in held:
+            return {}
+        return {
+            folder: _lacks_skill_file(self.path / folder)
+            for folder in walked.folders
+            if folder not in held
+        }
 
     @override
     def file_id(self, place: str) -> str:
@@ -92,6 +119,16 @@ class SkillFolders(FolderSource):
         )
         deviations = _deviations(name, description, folder, file.path, item_id)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
+
+
+def _lacks_skill_file(folder: Path) -> str:
+    """Why a folder is no skill, with the file that may be misnamed."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError:  # the scan reports it
+        names = []
+    misnamed = [name for name in sorted(names) if name.upper() == SKILL_FILE.upper()]
+    return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
 
 
 def _is_hidden(fields: dict[str, Any]) -> bool:

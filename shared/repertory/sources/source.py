@@ -52,6 +52,18 @@ def error(path: str, message: str, line: int | None = None, item: str = "") -> P
     return Problem(severity=Severity.ERROR, message=message, path=path, line=line, item=item)
 
 
+class PassedOver(msgspec.Struct, frozen=True, order=True):
+    """A file or folder that could hold items and was not read, although nothing is wrong with it.
+
+    Attributes:
+        path: The file or folder.
+        reason: Why, as a clause with "it" as its subject.
+    """
+
+    path: str
+    reason: str
+
+
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one scan of a source.
 
@@ -62,12 +74,14 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
             a failure is never a deletion.
         unread_under: Id prefixes of items whose names could not be read (a folder that cannot be
             listed, a broken file of several items). The index keeps these items as well.
+        passed_over: What the source could have read and did not, by path.
     """
 
     items: list[Item]
     problems: list[Problem] = []
     unread: frozenset[str] = frozenset()
     unread_under: tuple[str, ...] = ()
+    passed_over: list[PassedOver] = []
 
     def keeps(self, item_id: str) -> bool:
         """Whether the index keeps an item that is not among ``items``."""

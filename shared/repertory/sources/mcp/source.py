@@ -112,7 +112,7 @@ class McpServer(Source):
 
             listing = list_tools(server)
         tools = [tool for tool in listing.tools if self._takes(tool)]
-        items, problems = tool_items(self.name, self.name, tools, self._origin)
+        items, problems = tool_items(self._server.name, self.name, tools, self._origin)
         problems += [
             warning(self._origin, f"The MCP server {self.name} {complaint}.")
             for complaint in listing.complaints

@@ -41,9 +41,19 @@ class Found(msgspec.Struct, frozen=True, order=True):
 
 
 def walk(
-    root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool] = lambda _place: True
+    root: Path,
+    wanted: Callable[[str], bool],
+    enter: Callable[[str], bool] = lambda _place: True,
+    elsewhere: Callable[[str], bool] = lambda _real: False,
 ) -> "Walk":
     """Find the files with a wanted name below a folder, in those folders that ``enter`` accepts.
+
+    Args:
+        root: The folder.
+        wanted: Whether a file of a name is wanted.
+        enter: Whether to enter the folder at a place.
+        elsewhere: Whether another source reads the folder with a real path; a link to it is then
+            not followed.
 
     A link is followed only to a target inside the root. A folder is entered once, under its own
     name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
@@ -52,7 +62,7 @@ def walk(
     Raises:
         SourceError: The root is missing, not a folder, or cannot be listed.
     """
-    result = Walk(root, wanted, enter)
+    result = Walk(root, wanted, enter, elsewhere)
     result.run()
     return result
 
@@ -65,12 +75,19 @@ class Walk:
         problems: One for each link or folder that was not followed or entered.
         unlisted: The places of folders that exist but could not be listed; the empty place stands
             for all.
+        folders: The places of the folders at the top that were entered.
+        skipped: The places of folders in ``SKIPPED``.
+        elsewhere: The places of links to what another source reads.
     """
 
     def __init__(
-        self, root: Path, wanted: Callable[[str], bool], enter: Callable[[str], bool]
+        self,
+        root: Path,
+        wanted: Callable[[str], bool],
+        enter: Callable[[str], bool],
+        elsewhere: Callable[[str], bool],
     ) -> None:
-        self._wanted, self._enter = wanted, enter
+        self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
         self._real_top = os.path.realpath(root)
         self._folders = deque([("", self._real_top)])  # place and real path
@@ -80,6 +97,9 @@ class Walk:
         self.files: list[Found] = []
         self.problems: list[Problem] = []
         self.unlisted: list[str] = []
+        self.folders: list[str] = []
+        self.skipped: list[str] = []
+        self.elsewhere: list[str] = []
 
     def run(self) -> None:
         """Walk the folders once."""
@@ -129,8 +149,11 @@ class Walk:
                 continue
             if self._wanted(entry.name):
                 self._add_file(inside)
-            if entry.is_dir(follow_symlinks=False) and entry.name not in SKIPPED:
-                self._add_folder(inside, os.path.join(real, entry.name))  # noqa: PTH118 - speed
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name in SKIPPED:
+                    self.skipped.append(inside)
+                else:
+                    self._add_folder(inside, os.path.join(real, entry.name))  # noqa: PTH118 - speed
 
     def _add_file(self, place: str) -> None:
         if is_clean(place):
@@ -146,13 +169,17 @@ class Walk:
             return
         self._entered.add(real)
         self._folders.append((place, real))
+        if "/" not in place:
+            self.folders.append(place)
 
     def _add_link(self, place: str, name: str) -> None:
         real = os.path.realpath(self._path(place))
         is_folder = os.path.isdir(real)  # noqa: PTH112 - speed
         if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
             return
-        if not _inside(real, self._real_top):
+        if is_folder and self._elsewhere(real):
+            self.elsewhere.append(place)
+        elif not is_inside(real, self._real_top):
             message = (
                 f"The link leads out of {self._top} to {clean(real)} and was not followed; make "
                 "that a source of its own."
@@ -164,7 +191,7 @@ class Walk:
             self._add_file(place)
 
     def _follow(self, place: str, real: str) -> None:
-        if _inside(os.path.realpath(os.path.dirname(self._path(place))), real):  # noqa: PTH120
+        if is_inside(os.path.realpath(os.path.dirname(self._path(place))), real):  # noqa: PTH120
             self._warn(place, "The link leads back to a folder that it is in and was not followed.")
         else:
             self._add_folder(place, real)
@@ -176,7 +203,8 @@ class Walk:
         self.problems.append(warning(clean(self._path(place)), message))
 
 
-def _inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies below it; both are absolute."""
     return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
 
 

@@ -1,0 +1,141 @@
+"""What `repertory doctor` lists: every source with its items, and what was passed over, and why."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import write
+from tests.support.command_line import Cli
+from tests.support.mcp_servers import SERVERS
+
+SERVER = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
+
+
+def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
+    """The table has their number, the JSON their ids."""
+    shown = cli.run(project, "doctor")
+    found = cli.json(project, "doctor")["sources"]
+
+    assert "3 items in ./skills" in shown.stdout
+    assert "1 item in ." in shown.stdout
+    assert {one["name"]: len(one["items"]) for one in found} == {
+        "project": 3,
+        "tools": 3,
+        "documents": 1,
+    }
+    assert found[2] == {
+        "name": "documents",
+        "type": "documents",
+        "location": str(project),
+        "items": ["documents/handbook.md"],
+        "error": "",
+    }
+
+
+def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path) -> None:
+    """As discovery and the sources themselves say; many paths of one reason are counted."""
+    for name in ("out", *(f".cache{number}" for number in range(7))):
+        write(project / name / "notes.md", "# Notes\n")
+    write(project / ".gitignore", "out\nsecret.md\n")
+    write(project / "secret.md", "# Secret\n")
+    write(project / "node_modules" / "pack" / "README.md", "# Pack\n")
+    write(project / "skills" / "renamed" / "skill.md", "---\ndescription: x\n---\n")
+    write(project / "skills" / "steering" / "reference.md", "# More about steering\n")
+    write(project / ".mcp.json", '{"mcpServers": {}}')
+    write(project / ".codex" / "skills", "not a folder")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "skills").symlink_to("../skills")
+
+    found = {one["path"]: one["reason"] for one in cli.json(project, "doctor")["passedOver"]}
+    assert {path.removeprefix(f"{project}/"): reason for path, reason in found.items()} == {
+        **{f".cache{number}": "it is hidden" for number in range(7)},
+        ".claude": "it is hidden",
+        ".codex": "it is hidden",
+        ".claude/skills": f"it leads to {project / 'skills'}, which the source project reads",
+        ".codex/skills": "it is no folder",
+        ".mcp.json": "it defines no servers",
+        "node_modules": "tools create and fill such folders",
+        "out": "a .gitignore excludes it",
+        "secret.md": "a .gitignore excludes it",
+        "skills/renamed": "it has no SKILL.md, only skill.md",
+        **{
+            f"skills/{name}": "its documents belong to the skill of its SKILL.md"
+            for name in ("bread-baking", "release-notes", "steering")
+        },
+    }
+    shown = cli.run(project, "doctor").stdout
+    assert "Passed over:\n" in shown
+    assert (
+        "  ./.cache0, ./.cache1, ./.cache2, ./.cache3, ./.cache4 and 4 others: it is hidden"
+        in shown
+    )
+    assert "  ./skills/renamed: it has no SKILL.md, only skill.md" in shown
+
+
+def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None:
+    """If one of the files is trusted, nothing waits for trust."""
+    for place in (".mcp.json", ".cursor/mcp.json"):
+        write(project / place, json.dumps({"mcpServers": {"weather": SERVER}}))
+    assert cli.run(project, "config", "trust", ".mcp.json").returncode == 0
+    for command in ("doctor", "index"):
+        shown = cli.run(project, command).stdout
+        assert "not trusted yet" not in shown
+        assert "found but not run" not in shown
+        assert "several files" in shown
+    assert "source weather" in cli.run(project, "doctor").stdout
+
+
+def test_a_named_configuration_is_not_found_a_second_time(cli: Cli, project: Path) -> None:
+    """The servers of --mcp-config run, and nothing says that they do not."""
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": SERVER}}))
+    done = cli.run(project, "index", "--mcp-config", ".mcp.json")
+    assert done.returncode == 0
+    for words in ("not trusted yet", "several files", "not run"):
+        assert words not in done.stdout + done.stderr
+
+
+def test_a_configured_folder_that_is_missing_is_a_problem(cli: Cli, project: Path) -> None:
+    """Of doctor, of index and of stats, which count it."""
+    sources = [{"type": "skills", "path": "nowhere"}, {"type": "documents", "path": "."}]
+    lines = [f'[[sources]]\ntype = "{one["type"]}"\npath = "{one["path"]}"\n' for one in sources]
+    write(project / "repertory.toml", "\n".join(lines))
+    missing = f"The folder {project / 'nowhere'} cannot be read"
+
+    done = cli.run(project, "doctor")
+    assert done.returncode == 1
+    assert done.stdout.count(missing) == 1
+    assert cli.run(project, "index").returncode == 3
+    stats = cli.json(project, "stats")
+    assert stats["errors"] == 1
+    assert missing in stats["problems"][0]["message"]
+    assert "problems    1 error, 0 warnings" in cli.run(project, "stats").stdout
+
+
+def test_a_found_folder_that_cannot_be_read_is_a_problem(cli: Cli, project: Path) -> None:
+    """Its items are kept, for it is there."""
+    (project / ".claude").mkdir()
+    (project / ".claude" / "skills").symlink_to("skills")  # to itself
+    _is_named_as_a_problem(cli, project)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everywhere")
+def test_a_closed_folder_is_a_problem(cli: Cli, project: Path) -> None:
+    """Also a folder whose parent cannot be entered."""
+    for closed in (".claude/skills", ".claude"):
+        (project / ".claude" / "skills").mkdir(parents=True, exist_ok=True)
+        (project / closed).chmod(0)
+        try:
+            _is_named_as_a_problem(cli, project)
+        finally:
+            (project / closed).chmod(0o755)
+
+
+def _is_named_as_a_problem(cli: Cli, project: Path) -> None:
+    done = cli.run(project, "doctor")
+    assert done.returncode == 1
+    assert f"The folder {project / '.claude' / 'skills'} cannot be read" in done.stdout
+    assert cli.run(project, "index").returncode == 3
+    assert any(".claude" in one["message"] for one in cli.json(project, "stats")["problems"])

@@ -1,0 +1,142 @@
+"""Commands in a subdirectory use the project around it, as git does, and say so."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+import repertory
+from tests.support.builders import write
+from tests.support.command_line import TOOLS, Cli, make_project
+from tests.support.query_service import MODEL
+from tests.support.server_process import Serve
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """A repository whose skills, tools and documents lie at its top, and code below."""
+    (project / ".git").mkdir()
+    write(project / "src" / "bake" / "oven.py", "def preheat(): pass\n")
+    write(project / "src" / "README.md", "# Sources\n\nWhere the code is.\n")
+    return project
+
+
+@pytest.fixture
+def below(repository: Path) -> Path:
+    """A directory deep inside the repository."""
+    return repository / "src" / "bake"
+
+
+def test_a_search_from_a_subdirectory_searches_the_repository(cli: Cli, below: Path) -> None:
+    """One line on stderr names it; at its top nothing is said, and there is one index."""
+    repository = below.parents[1]
+    done = cli.run(below, "search", "bake bread", "--output", "json")
+    again = cli.run(repository, "search", "bake bread", "--output", "json")
+
+    assert done.stderr.splitlines()[0] == f"Using the catalogue of {repository} (.git)."
+    assert "8 items of 3 sources indexed" in done.stderr
+    assert json.loads(done.stdout)["results"][0]["toolId"] == "project/bread-baking"
+    assert "Using" not in again.stderr
+    assert "indexed in" not in again.stderr
+    assert json.loads(again.stdout)["results"] == json.loads(done.stdout)["results"]
+
+
+def test_every_command_uses_the_same_project(cli: Cli, below: Path) -> None:
+    """Also those that write, and those that read the configuration."""
+    repository = below.parents[1]
+    (repository / "repertory.toml").write_text("[search]\nlimit = 7\n", "utf-8")
+    line = f"Using the catalogue of {repository} (repertory.toml).\n"
+    for command in ("index", "items list", "stats", "rebuild", "config check", "keys list"):
+        done = cli.run(below, *command.split())
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.startswith(line), command
+    assert cli.json(below, "stats")["items"] == 8
+    assert cli.json(below, "config", "show")["file"] == str(repository / "repertory.toml")
+    assert cli.json(below, "doctor")["directory"] == str(repository)
+
+
+def test_named_paths_start_at_the_working_directory(cli: Cli, below: Path) -> None:
+    """PATHs, configurations and files to trust are meant as they are typed."""
+    write(below / "mine" / "tools.json", json.dumps(TOOLS))
+    assert cli.run(below, "index", "mine").returncode == 0
+    assert {item["kind"] for item in cli.json(below.parents[1], "items", "list")} == {"tool"}
+
+    write(below / "my.toml", '[[sources]]\ntype = "tools"\npath = "mine"\n')
+    shown = cli.json(below, "config", "show", "--config", "my.toml", "--mcp-config", "mcp.json")
+    assert shown["file"] == str(below / "my.toml")
+    assert shown["mcpConfigs"] == [str(below / "mcp.json")]
+
+    write(below / ".mcp.json", '{"mcpServers": {"one": {"command": "true"}}}')
+    assert cli.run(below, "config", "trust", ".mcp.json").returncode == 0
+
+
+def test_a_directory_that_was_indexed_is_found_without_a_repository(
+    cli: Cli, project: Path
+) -> None:
+    """The index remembers its directory; a repository inside it is a project of its own."""
+    below = project / "skills" / "release-notes"
+    assert cli.run(project, "index").returncode == 0
+    done = cli.run(below, "search", "bake bread")
+    assert done.stderr.splitlines()[0] == f"Using the catalogue of {project} (indexed before)."
+    assert "project/bread-baking" in done.stdout
+
+    (below / ".git").mkdir()
+    done = cli.run(below, "search", "bake bread")
+    assert "Using the catalogue" not in done.stderr
+    assert "project/bread-baking" not in done.stdout
+
+
+def test_the_server_of_the_project_is_found_from_a_subdirectory(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """While it runs, and its index afterwards, without a repository or a configuration."""
+    below = project / "skills" / "steering"
+    with Serve(own, project, tmp_path / "log") as server:
+        done = own.run(below, "stats")
+        assert server.url in done.stdout
+        assert f"Using the catalogue of {project} (indexed before)." in done.stderr
+        assert server.end(signal.SIGTERM) == 0
+    done = own.run(below, "search", "bake bread")
+    assert f"Using the catalogue of {project} (indexed before)." in done.stderr
+    assert "project/bread-baking" in done.stdout
+
+
+def test_a_home_that_is_a_repository_is_not_found(own: Cli, tmp_path: Path) -> None:
+    """A project in it without a marker is a project of its own."""
+    home = tmp_path / "home"
+    (home / ".git").mkdir()
+    project = make_project(home / "project")
+    done = own.run(project, "index")
+    assert "Using" not in done.stderr
+    assert "7 items of 3 sources" in done.stdout
+
+
+def test_init_does_not_hide_the_file_of_the_project(cli: Cli, below: Path) -> None:
+    """It refuses below a repertory.toml, unless the folder is named; a repository is no reason."""
+    repository = below.parents[1]
+    file = repository / "repertory.toml"
+    file.write_text("[search]\nlimit = 7\n", "utf-8")
+    done = cli.run(below, "init")
+    assert done.returncode == 2
+    assert f"{file} applies here already" in done.stderr
+    assert "`repertory init .`" in done.stderr
+    assert cli.run(below, "init", ".").returncode == 0
+    file.unlink()
+    assert cli.run(below.parent, "init").returncode == 0
+    assert (below.parent / "repertory.toml").exists()
+
+
+def test_python_finds_the_project_like_the_command_line(
+    below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a directory; project search then covers the whole project. A named one is meant."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(below)
+    data = str(tmp_path / "data")
+    with repertory.open(data_dir=data, model=MODEL) as session:
+        assert session.search("bake bread").hits[0].id == "project/bread-baking"
+        assert session.search_project("holidays")["totalResults"] == 1
+    with repertory.open(below, data_dir=data, model=MODEL) as session:
+        assert session.items() == []
