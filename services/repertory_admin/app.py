@@ -10,38 +10,57 @@ from typer.core import TyperCommand, TyperGroup
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
-# Every command: its module, which is imported when the command is chosen, and its line of help.
-COMMANDS = {
-    name: (f"repertory_{module}", line)
-    for name, module, line in (
-        ("init", "admin.commands.init", "Write a repertory.toml with the sources that are found."),
-        ("index", "admin.commands.index", "Make the index equal to the sources."),
-        ("search", "admin.commands.search", "Find items for a task, some words or a name."),
-        ("explain", "admin.commands.search", "Explain why a search returns an item, or why not."),
-        ("items", "admin.commands.items", "List and show the indexed items."),
-        ("stats", "admin.commands.stats", "Show the index, its freshness and its problems."),
-        ("rebuild", "admin.commands.index", "Build a new index beside the old one."),
-        ("mcp", "admin.commands.mcp", "Run an MCP server on stdio, for an agent host."),
-        ("serve", "admin.commands.serve", "Watch this directory and answer searches over HTTP."),
-        ("queue", "admin.commands.queue", "List and retry the jobs of a server."),
-        ("keys", "admin.commands.keys", "Create, list, revoke and reset the keys of a server."),
-        ("clean", "admin.commands.clean", "Remove stored data that nothing uses any more."),
-        ("watch", "admin.commands.team", "Watch this directory for a team's workers."),
-        (
-            "worker",
-            "admin.commands.team",
-            "Embed and store the items that a team's watch service sends.",
+# The sections of the help. Each command: its module, which is imported when the command is chosen,
+# and its line of help.
+SECTIONS = {
+    "Search": {
+        "search": ("admin.commands.search", "Find items for a task, some words or a name."),
+        "explain": (
+            "admin.commands.search",
+            "Explain why an item is, or is not, in the results.",
         ),
-        ("api", "admin.commands.team", "Answer a team's searches over HTTP."),
-        ("config", "admin.commands.config", "Show and check the settings; trust MCP servers."),
-        (
-            "doctor",
+        "items": ("admin.commands.items", "List and show the indexed items."),
+        "types": ("admin.commands.types", "Print a TypeScript module of tools."),
+    },
+    "Index": {
+        "init": ("admin.commands.init", "Write a repertory.toml with the sources that are found."),
+        "index": ("admin.commands.index", "Make the index equal to the sources."),
+        "rebuild": ("admin.commands.index", "Build a new index beside the old one."),
+        "stats": ("admin.commands.stats", "Show the index, its freshness and its problems."),
+        "doctor": (
             "admin.commands.doctor",
             "Check data directory, model, index or server, and sources.",
         ),
-        ("eval", "eval.commands", "Measure the ranking on labelled or generated queries."),
-    )
+        "config": ("admin.commands.config", "Show and check the settings; trust MCP servers."),
+        "clean": ("admin.commands.clean", "Remove stored data that nothing uses any more."),
+    },
+    "Serve": {
+        "serve": (
+            "admin.commands.serve",
+            "Watch, index and answer over HTTP until you press Ctrl-C.",
+        ),
+        "mcp": ("admin.commands.mcp", "Run as an MCP server over stdio, for an agent host."),
+        "queue": ("admin.commands.queue", "List and retry the jobs of a server."),
+        "keys": ("admin.commands.keys", "Create, list, revoke and reset the keys of a server."),
+    },
+    "Team": {
+        "watch": ("admin.commands.team", "Watch this directory for a team's workers."),
+        "worker": (
+            "admin.commands.team",
+            "Embed and store the items that a team's watch service sends.",
+        ),
+        "api": ("admin.commands.team", "Answer a team's searches over HTTP."),
+    },
+    "Quality": {
+        "eval": ("eval.commands", "Measure the ranking on labelled or generated queries."),
+    },
 }
+COMMANDS = {
+    name: (f"repertory_{module}", line)
+    for commands in SECTIONS.values()
+    for name, (module, line) in commands.items()
+}
+ALIASES = {"get-types": "types"}  # the predecessor's names
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
@@ -67,11 +86,17 @@ class _Root(_Group):
         self.commands = {**unloaded, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's own
+        args = [ALIASES.get(args[0], args[0]), *args[1:]]
         name, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, _Unloaded) and command.name:
             import_module(COMMANDS[command.name][0])
             command = typer.main.get_group(app).commands[command.name]
         return name, command, rest
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - as above
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
 
 
 class _Unloaded(TyperCommand):
@@ -105,18 +130,22 @@ def group(name: str) -> typer.Typer:
 
 
 class _Command(TyperCommand):
-    """A command with separate sections for its own options and the settings in its help."""
+    """A command whose help separates its arguments, its own options and the settings."""
 
     # Typer's own types of context and formatter are private.
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ANN401
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401
-        own: list[tuple[str, str]] = []
-        settings: list[tuple[str, str]] = []
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], PANEL: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                is_setting = getattr(parameter, "rich_help_panel", None) == PANEL
-                (settings if is_setting else own).append(record)
-        for title, records in (("Options", own), (PANEL, settings)):
+                is_argument = parameter.param_type_name == "argument"
+                panel = getattr(parameter, "rich_help_panel", None)
+                title = "Arguments" if is_argument else panel or "Options"
+                sections[title].append(record)
+        for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)

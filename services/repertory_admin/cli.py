@@ -11,6 +11,7 @@ from repertory_admin import terminal
 from repertory_admin.app import app
 from repertory_admin.exits import ExitCode, code_of, missing_package
 from repertory_admin.logs import is_verbose
+from repertory_admin.refusals import ArgumentsError, is_help, refusal
 
 
 def _version(asked: bool) -> None:
@@ -45,20 +46,30 @@ def cli() -> None:
 def _run() -> int | str | None:
     """Run the application and return its exit code."""
     try:
-        app(prog_name="repertory")
-    except SystemExit as end:  # how Typer ends
+        return app(prog_name="repertory", standalone_mode=False) or ExitCode.DONE
+    except SystemExit as end:
         return end.code
-    except KeyboardInterrupt:  # before Typer could see it
+    except (KeyboardInterrupt, typer.Abort):  # before Typer could see it, or at a question
         return ExitCode.INTERRUPTED
-    except RepertoryError as error:
+    except Exception as error:  # the boundary: users never see a traceback unless they ask
+        return _explained(error)
+
+
+def _explained(error: Exception) -> ExitCode:
+    """Explain an error in one line on stderr, and return its exit code; a defect may be raised."""
+    if isinstance(error, ArgumentsError):
+        if is_help(error):
+            print(error, file=sys.stderr)
+        else:
+            terminal.warn(refusal(error))
+        return ExitCode.USAGE
+    if isinstance(error, RepertoryError):
         terminal.warn(str(error))
         return code_of(error)
-    except Exception as error:  # the boundary: users never see a traceback unless they ask
-        if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)):
-            terminal.warn(text)
-            return ExitCode.NOT_NOW
-        if is_verbose():
-            raise
-        terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")
-        return ExitCode.DEFECT
-    return ExitCode.DONE
+    if isinstance(error, ModuleNotFoundError) and (text := missing_package(error)):
+        terminal.warn(text)
+        return ExitCode.NOT_NOW
+    if is_verbose():
+        raise error
+    terminal.warn(f"{type(error).__name__}: {error} (a defect; --verbose shows where)")
+    return ExitCode.DEFECT

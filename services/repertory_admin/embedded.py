@@ -1,41 +1,34 @@
-"""The embedded server: watch service, worker and query service in one process."""
+"""Starts the embedded server. It imports little: it listens before it imports the rest."""
 
-import logging
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from repertory.compose import Parts
 from repertory.errors import UsageError
 from repertory.files import make_directory
-from repertory.indexing.job import JobQueue
 from repertory.running import announce, the_only_server
 from repertory.settings import Settings
-from repertory_query.app import create_app
-from repertory_query.run import READERS, listening, serve
-from repertory_query.service import Service
-from repertory_watch.service import WatchService
+from repertory_query.listening import listening
 
-RETRY_INTERVAL_S = 5.0  # after which a failed watch is started again
-
-_log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from repertory_query.service import Service
 
 
 def run(
     settings: Settings,
     directory: Path,
     stopping: Sequence[int],
-    ready: Callable[[str, Service], None],
+    ready: Callable[[str, "Service"], None],
 ) -> None:
     """Watch, index and answer until the process is asked to end.
+
+    Connections are accepted at once, and answered when everything is imported.
 
     Args:
         settings: The active settings.
         directory: The directory whose catalogue is served.
         stopping: Ends it as soon as it is not empty; see ``termination_signals``.
-        ready: Called with the URL and the service once requests are accepted.
+        ready: Called with the URL and the service once requests are answered.
 
     Raises:
         UsageError: The settings contradict this, or the address is unavailable.
@@ -52,48 +45,9 @@ def run(
             "`repertory serve` keeps what it indexes; unset REPERTORY_SEARCH_NO_CACHE."
         )
     make_directory(settings.data_dir)
-    parts = Parts(settings, directory)
-    parts.workspace.forget()
     with the_only_server(settings, directory), listening(settings) as listener:
         # From now on, other commands wait for this server instead of indexing beside it.
         url = announce(settings, directory, *listener.getsockname()[:2])
-        with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:
-            with (
-                parts.in_process_queue() as queue,
-                _watching(parts, queue),
-                closing(Service(parts, live, queue)) as service,
-            ):
-                ready(url, service)
-                serve(create_app(service, settings), listener, stopping)
-            # Nothing is written any more, so the snapshot will equal the collection.
-            live.stop()
-            live.refresh()
-            live.save()
+        from repertory_admin import server  # noqa: PLC0415 - slow to import
 
-
-@contextmanager
-def _watching(parts: Parts, queue: JobQueue) -> Iterator[None]:
-    """Watch on a thread."""
-    stop = threading.Event()
-
-    def watch() -> None:
-        while not stop.is_set():
-            try:
-                WatchService(
-                    parts.settings,
-                    parts.workspace,
-                    parts.coordinator(queue),
-                    parts.coordination.status,
-                ).run(stop)
-            # A boundary: whatever happens, searches go on, and watching starts again.
-            except Exception:
-                _log.exception("watch_failed")
-                stop.wait(RETRY_INTERVAL_S)
-
-    thread = threading.Thread(target=watch, name="watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        server.run(settings, directory, listener, stopping, lambda service: ready(url, service))

@@ -22,7 +22,7 @@ MEANINGS = {
     ExitCode.NOT_FOUND: "nothing was found, or a check failed",
     ExitCode.USAGE: "the command or the configuration is wrong",
     ExitCode.UNREAD: "done, but items or sources could not be read",
-    ExitCode.NOT_NOW: "it cannot be done now: store, model or server cannot be used",
+    ExitCode.NOT_NOW: "unavailable: the store, model or server cannot be reached",
     ExitCode.DEFECT: "a defect of Repertory itself",
     ExitCode.INTERRUPTED: "ended by Ctrl-C",
 }

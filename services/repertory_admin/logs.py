@@ -1,7 +1,6 @@
 """The log of a command, on stderr."""
 
 import logging
-import signal
 
 from repertory import logs
 
@@ -23,13 +22,9 @@ def begin(verbose: bool) -> None:
 
 
 def begin_service(level: int = logging.INFO) -> None:
-    """Log as a service does, and let signals end the process at once until it handles them.
-
-    An exception from a handler may be swallowed while modules are imported.
+    """Log as a service does.
 
     Args:
         level: The minimum level of log records, unless the user asked for another.
     """
     logs.begin(level)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)

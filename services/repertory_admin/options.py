@@ -5,18 +5,18 @@ import inspect
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
 from repertory.values import SETTINGS, Setting
-from repertory_admin import logs
+from repertory_admin import logs, terminal
 
 # The value given for each setting, None if none was; see ``repertory.settings.load``.
 Flags = dict[str, Any]
 
 PANEL = "Settings"
-EVERYWHERE = ("config", "mcp_config", "data_dir", "verbose")
+EVERYWHERE = ("config", "mcp_config", "data_dir", "quiet", "verbose")
 STORE = ("model", "qdrant_url", "qdrant_api_key")
 INDEXING = ("device", "mcp_timeout", "no_cache")
 WEIGHTS = ("alpha", "name_weight", "section_weight")
@@ -26,6 +26,8 @@ CALLING = ("allow_calls", "call_timeout", "sandbox")
 SERVING = ("host", "port", "keys", "requests_per_minute", *CALLING)
 WATCHING = ("debounce", "poll", "reconcile")
 TEAM = ("redis_url",)
+SHORT = {"--limit": "-n", "--quiet": "-q"}
+_METAVARS = {int: "N", float: "NUMBER"}
 
 
 class Output(StrEnum):
@@ -48,8 +50,18 @@ class SearchOutput(StrEnum):
 
 
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-OutputOption = Annotated[Output, typer.Option(help="How to show the result.")]
-SearchOutputOption = Annotated[SearchOutput, typer.Option(help="How to show the result.")]
+OutputOption = Annotated[
+    Output, typer.Option("--output", "-o", metavar="table|json", help="How to show the result.")
+]
+SearchOutputOption = Annotated[
+    SearchOutput,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FORMAT",
+        help=f"How to show the result: {', '.join(SearchOutput)}.",
+    ),
+]
 
 
 @functools.cache
@@ -58,18 +70,28 @@ def _options() -> dict[str, inspect.Parameter]:
     options = {
         "config": Annotated[
             Path | None,
-            _option("--config", "The configuration file  [default: the nearest repertory.toml]"),
+            _option(
+                "--config", "The configuration file  [default: the nearest repertory.toml]", "FILE"
+            ),
         ],
         "mcp_config": Annotated[
             list[Path] | None,
-            _option("--mcp-config", "An MCP configuration whose servers may be run; repeatable."),
+            _option(
+                "--mcp-config", "An MCP configuration whose servers may be run; repeatable.", "FILE"
+            ),
         ],
     }
     for setting in SETTINGS.values():
+        # As text, because ``settings.load`` checks the value and explains a wrong one.
         options[setting.field] = Annotated[
-            setting.type | None, _option(setting.flag, _help(setting))
+            (bool if setting.type is bool else str) | None, _setting(setting)
         ]
-    options["verbose"] = Annotated[bool | None, _option("--verbose", "Log each step on stderr.")]
+    options["quiet"] = Annotated[
+        bool | None, _option("--quiet", "Show no notices and no progress.")
+    ]
+    options["verbose"] = Annotated[
+        bool | None, _option("--verbose", "Log each step on stderr, and show internals.")
+    ]
     return {
         name: inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
@@ -93,6 +115,7 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
     def run(**given: object) -> None:
         flags = {option.name: given.pop(option.name) for option in shared}
         logs.begin(bool(flags.pop("verbose")))
+        terminal.be_quiet(quiet=bool(flags.pop("quiet")))
         function(flags=flags, **given)
 
     run.__doc__ = function.__doc__
@@ -103,8 +126,21 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
     return run
 
 
-def _option(flag: str, text: str) -> Any:  # noqa: ANN401 - as typer.Option
-    return typer.Option(flag, help=text, rich_help_panel=PANEL, show_default=False)
+def _option(flag: str, text: str, metavar: str | None = None, **more: Any) -> Any:  # noqa: ANN401 - as typer.Option
+    flags = (flag, SHORT[flag]) if flag in SHORT else (flag,)
+    return typer.Option(
+        *flags, help=text, metavar=metavar, rich_help_panel=PANEL, show_default=False, **more
+    )
+
+
+def _setting(setting: Setting) -> Any:  # noqa: ANN401 - as typer.Option
+    text = _help(setting)
+    if setting.type is bool:
+        return _option(setting.flag, text)
+    if get_origin(setting.type) is Literal:
+        choices = get_args(setting.type)
+        return _option(setting.flag, text, "|".join(choices), autocompletion=lambda: choices)
+    return _option(setting.flag, text, _METAVARS.get(setting.type, "TEXT"))
 
 
 def _help(setting: Setting) -> str:

@@ -1,8 +1,10 @@
-"""Progress bars on stderr, when it is a terminal; otherwise nothing."""
+"""Progress bars on stderr, when it is a terminal and ``--quiet`` was not given."""
 
 import sys
 import threading
 from typing import TYPE_CHECKING, Self
+
+from repertory_admin import terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -13,7 +15,7 @@ class Bars:
     """One bar for each stage, shown from its first step to the end."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._shown = sys.stderr.isatty() and not terminal.is_quiet()
         self._lock = threading.Lock()  # stages step from several threads
         self._progress: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}

@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from io import TextIOWrapper
 from pathlib import Path
@@ -16,14 +15,27 @@ from pathlib import Path
 import msgspec
 
 from repertory.text import clean, one_line
+from repertory_admin.columns import MIN_PROSE_WIDTH, width_of
 
 # Marks that reverse the direction of text, and so can disguise it.
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-MIN_PROSE_WIDTH = 24  # cells left for wrapped text
-
 # The rich style of a cell, given its text.
 Style = Callable[[str], str]
+
+
+_quiet = False
+
+
+def be_quiet(*, quiet: bool) -> None:
+    """Show no notes and no progress from now on, or show them again."""
+    global _quiet  # noqa: PLW0603 - a property of the process, like its streams
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether ``--quiet`` was given."""
+    return _quiet
 
 
 def prepare() -> None:
@@ -73,8 +85,9 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write a note, which is no warning, to stderr."""
-    print(safe_lines(text), file=sys.stderr)
+    """Write a note, which is no warning, to stderr; nothing with ``--quiet``."""
+    if not is_quiet():
+        print(safe_lines(text), file=sys.stderr)
 
 
 def count(number: int, noun: str) -> str:
@@ -102,9 +115,19 @@ def show_json(value: object) -> None:
     say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
+def show_markdown(text: str) -> None:
+    """Write Markdown: formatted in a terminal, otherwise as it is."""
+    if is_terminal():
+        from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
+
+        drawing.markdown(drawing.console(), text)
+    else:
+        say(text.strip())
+
+
 def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
     """Write names and values, one pair a line; a long value is wrapped on a terminal."""
-    width = max(map(_width, facts), default=0)
+    width = max(map(width_of, facts), default=0)
     hanging = indent + width + 2
     for name, value in facts.items():
         text = safe(value)
@@ -112,7 +135,7 @@ def show_facts(facts: Mapping[str, str], indent: int = 0) -> None:
             room = max(shutil.get_terminal_size().columns - hanging, MIN_PROSE_WIDTH)
             lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False)
             text = f"\n{' ' * hanging}".join(lines)
-        say(f"{' ' * indent}{safe(name)}{' ' * (width - _width(name))}  {text}")
+        say(f"{' ' * indent}{safe(name)}{' ' * (width - width_of(name))}  {text}")
 
 
 def show_table(
@@ -120,6 +143,7 @@ def show_table(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[str] = (),
+    short: Sequence[str] = (),
     styles: Mapping[str, Style] | None = None,
 ) -> None:
     """Write a table.
@@ -128,11 +152,14 @@ def show_table(
         columns: The headings.
         rows: One text for each column.
         right: The columns that are aligned at the right.
+        short: The columns whose texts a terminal shortens to one line.
         styles: How to colour the cells of a column.
     """
     rows = [[safe(cell) for cell in row] for row in rows]
     if is_terminal():
-        _show_rich(columns, rows, right, styles or {})
+        from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
+
+        drawing.table(drawing.console(), columns, rows, right, short, styles or {})
     else:
         _show_plain(columns, rows, right)
 
@@ -141,50 +168,10 @@ def _show_plain(
     columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str]
 ) -> None:
     lines = [columns, *rows]
-    widths = [max(_width(line[place]) for line in lines) for place in range(len(columns))]
+    widths = [max(width_of(line[place]) for line in lines) for place in range(len(columns))]
     for line in lines:
         cells = []
         for cell, width, column in zip(line, widths, columns, strict=True):
-            space = " " * (width - _width(cell))
+            space = " " * (width - width_of(cell))
             cells.append(space + cell if column in right else cell + space)
         say("  ".join(cells).rstrip())
-
-
-def _show_rich(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    right: Sequence[str],
-    styles: Mapping[str, Style],
-) -> None:
-    from rich import box  # noqa: PLC0415 - a tenth of a second
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
-    console = Console()
-    # Only the last column is wrapped, unless that leaves it too narrow.
-    taken = sum(
-        3 + max(_width(line[place]) for line in (columns, *rows))
-        for place in range(len(columns) - 1)
-    )
-    keep = taken + MIN_PROSE_WIDTH <= console.width
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=keep and column != columns[-1],
-        )
-    for row in rows:
-        cells = zip(row, columns, strict=True)
-        # Text, and not a string, in which rich would look for markup.
-        table.add_row(
-            *(Text(cell, styles[name](cell) if name in styles else "") for cell, name in cells)
-        )
-    console.print(table)
-
-
-def _width(text: str) -> int:
-    """The width of a text in terminal cells."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)

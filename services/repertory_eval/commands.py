@@ -33,7 +33,7 @@ def evaluate(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FOLDER",
+            metavar="[FOLDER]...",
             help="Labelled sets: folders of corpus.jsonl, queries.jsonl and qrels.jsonl, and "
             "judgements.jsonl if all items of some queries were judged  "
             "[default: generated queries for the items indexed here]",
@@ -47,6 +47,7 @@ def evaluate(
         int | None,
         typer.Option(
             min=0,
+            metavar="N",
             help="The maximum number of queries of a labelled set, and of each generated kind; "
             f"0 asks all  [default: all; {GENERATED_QUERIES} of each generated kind]",
             show_default=False,
@@ -61,11 +62,16 @@ def evaluate(
             show_default=False,
         ),
     ] = None,
-    worst: Annotated[int, typer.Option(min=0, help="Show this many of the worst items.")] = 10,
+    worst: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Show this many of the worst items.")
+    ] = 10,
     min_recall: Annotated[
         float,
         typer.Option(
-            min=0, max=1, help="Exit code 1 if a set's recall@5 (generated: hit@5) is lower."
+            min=0,
+            max=1,
+            metavar="NUMBER",
+            help="Exit code 1 if a set's recall@5 (generated: hit@5) is lower.",
         ),
     ] = 0.0,
     output: OutputOption = Output.TABLE,

@@ -23,7 +23,7 @@ from repertory_query.api import answer, document
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
-from repertory_query.mcp.tool import Work
+from repertory_query.mcp.work import Work
 from repertory_query.metrics import Metrics
 from repertory_query.pages import routes as pages
 from repertory_query.pool import Pool

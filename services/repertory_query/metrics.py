@@ -118,7 +118,7 @@ class _ServerCollector(Collector):
 _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] = (
     ("items", "Items of a source.", lambda one, _: one.items),
     ("stale_items", "Items of a source that may be outdated.", lambda one, _: one.stale),
-    ("failing", "1 if it cannot be read.", lambda one, _: int(bool(one.error))),
+    ("failing", "1 if it cannot be read.", lambda one, _: int(one.is_failing)),
     ("age_seconds", "Since it was last read whole.", lambda one, now: now - one.seen),
 )
 

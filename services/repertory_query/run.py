@@ -1,23 +1,23 @@
 """Runs the query service as a process of its own."""
 
 import logging
-import signal
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 
 from repertory.compose import Parts
-from repertory.errors import UsageError
 from repertory.settings import Settings
 from repertory_query.app import create_app
 from repertory_query.connection import Connection
 from repertory_query.limits import MAX_ADDRESS_LENGTH
+from repertory_query.listening import listening
 from repertory_query.service import Service
+from repertory_query.signals import termination_signals
 
 READERS = 2  # threads of keyword arms
 SHUTDOWN_TIMEOUT_S = 10  # for running requests
@@ -42,49 +42,6 @@ def run(settings: Settings) -> None:
         closing(Service(parts, live, queue)) as service,
     ):
         serve(create_app(service, settings), listener, stopping)
-
-
-@contextmanager
-def termination_signals() -> Iterator[list[int]]:
-    """The received SIGINTs and SIGTERMs; KeyboardInterrupt at the end if there was a SIGINT.
-
-    Nothing is raised in between: threads import modules as they begin, and an exception from a
-    signal's handler can be swallowed there, or leave the interpreter's import lock held for
-    ever. A second signal ends the process at once.
-    """
-    received: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        received.append(number)
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, note)
-    yield received
-    if signal.SIGINT in received:
-        raise KeyboardInterrupt
-
-
-def listening(settings: Settings) -> socket.socket:
-    """A socket on the address to serve on.
-
-    Raises:
-        UsageError: The address is unavailable.
-    """
-    host, port = settings.values.host, settings.values.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family, backlog=2_048)
-        # Connections take it over; asyncio sets it only where the protocol is named. Without it
-        # the body of an answer waits 40 ms for the client to acknowledge the head.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listener
-    except OSError as error:
-        reason = (error.strerror or str(error)).partition(" (while ")[0]  # without the address
-        raise UsageError(
-            f"Cannot serve on {host} port {port}: {reason}; choose others with "
-            "--host and --port, or end what uses it."
-        ) from error
 
 
 def configuration(app: Starlette) -> uvicorn.Config:

@@ -76,14 +76,21 @@ class Restricted(Forwarding):
     @override
     def search(self, query: Query) -> Answer:
         answer = super().search(query)
-        hits = [_placed(hit) for hit in answer.hits]
-        return msgspec.structs.replace(answer, hits=hits, degraded=without_paths(answer.degraded))
+        return msgspec.structs.replace(
+            answer,
+            hits=[_placed(hit) for hit in answer.hits],
+            degraded=without_paths(answer.degraded),
+            notices=tuple(map(without_paths, answer.notices)),
+        )
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
         found = super().explain(query, item)
         return msgspec.structs.replace(
-            found, hit=_placed(found.hit), degraded=without_paths(found.degraded)
+            found,
+            hit=_placed(found.hit),
+            degraded=without_paths(found.degraded),
+            notices=tuple(map(without_paths, found.notices)),
         )
 
     @override

@@ -31,6 +31,7 @@ from repertory_watch.events import FolderWatches
 from repertory_watch.tasks import CONFIGURATION, Task, WatchedSource, load
 
 SCAN_CONCURRENCY = 4
+STOP_CONCURRENCY = 16  # servers that are ended at a time; one that hangs delays no scan
 BUSY_WAIT_S, IDLE_WAIT_S = 0.05, 0.25  # between two rounds of the loop
 CHECK_INTERVAL_S = 0.5  # between two checks of folders and configuration files
 STATUS_INTERVAL_S = 1.0
@@ -68,6 +69,7 @@ class WatchService:
         self._debounce = Debounce(self._values.debounce, signature)
         self._folders = FolderWatches(self._on_event)
         self._pool = ThreadPoolExecutor(SCAN_CONCURRENCY, thread_name_prefix="scan")
+        self._stops = ThreadPoolExecutor(STOP_CONCURRENCY, thread_name_prefix="stop")
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._events: set[tuple[str, str]] = set()  # bounded by the files if the loop is held up
@@ -191,7 +193,7 @@ class WatchService:
             if self._states.get(name) is not state:
                 self._debounce.forget(name)
                 if state.stop is not None:
-                    self._pool.submit(state.stop)
+                    self._stops.submit(state.stop)
         self._coordinator.adopt(catalogue)
         # Watched before they are scanned, so that no change is missed in between.
         folders = {one.name: one.folder for one in catalogue.sources if one.folder is not None}
@@ -220,6 +222,8 @@ class WatchService:
         self._wake.set()
 
     def _report(self) -> None:
+        if self._configuration.catalogue is None and not self._configuration.error:
+            return  # until the sources are known, the last report of an earlier process holds
         status = msgspec.structs.replace(
             self._coordinator.status(),
             configuration_error=self._configuration.error,
@@ -234,7 +238,8 @@ class WatchService:
     def _close(self) -> None:
         for state in self._states.values():
             if state.stop is not None:
-                self._pool.submit(state.stop)
+                self._stops.submit(state.stop)
+        self._stops.shutdown()
         self._pool.shutdown()
 
 

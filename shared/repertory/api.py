@@ -119,7 +119,7 @@ class Asked(Filters, total=False):
     Attributes:
         limit: The maximum number of hits.
         threshold: The minimum confidence of a hit, 0…1.
-        alpha: The share of meaning against words, 0…1.
+        alpha: The weight of meaning against words, 0…1.
     """
 
     limit: int | None

@@ -19,10 +19,32 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     error: Annotated[
         str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")
     ]
+    awaits_trust: Annotated[
+        bool, msgspec.Meta(description="Whether it does not run until the user trusts it.")
+    ] = False
+    is_starting: Annotated[
+        bool, msgspec.Meta(description="Whether its first scan has not ended yet.")
+    ] = False
     seen: Annotated[
         float,
         msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),
     ]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it cannot be read; a source that awaits trust has not failed."""
+        return bool(self.error) and not self.awaits_trust
+
+    @property
+    def state(self) -> str:
+        """Its state in a word or three."""
+        if self.awaits_trust:
+            return "waiting for trust"
+        if self.error:
+            return "failing"
+        if self.is_starting:
+            return "starting"
+        return "stale" if self.stale else "fresh"
 
 
 class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -76,7 +98,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def stale_sources(self) -> tuple[str, ...]:
         """The names of the sources that failed or of which old items were kept."""
-        return tuple(one.name for one in self.sources if one.error or one.stale)
+        return tuple(one.name for one in self.sources if one.is_failing or one.stale)
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -153,7 +175,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def stale_sources(self) -> tuple[str, ...]:
         """The names of the sources that failed or of which old items were kept."""
-        return tuple(one.name for one in self.sources if one.error or one.stale)
+        return tuple(one.name for one in self.sources if one.is_failing or one.stale)
 
     @property
     def troubles(self) -> list[str]:

@@ -38,7 +38,7 @@ Threshold = Annotated[
     float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
 ]
 Alpha = Annotated[
-    float, _at("search.alpha", "The share of meaning against words, 0 to 1.", ge=0, le=1)
+    float, _at("search.alpha", "The weight of meaning against words, 0 to 1.", ge=0, le=1)
 ]
 NameWeight = Annotated[
     float,
@@ -53,7 +53,9 @@ SectionWeight = Annotated[
 class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The values of all settings: the one place where a setting is declared."""
 
-    data_dir: Annotated[str, _personal("data_dir", "The folder of all stored data.")] = ""
+    data_dir: Annotated[
+        str, _personal("data_dir", "The data directory: index, models and keys.")
+    ] = ""
     model: Annotated[
         str | None, _at("search.model", "The embedding model: a name or a folder.")
     ] = None
@@ -65,7 +67,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     section_weight: SectionWeight = 0.95
     limit: Limit = 3
     threshold: Threshold = 0.35
-    no_cache: Annotated[bool, _at("search.no_cache", "Load nothing stored, store nothing.")] = False
+    no_cache: Annotated[bool, _at("search.no_cache", "Do not read or write caches.")] = False
     mcp_timeout: Annotated[
         float, _at("mcp.timeout", "Seconds for an MCP server to answer.", ge=0.001)
     ] = 30.0

@@ -11,10 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import COMMAND, Cli
+from tests.support.command_line import COMMAND, Cli, add_skill
 
 COMMANDS = [
-    *("init", "index", "search", "stats", "rebuild", "doctor", "eval", "items list", "items show"),
+    *(
+        "init",
+        "index",
+        "search",
+        "explain",
+        "types",
+        "stats",
+        "rebuild",
+        "doctor",
+        "eval",
+        "items list",
+        "items show",
+    ),
     *("config show", "config check", "config trust", "config untrust"),
     *("serve", "watch", "worker", "api", "queue list", "queue retry"),
     *("keys create", "keys list", "keys revoke"),
@@ -31,6 +43,43 @@ def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command:
         "    REPERTORY_SEARCH_LIMIT=5 ", "    "
     )
     assert "--data-dir" in done.stdout
+
+
+def test_an_unknown_command_is_an_error_like_others(cli: Cli, tmp_path: Path) -> None:
+    """It suggests similar ones; a group without a command shows its help on stderr."""
+    unknown = cli.run(tmp_path, "serch", "x")
+    group = cli.run(tmp_path, "items")
+
+    assert unknown.returncode == group.returncode == 2
+    assert unknown.stderr.startswith("repertory: There is no command serch. Did you mean 'search'")
+    assert len(unknown.stderr.splitlines()) == 1
+    assert group.stderr.startswith("Usage: repertory items ")
+
+
+@pytest.mark.parametrize("module", ["repertory", "repertory_admin"])
+def test_the_command_line_is_a_module(cli: Cli, tmp_path: Path, module: str) -> None:
+    """``python -m repertory`` starts it, too."""
+    line = [sys.executable, "-m", module, "--version"]
+    shown = subprocess.check_output(line, cwd=tmp_path, env=cli.environment, text=True)
+    assert shown.startswith("repertory ")
+
+
+def test_the_shell_completes_ids_and_filters(cli: Cli, indexed: Path) -> None:
+    """Values come from the index; without one, nothing is offered and nothing fails."""
+
+    def offered(folder: Path, line: str) -> list[str]:
+        words = {"COMP_WORDS": f"repertory {line}", "COMP_CWORD": str(len(line.split()))}
+        done = cli.run(folder, _REPERTORY_COMPLETE="complete_bash", **words)
+        assert done.stderr == ""
+        return done.stdout.split()
+
+    assert offered(indexed, "items show files__r") == ["files__read_file", "files__run_command"]
+    assert offered(indexed, "search --server fi") == ["files"]
+    assert offered(indexed, "search --source p") == ["project"]
+    assert offered(indexed, "search --tag d") == ["destructive"]
+    assert offered(indexed, "search -k sk") == ["skill"]
+    assert offered(indexed, "index --device c") == ["cpu"]
+    assert offered(indexed.parent, "items show files__r") == []
 
 
 def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
@@ -63,8 +112,10 @@ def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
     done = cli.run(indexed, "stats")
     facts = cli.json(indexed, "stats")
 
-    for part in ("1 document, 3 skills, 3 tools", "ago", "all-minilm-l6-v2", "no source", " MB"):
+    for part in ("1 document, 3 skills, 3 tools", "ago", "all-minilm-l6-v2", "  fresh\n", " MB"):
         assert part in done.stdout
+    assert facts["collection"] not in done.stdout
+    assert facts["collection"] in cli.run(indexed, "stats", "--verbose").stdout
     assert facts["kinds"] == {"document": 1, "skill": 3, "tool": 3}
     assert facts["collection"].startswith("repertory_")
 
@@ -83,6 +134,7 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
     tools = cli.json(indexed, "items", "list", "--kind", "tool")
     shown = cli.run(indexed, "items", "show", "files__read_file")
     missing = cli.run(indexed, "items", "show", "files__red_file")
+    named = cli.json(indexed, "items", "show", "Read_File")
 
     ids = [entry["id"] for entry in everything]
     assert ids == sorted(ids)
@@ -92,6 +144,21 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
     assert '"path"' in shown.stdout
     assert cli.json(indexed, "items", "show", "files__read_file")["server"] == "files"
     assert missing.returncode == 2
+    assert "did you mean files__read_file" in missing.stderr
+    assert named["id"] == "files__read_file"
+
+
+def test_a_name_of_several_items_is_refused(cli: Cli, project: Path) -> None:
+    """The error lists their ids."""
+    add_skill(project, "run-command", "---\nname: run-command\ndescription: Run it.\n---\n")
+    assert cli.run(project, "index", "-q").stderr == ""
+    done = cli.run(project, "items", "show", "run_command")
+
+    assert done.returncode == 2
+    assert done.stderr == (
+        "repertory: Several items are called 'run_command'; "
+        "say files__run_command or project/run-command.\n"
+    )
 
 
 def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Path) -> None:
@@ -206,6 +273,18 @@ def test_doctor_accepts_a_good_project(cli: Cli, indexed: Path) -> None:
     assert "7 items, " in done.stdout
     assert "calibrated on " in done.stdout
     assert "✗" not in done.stdout
+
+
+def test_doctor_splits_no_word_in_a_narrow_terminal(cli: Cli, indexed: Path) -> None:
+    """Long paths are continued after a separator."""
+    whole = cli.run(indexed, "doctor").stdout
+    _, written = cli.in_terminal(indexed, "doctor", "--quiet", columns=60)
+    lines = re.sub(r"\x1b\[[\d;]*m", "", written).splitlines()
+
+    assert max(map(len, lines)) <= 60
+    for word in " ".join(lines).split():
+        if word.isalpha():
+            assert re.search(rf"(?<![a-z]){word}(?![a-z])", whole, re.IGNORECASE), word
 
 
 def test_the_first_index_calibrates_the_model(cli: Cli, project: Path, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """``repertory index`` and ``repertory rebuild`` as separate processes."""
 
+import json
+import re
 from pathlib import Path
 
 from tests.support.command_line import Cli, add_skill
@@ -11,7 +13,7 @@ def test_index_lists_sources_and_counts(cli: Cli, project: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     header, *lines = done.stdout.splitlines()
-    assert header.split() == ["Source", "Type", "Items", "Stale", "Location", "Error"]
+    assert header.split() == ["Source", "Type", "Items", "Location", "State"]
     assert [line.split()[:3] for line in lines[:3]] == [
         ["project", "skills", "3"],
         ["tools", "tools", "3"],
@@ -102,7 +104,7 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
     last = cli.json(project, "index")
 
     assert before.returncode == 0
-    assert "not trusted yet" in before.stdout
+    assert "waiting for trust" in before.stdout
     assert f"repertory config trust {mcp_config}" in before.stdout
     assert "weather (runs " in trusted.stdout
     assert after.returncode == 0, after.stdout
@@ -111,6 +113,27 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
     assert untrusted.returncode == 0
     weather = next(source for source in last["stats"]["sources"] if source["name"] == "weather")
     assert (weather["items"], weather["stale"]) == (2, 2)
+
+
+def test_a_failing_source_counts_as_an_error(cli: Cli, project: Path, mcp_config: Path) -> None:
+    """Its reason is listed once; a server that awaits trust is neither failing nor an error."""
+    broken = project / "broken.json"
+    broken.write_text(json.dumps({"mcpServers": {"broken": {"command": "no-such-program"}}}))
+    run = cli.run(project, "index", "--mcp-config", broken)
+    stats = cli.json(project, "stats", "--mcp-config", broken)
+    shown = cli.run(project, "stats", "--mcp-config", broken).stdout
+    assert run.returncode == 3
+    assert stats["errors"] == 1
+    assert [problem["path"] for problem in stats["problems"]] == ["broken"]
+    assert re.search(r"^broken .* failing$", shown, re.MULTILINE)
+    assert re.search(r"^problems +1 error; see `repertory doctor`$", shown, re.MULTILINE)
+    assert shown.count("no-such-program") == 1
+
+    assert cli.run(project, "index").returncode == 0
+    waiting = cli.run(project, "stats").stdout
+    assert re.search(r"^weather .* waiting for trust$", waiting, re.MULTILINE)
+    assert re.search(r"^problems +none$", waiting, re.MULTILINE)
+    assert f"config trust {mcp_config}" in waiting
 
 
 def test_a_named_configuration_is_run(cli: Cli, project: Path, mcp_config: Path) -> None:

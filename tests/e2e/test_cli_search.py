@@ -1,5 +1,6 @@
 """``repertory search`` as a separate process."""
 
+import json
 import re
 import subprocess
 import sys
@@ -31,14 +32,30 @@ def test_a_pipe_gets_plain_aligned_text(cli: Cli, indexed: Path) -> None:
     assert done.stdout.isascii() or not set(done.stdout) & set("─│\x1b")
 
 
-def test_a_terminal_gets_a_drawn_table(cli: Cli, indexed: Path) -> None:
-    """On a terminal the table has colours and lines."""
-    code, written = cli.in_terminal(indexed, "search", "read_file")
+def test_a_terminal_gets_description_and_file(cli: Cli, indexed: Path) -> None:
+    """They are shown below each hit, and the file is a link."""
+    code, written = cli.in_terminal(indexed, "search", "read_file", "-n1")
 
     assert code == 0
-    assert "─" in written
-    assert "\x1b[1" in written
-    assert "files__read_file" in written
+    assert "\x1b[1;36mfiles__read_file\x1b[0m" in written
+    assert "Read the contents of a file from disk." in written
+    assert f"file://{indexed}/tools/files.json" in written
+    assert "./tools/files.json" in written
+
+
+def test_short_flags(cli: Cli, indexed: Path) -> None:
+    """``-n`` limits, ``-k`` filters, ``-o`` chooses the output."""
+    asked = ("search", "file", "--threshold", "0", "-n", "2", "-k", "tool", "-k", "document")
+    done = cli.run(indexed, *asked, "-o", "json")
+    kinds = [hit["kind"] for hit in json.loads(done.stdout)["results"]]
+
+    assert len(kinds) == 2
+    assert set(kinds) <= {"tool", "document"}
+
+
+def test_quiet_omits_what_is_no_result(cli: Cli, project: Path) -> None:
+    """The first search reports its indexing, and not with ``-q``."""
+    assert cli.run(project, "search", "bake bread", "--quiet").stderr == ""
 
 
 def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
@@ -91,6 +108,8 @@ def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
     assert "--threshold" in advice
     assert "the best is 0." in advice
     assert cli.json(indexed, "search", "zzqx", "--threshold", "1")["results"] == []
+    skills = cli.run(indexed, "search", "zzqx", "--threshold", "1", "--kind", "skill")
+    assert skills.stdout.startswith("No skills found matching query\n")
 
 
 def test_mixed_kinds_are_distinguished(cli: Cli, indexed: Path) -> None:
@@ -180,25 +199,29 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "error"),
     [
-        ["--limit", "many", "x"],
-        ["--limit", "0", "x"],
-        ["--threshold", "7", "x"],
-        ["--device", "abacus", "x"],
-        ["--kind", "spoon", "x"],
-        ["--nonsense", "x"],
-        [" "],
-        [],
+        (["--limit", "many", "x"], "--limit is 'many'; it must be a whole number of at least 1."),
+        (["--limit", "0", "x"], "--limit is '0'; it must be a whole number of at least 1."),
+        (["--threshold", "7", "x"], "--threshold is '7'; it must be a number from 0 to 1."),
+        (["--device", "abacus", "x"], "--device is 'abacus'; it must be auto, cpu or gpu."),
+        (["--kind", "spoon", "x"], "--kind is 'spoon'; it must be one of skill, tool, document."),
+        (["--nonsense", "x"], "There is no option --nonsense. `repertory search --help` shows"),
+        (["x", "--limi", "3"], "There is no option --limi; there is --limit."),
+        (["x", "--limit"], "--limit needs a value."),
+        ([" "], "The query is "),
+        ([], "QUERY is missing. `repertory search --help` shows how to call it."),
     ],
 )
-def test_bad_arguments_are_exit_code_2(cli: Cli, indexed: Path, arguments: list[str]) -> None:
-    """An invalid value is named on stderr, without a traceback."""
+def test_bad_arguments_are_exit_code_2(
+    cli: Cli, indexed: Path, arguments: list[str], error: str
+) -> None:
+    """Every error is one line in the same form, with what is wrong and what is right."""
     done = cli.run(indexed, "search", *arguments)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"repertory: {error}")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_an_unavailable_model_is_exit_code_4(cli: Cli, project: Path) -> None:

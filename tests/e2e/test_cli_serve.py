@@ -27,6 +27,38 @@ try:
 finally:
     print("loaded", sorted({"numpy", "onnxruntime", "qdrant_edge"} & sys.modules.keys()))
 """
+# Runs the command line, and says when it begins to import its modules.
+BEGIN = """
+import sys
+from repertory_admin.__main__ import main
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "repertory_admin.cli":
+            print("begun", flush=True)
+
+sys.meta_path.insert(0, Finder)
+main()
+"""
+# Runs the command line, and gets a SIGINT in a callback while the command's module is imported.
+SIGNAL_IN_IMPORT = """
+import os, signal, sys
+from repertory_admin.__main__ import main
+
+class Callback:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(100):
+            pass
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == "repertory_admin.commands." + sys.argv[1]:
+            Callback()
+
+sys.meta_path.insert(0, Finder)
+main()
+"""
 
 
 def url(user: Cli, folder: Path) -> str:
@@ -237,20 +269,22 @@ def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("after", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("after", [0.0, 0.3, 0.6, 0.9])
 def test_it_can_be_stopped_while_it_starts(
     own: Cli, project: Path, after: float, number: signal.Signals
 ) -> None:
     """At any moment, without a traceback."""
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", "0"],
+        [sys.executable, "-c", BEGIN, "serve", "--port", "0"],
         cwd=project,
         env=own.environment,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
         time.sleep(after)
         process.send_signal(number)
         _, output = process.communicate(timeout=TIMEOUT_S)
@@ -258,6 +292,24 @@ def test_it_can_be_stopped_while_it_starts(
         process.kill()
     assert process.returncode in {-number, 130 if number == signal.SIGINT else 0}
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize("command", ["serve", "mcp"])
+def test_no_signal_is_lost_while_modules_are_imported(
+    own: Cli, project: Path, command: str
+) -> None:
+    """An exception from a handler would be swallowed in a callback of the import machinery."""
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNAL_IN_IMPORT, command],
+        cwd=project,
+        env=own.environment,
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
 def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:

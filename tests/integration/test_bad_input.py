@@ -321,7 +321,7 @@ def test_the_command_line_reports_errors_in_one_line(tmp_path: Path) -> None:
     assert cli.run(project, "index").returncode == 0
     wrong = {
         ("search", "x" * 32_001): "32,000 is the limit",
-        ("search", "x", "--threshold", "nan"): "--threshold is nan",
+        ("search", "x", "--threshold", "nan"): "--threshold is 'nan'",
         ("items", "show", "unknown"): "no item 'unknown'",
         ("items", "show", os.fsdecode(b"\xff")): "no item",
         ("index", os.fsdecode(b"\xff")): "There is no",

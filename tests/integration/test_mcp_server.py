@@ -29,9 +29,9 @@ from repertory.keys import Keys, Scope
 from repertory.values import Values
 from repertory_query.mcp import catalogue, face
 from repertory_query.mcp.face import Face
-from repertory_query.mcp.tool import Work
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
+from repertory_query.mcp.work import Work
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
 from tests.support.query_service import RunningService, indexed_server

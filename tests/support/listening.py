@@ -7,7 +7,8 @@ from contextlib import contextmanager
 import uvicorn
 
 from repertory_query.app import create_app
-from repertory_query.run import configuration, listening
+from repertory_query.listening import listening
+from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
 
 

@@ -1,8 +1,316 @@
 """What the command line writes to a terminal."""
 
-import pytest
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from io import StringIO
+from itertools import accumulate
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from repertory.catalogue.item import Item, Kind
+from repertory.index.keywords.document import entry
+from repertory.search.answer import Answer, Evidence, Hit, Mode
+from repertory.search.query import Query, filter_of, query_of
+from repertory.sources.source import Problem, Severity
+from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Worker
+from repertory.values import Values
 from repertory_admin import terminal
+from repertory_admin.columns import shortened, width_of, widths, wrapped
+from repertory_admin.commands import config
+from repertory_admin.options import Output
+from repertory_admin.progress import Bars
+from repertory_admin.show import answers, items, jobs, runs, statistics
+from repertory_admin.trust import Untrusted
+
+CONTROL = re.compile(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\")
+LONG = "invoices-and-reconciliation/quarterly-reports/reconcile_supplier_invoices"
+
+NOW = time.time()
+SOURCES = [
+    SourceState(
+        name="markdown-skills-of-the-finance-team",
+        type="markdown-skills",
+        location=f"/home/anna/projects/{LONG}",
+        items=1_234,
+        stale=0,
+        error="",
+        seen=NOW - 200,
+    ),
+    SourceState(
+        name="notes",
+        type="mcp",
+        location="python",
+        items=0,
+        stale=0,
+        error="/p/.mcp.json was found but not run; run 'repertory config trust /p/.mcp.json'.",
+        awaits_trust=True,
+        seen=0,
+    ),
+    SourceState(
+        name="weather",
+        type="mcp",
+        location="node server.js",
+        items=2,
+        stale=2,
+        error="The MCP server weather could not be started: node: command not found.",
+        seen=NOW - 90_000,
+    ),
+]
+PROBLEM = Problem(severity=Severity.ERROR, path="weather", message=SOURCES[2].error)
+STATS = Stats(
+    index_version=1_795_400_929_366,
+    configuration="16ccf48cc721da70",
+    collection="repertory_16ccf48cc721da70_all-minilm-l6-v2-r3_g1",
+    model="all-minilm-l6-v2",
+    items=1_236,
+    kinds={"skill": 1_234, "tool": 2},
+    points=84,
+    missing={},
+    sources=SOURCES,
+    building=None,
+    queue=Lengths(saves=0, builds=0, failed=0),
+    workers=[],
+    problems=[PROBLEM],
+    errors=1,
+    warnings=0,
+    watch=None,
+    counters={},
+)
+RUN = Run(
+    added=2, changed=0, removed=0, unchanged=1_234, embedded=2, seconds=1.5, notices=[], stats=STATS
+)
+JOBS = Jobs(
+    waiting={"saves": 3, "builds": 0},
+    running=[Worker(worker="worker@a-very-long-name-of-a-host.example.com", at=NOW)],
+    failed=[
+        Failed(
+            id="5f1d7a84c2e94b0c",
+            items=[LONG],
+            error="The model all-minilm-l6-v2 cannot be loaded.",
+            at=NOW,
+            attempts=3,
+        )
+    ],
+)
+ITEMS = [
+    Item(
+        id=f"markdown-skills-of-the-finance-team/{LONG}",
+        kind=Kind.SKILL,
+        name="reconcile_supplier_invoices",
+        source="markdown-skills-of-the-finance-team",
+        description="Compares the invoices of suppliers with the orders and deliveries. " * 3,
+    )
+]
+RENDERERS: dict[str, Callable[[], None]] = {
+    "items list": lambda: items.show_list([entry(item) for item in ITEMS]),
+    "config show": lambda: config.show({}, Output.TABLE),
+    "stats": lambda: statistics.show(STATS, {"server": "http://[::1]:7700"}, internals=True),
+    "index": lambda: runs.show(RUN, Untrusted([], set())),
+    "queue list": lambda: jobs.show(JOBS),
+}
+
+Drawing = Callable[[Callable[[], None], int], str]
+
+
+@pytest.fixture
+def drawn(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Drawing:
+    """Shows something in a terminal with a number of columns, and returns it without colours."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+    def draw(show: Callable[[], None], columns: int) -> str:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        capsys.readouterr()
+        show()
+        return CONTROL.sub("", capsys.readouterr().out)
+
+    return draw
+
+
+def parts(word: str) -> Iterator[str]:
+    """All parts of a word that begin and end at its separators."""
+    pieces = re.split(r"(?<=[/_:=.,-])", word)
+    for start in range(len(pieces)):
+        yield from accumulate(pieces[start:])
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize("command", RENDERERS)
+def test_a_table_splits_no_word(drawn: Drawing, command: str, columns: int) -> None:
+    """Ids, settings and paths are continued after a separator, and nothing exceeds the width."""
+    whole = drawn(RENDERERS[command], 1_000).split()
+    allowed = {part for word in whole for part in parts(word)}
+    text = drawn(RENDERERS[command], columns)
+    table = text.split("\n\n")[0]  # below it, prose is wrapped and commands are kept whole
+
+    assert {word.removesuffix("…") for word in table.replace("─", "").split()} <= allowed | {""}
+    assert max(map(width_of, table.splitlines())) <= columns
+    assert "─" * columns not in whole
+
+
+def test_a_list_has_a_line_for_each_item_that_fits(drawn: Drawing) -> None:
+    """The description gives way: its beginning is shown, and an ellipsis for the rest."""
+    short = Item(id="files__read_file", kind=Kind.TOOL, name="read_file", source="files")
+    found = [entry(item) for item in (short, *ITEMS)]
+    lines = drawn(lambda: items.show_list(found[:1]), 60).splitlines()
+    assert len(lines) == 3
+    wide = drawn(lambda: items.show_list(found), 200).splitlines()
+    assert len(wide) == 4
+    assert wide[-1].rstrip().endswith("…")
+
+
+@given(st.text("ab漢/_-.,5 ", max_size=60), st.integers(3, 20))
+def test_wrapping_loses_nothing_and_fits(text: str, width: int) -> None:
+    """The lines have all letters in their order, and none is too wide."""
+    lines = wrapped(text, width)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(width_of(line) <= width for line in lines)
+    assert width_of(shortened(text, width)) <= width
+
+
+def test_a_word_is_split_after_separators_and_a_number_nowhere() -> None:
+    """Only what is wider than a line alone is split between letters."""
+    assert wrapped("see server.requests_per_minute", 16) == [
+        *("see server.", "requests_per_", "minute")
+    ]
+    assert wrapped("0.911 (0.814,0.960)", 13) == ["0.911", "(0.814,0.960)"]
+    assert wrapped("/tmp/one/.mcp.json", 9) == ["/tmp/one/", ".mcp.json"]
+    assert wrapped("abcdefgh", 3) == ["abc", "def", "gh"]
+
+
+def test_the_last_column_gives_way_first() -> None:
+    """Then the widest one does, and no column becomes narrower than a word while others can."""
+    columns = [["Item", "a/bbbbbbbb/cccc"], ["Kind", "document"], ["Text", "word " * 20]]
+    assert widths(columns, 200) == [15, 8, 100]
+    assert widths(columns, 60) == [15, 8, 37]
+    assert widths(columns, 40) == [15, 8, 17]
+    assert widths(columns, 25) == [9, 8, 8]
+    assert sum(widths(columns, 12)) == 12
+
+
+def hit(**fields: object) -> Hit:
+    """A hit with the given fields."""
+    known = {
+        "id": "files__read_file",
+        "kind": Kind.TOOL,
+        "name": "read_file",
+        "server": "files",
+        "source": "files",
+        "confidence": 0.87,
+        "reason": "Exact name match",
+        "description": "Read a text file and return its contents, whole or in part.",
+        "path": "/srv/tools/files.json",
+        "tags": (),
+        "evidence": Evidence(),
+    }
+    return Hit(**known | fields)  # type: ignore[arg-type]  # of the right types
+
+
+def answer(*hits: Hit) -> Answer:
+    """An answer with some hits."""
+    return Answer(query="read", hits=list(hits), threshold=0.35, mode=Mode.HYBRID)
+
+
+def test_a_terminal_shows_what_a_hit_is_and_where() -> None:
+    """Id, kind and confidence, then the description on one line, the reason and the file."""
+    to = Console(file=StringIO(), force_terminal=True, width=40, color_system="standard")
+    answers.draw([hit()], to)
+    written = to.file.getvalue()  # type: ignore[attr-defined]  # it is a StringIO
+
+    assert CONTROL.sub("", written).splitlines() == [
+        "files__read_file  tool  0.87",
+        "  Read a text file and return its…",
+        "  Exact name match",
+        "  /srv/tools/files.json",
+    ]
+    assert "\x1b]8;" in written
+    assert "file:///srv/tools/files.json" in written
+
+
+def test_a_terminal_shows_a_hit_without_description_and_file() -> None:
+    """They are left out; a relative path, of a server, is no link."""
+    to = Console(file=StringIO(), force_terminal=True, width=20)
+    answers.draw([hit(description="", path=""), hit(id="a" * 12 + "/" + "b" * 12, path="x.md")], to)
+    written = to.file.getvalue()  # type: ignore[attr-defined]  # as above
+
+    assert CONTROL.sub("", written).splitlines() == [
+        "files__read_file",
+        "tool  0.87",
+        "  Exact name match",
+        "aaaaaaaaaaaa/",
+        "bbbbbbbbbbbb  tool",
+        "0.87",
+        "  Read a text file…",
+        "  Exact name match",
+        "  x.md",
+    ]
+    assert "\x1b]8;" not in written
+
+
+def test_no_text_of_an_author_steers_the_terminal() -> None:
+    """Control sequences and markup of ids, descriptions and paths have no effect."""
+    to = Console(file=StringIO(), force_terminal=True, width=80)
+    hostile = "[bold]a[/bold] \x1b[31m\x1b]8;;http://evil\x1b\\ \u202e"
+    answers.draw([hit(id=hostile, description=hostile, path=f"/{hostile}", reason=hostile)], to)
+    written = to.file.getvalue()  # type: ignore[attr-defined]  # as above
+
+    assert "\x1b[31m" not in written
+    assert "\x1b]8;;http" not in written
+    assert "\u202e" not in written
+    assert written.count("[bold]a[/bold]") == 4
+
+
+def test_a_pipe_gets_a_line_for_each_hit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns are two spaces apart; there is one for the kind if there are several."""
+    answers.show(answer(hit()))
+    assert capsys.readouterr().out.splitlines() == [
+        "Tool              Confidence  Reason",
+        "files__read_file        0.87  Exact name match",
+    ]
+    answers.show(answer(hit(), hit(id="team/x", kind=Kind.SKILL)))
+    assert capsys.readouterr().out.splitlines()[0].split() == [
+        *("Item", "Kind", "Confidence", "Reason")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "line"),
+    [
+        ((), "No tools found matching query"),
+        (("tool",), "No tools found matching query"),
+        (("skill",), "No skills found matching query"),
+        (("skill", "document"), "No skills or documents found matching query"),
+    ],
+)
+def test_nothing_found_names_the_kinds(
+    capsys: pytest.CaptureFixture[str], kinds: tuple[str, ...], line: str
+) -> None:
+    """Of skills and documents it says no tools."""
+    query: Query = query_of(Values(), "zzqx", kinds=kinds)
+    assert query.where == filter_of(kinds=kinds)
+    answers.show_nothing(answer(), query)
+    assert capsys.readouterr().out.splitlines()[0] == line
+
+
+def test_stats_show_states_and_count_failing_sources(drawn: Drawing) -> None:
+    """A failing source is an error, a server that awaits trust is not; internals are left out."""
+    text = drawn(lambda: statistics.show(STATS, {}, internals=False), 120)
+    rows = {line.split()[0]: line for line in text.splitlines() if line.strip()}
+
+    assert rows["markdown-skills-of-the-finance-team"].rstrip().endswith("3 minutes ago  fresh")
+    assert rows["notes"].rstrip().endswith("never          waiting for trust")
+    assert rows["weather"].rstrip().endswith("1 day ago      failing, 2 items stale")
+    assert rows["problems"].split(None, 1)[1].startswith("1 error;")
+    assert "run 'repertory config trust /p/.mcp.json'" in text
+    assert "error: weather: The MCP server weather could not be started" in text
+    assert not rows.keys() & {"stale", "vectors", "collection", "version", "pending", "failed"}
+    whole = drawn(lambda: statistics.show(STATS, {}, internals=True), 120)
+    assert STATS.collection in whole
 
 
 def test_a_long_value_is_wrapped_beside_its_name(
@@ -22,3 +330,40 @@ def test_a_long_value_is_wrapped_beside_its_name(
         "          use it",
         "  cosine  0.5",
     ]
+
+
+def test_markdown_is_formatted_in_a_terminal_only(
+    drawn: Drawing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pipe gets the text as it was written, except for control characters."""
+    text = "## Before you start\n\nRead the `runbook` \x1b[31mfirst.\n"
+    item = Item(id="a/b", kind=Kind.SKILL, name="b", source="a", path="/a/b/SKILL.md", body=text)
+
+    shown = drawn(lambda: items.show(item), 60)
+    assert "Before you start" in shown
+    assert "## Before" not in shown
+    assert "`runbook`" not in shown
+    code = Item(id="a/c", kind=Kind.SKILL, name="c", source="a", path="/a/c.ns.txt", body=text)
+    assert "## Before you start" in drawn(lambda: items.show(code), 60)
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+    items.show(item)
+    assert text.replace("\x1b", "").strip() in capsys.readouterr().out
+
+
+def test_quiet_shows_no_notes_and_no_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings are still shown."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    terminal.be_quiet(quiet=True)
+    try:
+        terminal.note("a note")
+        with Bars() as bars:
+            bars.step("Reading", 1, 2)
+        terminal.warn("a warning")
+        assert capsys.readouterr().err == "repertory: a warning\n"
+    finally:
+        terminal.be_quiet(quiet=False)
+    terminal.note("a note")
+    assert capsys.readouterr().err == "a note\n"

@@ -26,7 +26,7 @@ _REDIS = re.compile(r"(rediss?://)(?:([^:@/?#]*)(?::[^@/?#]*)?@)?([\w.:\[\]-]+(?
 
 FilesArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE", help="Files like .mcp.json.", show_default=False),
+    typer.Argument(metavar="FILE...", help="Files like .mcp.json.", show_default=False),
 ]
 
 
@@ -134,7 +134,7 @@ def trust(flags: Flags, files: FilesArgument) -> None:
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
-    """Forbid the MCP servers of configuration files to be run."""
+    """Revoke trust in MCP configurations: their servers are not run any more."""
     workspace = Workspace(*here(flags))
     for file in files:
         workspace.trust.revoke(file)

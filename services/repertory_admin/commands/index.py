@@ -34,7 +34,7 @@ def index(
     flags: Flags,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="PATH", help="Folders or files to index.", show_default=False),
+        typer.Argument(metavar="[PATH]...", help="Folders or files to index.", show_default=False),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -164,5 +164,5 @@ def _index_here(target: Target, output: Output, paths: list[Path] | None = None)
         terminal.show_json(run)
     else:
         runs.show(run, skipped)
-    if (code := runs.exit_code(run, skipped)) is not ExitCode.DONE:
+    if (code := runs.exit_code(run)) is not ExitCode.DONE:
         raise typer.Exit(code)

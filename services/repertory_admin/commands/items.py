@@ -1,22 +1,23 @@
 """``repertory items``: lists the indexed items, or shows one."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.policy import set_fields
+from repertory.catalogue.names import compact_name
+from repertory.errors import UnknownItemError
 from repertory.search.query import filter_of
-from repertory.text import cut
 from repertory.wire import summary
-from repertory_admin import terminal
+from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
+from repertory_admin.show import items as items_shown
 
-SHOWN_DESCRIPTION = 120  # characters on a terminal; a pipe gets all
+if TYPE_CHECKING:
+    from repertory.backend import Backend
 
 items = group("items")
 
@@ -42,20 +43,7 @@ def list_items(
     if output is Output.JSON:
         terminal.show_json([summary(entry) for entry in entries])
         return
-    longest = SHOWN_DESCRIPTION if terminal.is_terminal() else None
-    terminal.show_table(
-        ("Item", "Kind", "Source", "Description"),
-        [
-            (
-                entry.id,
-                entry.kind,
-                entry.source,
-                cut(entry.description, longest) if longest else entry.description,
-            )
-            for entry in entries
-        ],
-        styles={"Item": lambda _: "bold cyan", "Kind": lambda _: "dim", "Source": lambda _: "dim"},
-    )
+    items_shown.show_list(entries)
     if terminal.is_terminal():
         terminal.note(terminal.count(len(entries), "item"))
 
@@ -64,42 +52,47 @@ def list_items(
     items,
     "show",
     settings=(*STORE, *ASKING),
-    examples=("repertory items show git__commit", "repertory items show git__commit --output json"),
+    examples=("repertory items show git__commit", "repertory items show commit --output json"),
 )
 def show(
     flags: Flags,
-    item_id: Annotated[str, typer.Argument(metavar="ID", help="The item's id.")],
+    item: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM",
+            help="The item's id or its unique name.",
+            autocompletion=completion.ids,
+        ),
+    ],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one item with all its fields, its text and its schemas."""
+    """Show one item with all its fields, its text and its schemas.
+
+    A terminal gets the text as formatted Markdown, a pipe as it was written.
+    """
     with target_of(flags).open() as backend:
-        item = backend.item(item_id)
+        found = _found(backend, item)
     if output is Output.JSON:
-        terminal.show_json(item)
+        terminal.show_json(found)
     else:
-        _show(item)
+        items_shown.show(found)
 
 
-def _show(item: Item) -> None:
-    facts = {
-        "id": item.id,
-        "name": item.name,
-        "kind": item.kind,
-        "source": item.source,
-        "server": item.server,
-        "path": item.path,
-        "tags": ", ".join(item.tags),
-        **{key: _text(value) for key, value in (item.extra | set_fields(item.policy)).items()},
-    }
-    terminal.show_facts({name: value for name, value in facts.items() if value})
-    for text in (item.description, item.body):
-        if text:
-            terminal.say(f"\n{text.strip()}")
-    for title, schema in (("Input", item.input_schema), ("Output", item.output_schema)):
-        if schema is not None:
-            terminal.say(f"\n{title}:")
-            terminal.say(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())
+def _found(backend: "Backend", wanted: str) -> Item:
+    """The item with an id, or with a name that no other item has.
 
-
-def _text(value: Any) -> str:  # noqa: ANN401 - any value of an author
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    Raises:
+        UnknownItemError: No item fits, or several have the name.
+    """
+    try:
+        return backend.item(wanted)
+    except UnknownItemError:
+        name = compact_name(wanted)
+        ids = [one.id for one in backend.entries() if name and compact_name(one.name) == name]
+        if len(ids) > 1:
+            raise UnknownItemError(
+                f"Several items are called {wanted!r}; say {' or '.join(ids)}."
+            ) from None
+        if not ids:
+            raise
+        return backend.item(ids[0])

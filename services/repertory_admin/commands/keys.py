@@ -38,6 +38,7 @@ def create(
     scope: Annotated[
         Scope,
         typer.Option(
+            metavar="read|call|admin",
             help="read: search and show; call: also call tools; admin: also rebuild.",
         ),
     ] = Scope.READ,

@@ -41,7 +41,7 @@ def mcp(
         ),
     ] = None,
 ) -> None:
-    """Run an MCP server on stdio, for an agent host.
+    """Run as an MCP server over stdio, for an agent host.
 
     It asks the server that is configured or runs for this directory. Without one, it becomes that
     server, which indexes, watches and answers other commands, until the agent host ends it. A
@@ -52,7 +52,7 @@ def mcp(
     from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
-    from repertory_query.run import termination_signals  # noqa: PLC0415 - slow to import
+    from repertory_query.signals import termination_signals  # noqa: PLC0415 - only for this
 
     tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
     following = Following(settings, directory)

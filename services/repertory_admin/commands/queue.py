@@ -1,18 +1,15 @@
 """``repertory queue``: the pending, running and failed jobs of a server."""
 
-import time
 from typing import Annotated
 
 import typer
 
-from repertory.stats import Jobs
-from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, Flags, Output, OutputOption
-from repertory_admin.show.statistics import doing
+from repertory_admin.show.jobs import show
 
 queue = group("queue")
 
@@ -29,7 +26,7 @@ def list_jobs(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     if output is Output.JSON:
         terminal.show_json(jobs)
     else:
-        _show(jobs)
+        show(jobs)
 
 
 @command(
@@ -42,7 +39,7 @@ def retry(
     flags: Flags,
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ID", help="Failed jobs to retry; all if omitted."),
+        typer.Argument(metavar="[ID]...", help="Failed jobs to retry; all if omitted."),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -57,31 +54,3 @@ def retry(
         terminal.say(f"{terminal.count(count, 'job')} put back on the queue.")
     if ids and count < len(set(ids)):
         raise typer.Exit(ExitCode.NOT_FOUND)
-
-
-def _show(jobs: Jobs) -> None:
-    waiting = {f"{name} waiting": f"{count:,}" for name, count in jobs.waiting.items()}
-    terminal.show_facts({**waiting, "failed": f"{len(jobs.failed):,}"})
-    if jobs.running:
-        terminal.say()
-        terminal.show_table(
-            ("Worker", "Does"), [(one.worker, doing(one.busy)) for one in jobs.running]
-        )
-    if jobs.failed:
-        terminal.say()
-        terminal.show_table(
-            ("Failed", "Items", "Attempts", "When", "Error"),
-            [
-                (
-                    job.id,
-                    ", ".join(job.items[:3]) + (", …" if len(job.items) > 3 else ""),
-                    f"{job.attempts:,}",
-                    ago(time.time() - job.at),
-                    job.error,
-                )
-                for job in jobs.failed
-            ],
-            right=("Attempts",),
-            styles={"Error": lambda _: "red"},
-        )
-        terminal.note("`repertory queue retry` puts them back on the queue.")

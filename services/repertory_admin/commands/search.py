@@ -7,7 +7,7 @@ import typer
 from repertory.catalogue.item import Kind
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.search.query import query_of
-from repertory_admin import terminal
+from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
@@ -27,17 +27,29 @@ from repertory_admin.show import answers
 
 KindOption = Annotated[
     list[Kind] | None,
-    typer.Option(metavar="KIND", help="Only this kind: skill, tool or document; repeatable."),
+    typer.Option(
+        "--kind", "-k", metavar="KIND", help="Only this kind: skill, tool or document; repeatable."
+    ),
 ]
 SourceOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Only this source; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="Only this source; repeatable.", autocompletion=completion.sources
+    ),
 ]
 ServerOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Only this server's tools; repeatable."),
+    typer.Option(
+        metavar="NAME",
+        help="Only this server's tools; repeatable.",
+        autocompletion=completion.servers,
+    ),
 ]
 TagOption = Annotated[
-    list[str] | None, typer.Option(metavar="TAG", help="Only with this tag; repeatable.")
+    list[str] | None,
+    typer.Option(
+        metavar="TAG", help="Only with this tag; repeatable.", autocompletion=completion.tags
+    ),
 ]
 
 
@@ -47,14 +59,16 @@ TagOption = Annotated[
     settings=(*STORE, *INDEXING, *RANKING, *ASKING),
     examples=(
         "repertory search read file contents",
-        'repertory search "commit my changes" --kind tool --limit 5 --explain',
+        'repertory search "commit my changes" -k tool -n 5 --explain',
     ),
 )
 def search(
     flags: Flags,
     query: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY", help="A task, some words or a name.", show_default=False),
+        typer.Argument(
+            metavar="QUERY...", help="A task, some words or a name.", show_default=False
+        ),
     ],
     kind: KindOption = None,
     source: SourceOption = None,
@@ -69,6 +83,10 @@ def search(
 
     The server that is configured or runs for this directory answers. Without one, the index is
     opened here, and built first if nothing is indexed yet.
+
+    A terminal shows the description and the file of each result. A pipe gets one line for each: id,
+    kind if there are several, confidence and reason, at least two spaces apart. Programs read
+    --output json.
     """
     target = target_of(flags)
     asked = query_of(
@@ -86,6 +104,7 @@ def search(
             host = Host(gateway=backend.gateway)
             found = render(Format(output), answer, backend.items, host)
     answers.warn_if_degraded(answer)
+    answers.show_notices(answer)
     if isinstance(found, str):
         terminal.say(found.rstrip())
     elif found is not None:
@@ -95,7 +114,7 @@ def search(
         if explain:
             answers.show_evidence(answer, asked)
     else:
-        answers.show_nothing(answer)
+        answers.show_nothing(answer, asked)
     if not answer.hits:
         raise typer.Exit(ExitCode.NOT_FOUND)
 
@@ -113,12 +132,14 @@ def explain(
     flags: Flags,
     query: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY", help="The search to explain.", show_default=False),
+        typer.Argument(metavar="QUERY...", help="The search to explain.", show_default=False),
     ],
     item: Annotated[
         str,
         typer.Argument(
-            metavar="ITEM", help="The item's id or its unique name.", show_default=False
+            metavar="ITEM",
+            help="The item's id or its unique name.",
+            show_default=False,
         ),
     ],
     kind: KindOption = None,
@@ -127,7 +148,7 @@ def explain(
     tag: TagOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Explain why a search returns an item, or why not.
+    """Explain why an item is, or is not, in the results.
 
     It searches like `repertory search`. The exit code is 0 even if the item is not returned.
     """
@@ -143,6 +164,7 @@ def explain(
     with Bars() as bars, target.open(bars) as backend:
         found = backend.explain(asked, item)
     answers.warn_if_degraded(found)
+    answers.show_notices(found)
     if output is Output.JSON:
         terminal.show_json(found)
     else:

@@ -4,11 +4,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repertory_admin import terminal
+from repertory_admin import embedded, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+from repertory_query.signals import termination_signals
 
 if TYPE_CHECKING:
     from repertory_query.service import Service
@@ -25,16 +26,13 @@ if TYPE_CHECKING:
     ),
 )
 def serve(flags: Flags) -> None:
-    """Watch this directory and answer searches over HTTP.
+    """Watch, index and answer over HTTP until you press Ctrl-C.
 
     Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
     it. Until a key exists, everyone who can reach it may read; see `repertory keys`.
     """
     settings, directory = here(flags)
     begin_service()
-    from repertory_admin import embedded  # noqa: PLC0415 - slow to import, and optional
-    from repertory_query.run import termination_signals  # noqa: PLC0415 - slow to import
-
     with termination_signals() as stopping:
         embedded.run(settings, directory, stopping, partial(_ready, directory))
 

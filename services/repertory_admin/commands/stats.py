@@ -4,6 +4,7 @@ from repertory.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of
+from repertory_admin.logs import is_verbose
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.show import statistics
 
@@ -17,7 +18,8 @@ from repertory_admin.show import statistics
 def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """Show the index, its freshness and its problems.
 
-    The server that is configured or runs for this directory answers, else the index here.
+    The server that is configured or runs for this directory answers, else the index here. With
+    --verbose, the names and numbers of the stored index are shown, too.
     """
     target = target_of(flags)
     with target.open() as backend:
@@ -25,7 +27,7 @@ def stats(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     if output is Output.JSON:
         terminal.show_json(found)
     else:
-        statistics.show(found, _place(target))
+        statistics.show(found, _place(target), internals=is_verbose())
 
 
 def _place(target: Target) -> dict[str, str]:

@@ -43,7 +43,8 @@ def watch(flags: Flags) -> None:
 def worker(
     flags: Flags,
     concurrency: Annotated[
-        int, typer.Option(min=1, help="The number of processes, each with its own model.")
+        int,
+        typer.Option(min=1, metavar="N", help="The number of processes, each with its own model."),
     ] = 1,
     queue: Annotated[
         list[str] | None,

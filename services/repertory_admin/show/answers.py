@@ -1,13 +1,43 @@
 """Shows answers and explanations."""
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Term
 from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
 from repertory_admin import terminal
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def show(answer: Answer) -> None:
-    """Show a table of the hits, with their kinds if there are several."""
+    """Show the hits: a few lines each in a terminal, a line each in a pipe."""
+    if terminal.is_terminal():
+        from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
+
+        draw(answer.hits, drawing.console())
+    else:
+        _show_lines(answer)
+
+
+def draw(hits: Iterable[Hit], to: "Console") -> None:
+    """Draw hits: id, kind and confidence; below them the description, the reason and the file."""
+    from repertory_admin import drawing  # noqa: PLC0415 - as above
+
+    for hit in hits:
+        confidence = f"{hit.confidence:.2f}"
+        colour = _colour(confidence)
+        drawing.words(to, (hit.id, "bold cyan"), (hit.kind, "dim"), (confidence, colour))
+        drawing.one_line(to, hit.description, "dim")
+        drawing.paragraph(to, _reason(hit))
+        drawing.file(to, hit.path, "dim")
+
+
+def _show_lines(answer: Answer) -> None:
+    """Show a table with a line for each hit, and the kinds if there are several."""
     kinds = {hit.kind for hit in answer.hits}
     first = "Tool" if kinds == {"tool"} else "Item"
     mixed = len(kinds) > 1
@@ -18,7 +48,6 @@ def show(answer: Answer) -> None:
             for hit in answer.hits
         ],
         right=("Confidence",),
-        styles={first: lambda _: "bold cyan", "Confidence": _colour, "Kind": lambda _: "dim"},
     )
 
 
@@ -28,9 +57,20 @@ def warn_if_degraded(answer: Answer | Explanation) -> None:
         terminal.warn(f"degraded, answered by {answer.mode} alone: {answer.degraded}")
 
 
-def show_nothing(answer: Answer) -> None:
+def show_notices(answer: Answer | Explanation) -> None:
+    """Show on stderr what to know beside the answer."""
+    for notice in answer.notices:
+        if notice != NOTHING_TO_SEARCH:
+            terminal.note(notice)
+
+
+def show_nothing(answer: Answer, query: Query) -> None:
     """Show that nothing was found, and suggest another search."""
-    terminal.say("No tools found matching query")
+    if NOTHING_TO_SEARCH in answer.notices:
+        terminal.say(NOTHING_TO_SEARCH)
+        return
+    kinds = query.where.kinds or ("tool",)
+    terminal.say(f"No {' or '.join(f'{kind}s' for kind in kinds)} found matching query")
     below = f": the best is {answer.best_below:.2f}" if answer.best_below else ""
     lower = f", or a --threshold lower than {answer.threshold:g}" if answer.threshold else ""
     terminal.say(f"Try other words{lower}{below}.")

@@ -11,14 +11,12 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.trust import Untrusted, advice
 
 MAX_PROBLEMS = 20
-NOT_TRUSTED = "not trusted yet"
 
 
-def exit_code(run: Run, skipped: Untrusted) -> ExitCode:
-    """Whether everything could be indexed; a server that is merely not trusted does not count."""
-    failed = any(one.error and not _is_skipped(one, skipped) for one in run.stats.sources)
+def exit_code(run: Run) -> ExitCode:
+    """Whether everything could be indexed; a server that waits for trust does not count."""
     stats = run.stats
-    is_unread = failed or stats.errors or stats.queue.failed or not stats.model
+    is_unread = stats.errors or stats.queue.failed or not stats.model
     return ExitCode.UNREAD if is_unread else ExitCode.DONE
 
 
@@ -44,13 +42,11 @@ def headline(run: Run) -> str:
 def show(run: Run, skipped: Untrusted) -> None:
     """Show a run: the sources, the changes and the problems."""
     if run.stats.sources:
-        show_sources(
-            run.stats.sources, "Location", lambda one: terminal.short_path(one.location), skipped
-        )
+        show_sources(run.stats.sources, "Location", lambda one: terminal.short_path(one.location))
         terminal.say()
     terminal.tell(headline(run))
     for notice in run.notices:
-        terminal.tell(notice)
+        terminal.note(notice)
     if run.stats.problems:
         terminal.say()
         show_problems(run.stats.problems, MAX_PROBLEMS)
@@ -60,39 +56,38 @@ def show(run: Run, skipped: Untrusted) -> None:
 
 
 def show_sources(
-    sources: Iterable[SourceState],
-    column: str,
-    cell: Callable[[SourceState], str],
-    skipped: Untrusted | None = None,
+    sources: Iterable[SourceState], column: str, cell: Callable[[SourceState], str]
 ) -> None:
     """Show a table of sources.
 
     Args:
         sources: The sources.
-        column: The title of the fifth column.
+        column: The title of the fourth column.
         cell: Its text for a source.
-        skipped: The sources that are merely not trusted yet.
     """
     terminal.show_table(
-        ("Source", "Type", "Items", "Stale", column, "Error"),
+        ("Source", "Type", "Items", column, "State"),
         [
-            (
-                source.name,
-                source.type,
-                f"{source.items:,}",
-                f"{source.stale:,}" if source.stale else "",
-                cell(source),
-                NOT_TRUSTED if skipped and _is_skipped(source, skipped) else source.error,
-            )
+            (source.name, source.type, f"{source.items:,}", cell(source), _state(source))
             for source in sources
         ],
-        right=("Items", "Stale"),
-        styles={
-            "Error": lambda text: "dim" if text == NOT_TRUSTED else "red",
-            column: lambda _: "dim",
-            "Stale": lambda _: "yellow",
-        },
+        right=("Items",),
+        styles={"State": _state_style, column: lambda _: "dim"},
     )
+
+
+def _state(source: SourceState) -> str:
+    """The state of a source in a few words; problems say why it is failing."""
+    if not source.stale:
+        return source.state
+    old = f"{terminal.count(source.stale, 'item')} stale"
+    return old if source.state == "stale" else f"{source.state}, {old}"
+
+
+def _state_style(state: str) -> str:
+    if state == "fresh":
+        return "green"
+    return "red" if state.startswith("failing") else "yellow"
 
 
 def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
@@ -113,7 +108,3 @@ def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
         terminal.tell(f"{problem.severity}: {text}", indent=2)
     if most is not None and len(problems) > most:
         terminal.say(f"  … and {len(problems) - most:,} more: `repertory doctor` lists all")
-
-
-def _is_skipped(source: SourceState, skipped: Untrusted) -> bool:
-    return source.name in skipped.sources

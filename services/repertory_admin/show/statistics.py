@@ -10,47 +10,56 @@ from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
 
 
-def show(stats: Stats, place: Mapping[str, str]) -> None:
+def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     """Show the sources with their freshness, the index, the workers and the problems.
 
     Args:
         stats: The statistics.
         place: Where the index is, as facts.
+        internals: Whether to show the names and numbers of its storage.
     """
     if stats.sources:
         now = time.time()
         show_sources(
-            stats.sources, "Last seen", lambda one: ago(now - one.seen) if one.seen else "never"
+            stats.sources, "Last read", lambda one: ago(now - one.seen) if one.seen else "never"
         )
         terminal.say()
     kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
     pending = {"saves": stats.queue.saves, "builds": stats.queue.builds}
-    problems = ", ".join(
-        (terminal.count(stats.errors, "error"), terminal.count(stats.warnings, "warning"))
-    )
+    counts = {"error": stats.errors, "warning": stats.warnings}
+    problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
+    vectors = "unknown" if stats.points is None else f"{stats.points:,}"
+    storage = {
+        "vectors": vectors,
+        "collection": stats.collection,
+        "version": str(stats.index_version),
+    }
     facts = {
         **place,
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
-        "stale": ", ".join(stats.stale_sources) or "no source",
-        "building": f"{building.collection}, {building.done:,} of {building.total:,} items"
-        if building
+        "building": f"{building.done:,} of {building.total:,} items" if building else "",
+        "pending": ", ".join(
+            f"{_number(count)} {name}" for name, count in pending.items() if count != 0
+        ),
+        "failed": f"{_number(stats.queue.failed)} jobs; see `repertory queue list`"
+        if stats.queue.failed != 0
         else "",
-        "pending": ", ".join(f"{_number(count)} {name}" for name, count in pending.items()),
-        "failed": f"{_number(stats.queue.failed)} jobs"
-        + ("; see `repertory queue list`" if stats.queue.failed else ""),
-        "problems": problems + ("; see `repertory doctor`" if stats.problems else ""),
+        "problems": f"{problems}; see `repertory doctor`" if problems else "none",
         "model": stats.model or "none",
-        "points": "unknown" if stats.points is None else f"{stats.points:,}",
-        "collection": stats.collection,
-        "version": str(stats.index_version),
         **{f"no {part}": why for part, why in stats.missing.items()},
+        **(storage if internals else {}),
     }
     terminal.show_facts({name: text for name, text in facts.items() if text})
     if stats.workers:
         terminal.say()
         _show_workers(stats.workers)
+    waiting = dict.fromkeys(one.error for one in stats.sources if one.awaits_trust and one.error)
+    if waiting:
+        terminal.say()
+        for advice in waiting:
+            terminal.tell(advice)
     if stats.troubles:
         terminal.say()
         for trouble in stats.troubles:

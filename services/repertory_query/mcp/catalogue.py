@@ -18,7 +18,8 @@ from repertory.search.query import query_of
 from repertory.text import cut, one_line
 from repertory.values import Threshold, Values
 from repertory.wire import MAX_VALUES, MaxLimit
-from repertory_query.mcp.tool import Tool, Work, in_words
+from repertory_query.mcp.tool import Tool, in_words
+from repertory_query.mcp.work import Work
 
 CALL = "call"
 MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens

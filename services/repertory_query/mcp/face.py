@@ -42,7 +42,8 @@ from repertory.keys import Scope
 from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
-from repertory_query.mcp.tool import Tool, Work, in_words
+from repertory_query.mcp.tool import Tool, in_words
+from repertory_query.mcp.work import Work
 from repertory_query.visible import visible_to
 
 FRESH_S = 60.0  # a list is reused before the catalogue is read again

@@ -2,26 +2,30 @@
 
 Requests share no state, so that any replica answers any of them. The guard checks keys, rates,
 sizes, the Host and the Origin, as for every route.
+
+The SDK is imported at the first request, since it takes a second and 30 MB of memory.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from repertory.backend import Backend
 from repertory.errors import StoreError
 from repertory.values import Values
 from repertory_query.limits import MAX_BODY_SIZE
-from repertory_query.mcp.face import Face
-from repertory_query.mcp.tool import Work
 from repertory_query.mcp.toolset import Toolset
-from repertory_query.mcp.toolsets import tools_of
+from repertory_query.mcp.work import Work
 from repertory_query.pool import Pool
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 PATHS = {
     "/mcp": Toolset.CATALOGUE,
@@ -33,7 +37,7 @@ T = TypeVar("T")
 
 
 class Mcp:
-    """The MCP servers of an application, which run as long as it does.
+    """The MCP servers of an application, which run from their first request to its end.
 
     Args:
         backend: The backend.
@@ -45,30 +49,71 @@ class Mcp:
     """
 
     def __init__(self, backend: Backend, values: Values, pools: Mapping[Work, Pool]) -> None:
-        async def threads(work: Work, call: Callable[[], T]) -> T:
-            try:
-                return await pools[work].run(call)
-            except HTTPException as error:
-                raise StoreError(error.detail) from error
+        self._backend = backend
+        self._values = values
+        self._pools = pools
+        self._managers: dict[str, StreamableHTTPSessionManager] = {}
+        self._requested = anyio.Event()
+        self._running = anyio.Event()
+        self.routes = [Route(path, _Endpoint(self, path), methods=["POST"]) for path in PATHS]
 
-        self._managers = {
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Run them, once they are requested."""
+        self._requested, self._running = anyio.Event(), anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._run)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def manager(self, path: str) -> "StreamableHTTPSessionManager":
+        """The running server of a path."""
+        self._requested.set()
+        await self._running.wait()
+        return self._managers[path]
+
+    async def _run(self) -> None:
+        await self._requested.wait()
+        self._managers = await anyio.to_thread.run_sync(self._create)
+        async with AsyncExitStack() as stack:
+            for manager in self._managers.values():
+                await stack.enter_async_context(manager.run())
+            self._running.set()
+            await anyio.sleep_forever()
+
+    def _create(self) -> "dict[str, StreamableHTTPSessionManager]":
+        from mcp.server.streamable_http_manager import (  # noqa: PLC0415 - as said above
+            StreamableHTTPSessionManager,
+        )
+
+        from repertory_query.mcp.face import Face  # noqa: PLC0415 - as above
+        from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - as above
+
+        return {
             path: StreamableHTTPSessionManager(
-                Face(backend, tools_of([toolset], values), threads).server,
+                Face(self._backend, tools_of([toolset], self._values), self._threads).server,
                 json_response=True,
                 stateless=True,
                 max_request_body_size=MAX_BODY_SIZE,
             )
             for path, toolset in PATHS.items()
         }
-        self.routes = [
-            Route(path, StreamableHTTPASGIApp(manager), methods=["POST"])
-            for path, manager in self._managers.items()
-        ]
 
-    @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Run them."""
-        async with AsyncExitStack() as running:
-            for manager in self._managers.values():
-                await running.enter_async_context(manager.run())
-            yield
+    async def _threads(self, work: Work, call: Callable[[], T]) -> T:
+        try:
+            return await self._pools[work].run(call)
+        except HTTPException as error:
+            raise StoreError(error.detail) from error
+
+
+class _Endpoint:
+    """The route of one server."""
+
+    def __init__(self, mcp: Mcp, path: str) -> None:
+        self._mcp = mcp
+        self._path = path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        manager = await self._mcp.manager(self._path)
+        await manager.asgi_app(scope, receive, send)

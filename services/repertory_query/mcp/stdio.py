@@ -10,7 +10,8 @@ from mcp.server.stdio import stdio_server
 
 from repertory.backend import Backend
 from repertory_query.mcp.face import Face
-from repertory_query.mcp.tool import Tool, Work
+from repertory_query.mcp.tool import Tool
+from repertory_query.mcp.work import Work
 
 THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
 

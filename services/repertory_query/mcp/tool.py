@@ -1,7 +1,6 @@
 """A tool of the MCP server: a function for agents, its definition and its results."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -11,14 +10,7 @@ from mcp_types import Tool as Definition
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.keys import Scope
-
-
-class Work(StrEnum):
-    """The resource that a tool occupies, which decides on which threads it runs."""
-
-    SEARCH = "search"
-    READ = "read"
-    CALL = "call"  # a third-party server
+from repertory_query.mcp.work import Work
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):

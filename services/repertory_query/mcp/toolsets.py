@@ -6,8 +6,9 @@ from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
 from repertory.values import Values
 from repertory_query.mcp.catalogue import catalogue
-from repertory_query.mcp.tool import Tool, Work
+from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset import Toolset
+from repertory_query.mcp.work import Work
 
 _FUNCTIONS = {
     Toolset.SKILLS: ("Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search"),

@@ -45,6 +45,7 @@ def anthropic(
         content.append(_text(phrases.nothing(answer)))
     if answer.degraded:
         content.append(_text(phrases.degraded(answer)))
+    content += map(_text, phrases.notices(answer))
     return {"content": content, "definitions": definitions}
 
 

@@ -18,6 +18,8 @@ def markdown(answer: Answer) -> str:
     lines = ["# Search results", "", f"Query: {escaped(answer.query)}", ""]
     if answer.degraded:
         lines += [escaped(phrases.degraded(answer)), ""]
+    for notice in phrases.notices(answer):
+        lines += [escaped(notice), ""]
     if not answer.hits:
         return "\n".join([*lines, phrases.nothing(answer), ""])
     lines += [row(_COLUMNS), row(["---"] * len(_COLUMNS))]

@@ -1,5 +1,6 @@
 """Sentences for models; text from authors cannot break out of its line."""
 
+from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit
 from repertory.text import cut, one_line
 
@@ -27,9 +28,16 @@ def described(hit: Hit) -> str:
 
 def nothing(answer: Answer) -> str:
     """Say that nothing was found, and suggest what to try."""
+    if NOTHING_TO_SEARCH in answer.notices:
+        return NOTHING_TO_SEARCH
     below = f"; the best is {answer.best_below:.2f}" if answer.best_below else ""
     lower = f" or a threshold lower than {answer.threshold:g}" if answer.threshold else ""
     return f"No tools found matching query. Try other words{lower}{below}."
+
+
+def notices(answer: Answer) -> list[str]:
+    """What to know beside the answer, a line each."""
+    return [line(one) for one in answer.notices if one != NOTHING_TO_SEARCH]
 
 
 def degraded(answer: Answer) -> str:

@@ -17,6 +17,7 @@ def types_markdown(answer: Answer, items: Mapping[str, Item], gateway: str) -> s
     The module calls the tools at the URL ``gateway``, and leaves out tools missing in ``items``.
     """
     lines = [f"{phrases.degraded(answer)}\n"] if answer.degraded else []
+    lines += [f"{escaped(notice)}\n" for notice in phrases.notices(answer)]
     if not answer.hits:
         return "\n".join([*lines, phrases.nothing(answer), ""])
     lines += [row(("Tool", "Confidence", "Reason")), row(("---", "---", "---"))]

@@ -22,6 +22,7 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.scan import ScanResult
 from repertory.sources.configured import Catalogue
+from repertory.sources.source import error
 from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and the failed jobs
@@ -141,16 +142,19 @@ class Coordinator:
 
     def status(self) -> WatchStatus:
         """What is indexed and what is going on."""
-        generations, problems = self._generations, self._scans.problems
+        generations = self._generations
         target = self.ledger
         searched = self._ledgers.get(generations.active or "") or target
         indexed = searched.per_source if searched else Ledger.NOTHING
+        sources = self._scans.status(indexed, self._emptied)
+        failed = [error(one.name, one.error) for one in sources if one.is_failing]
+        problems = [*failed, *self._scans.problems]
         return WatchStatus(
             # Empty while there are no sources: nothing can be built from it.
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
             collection=generations.active or "",
             error=self.error,
-            sources=self._scans.status(indexed, self._emptied),
+            sources=sources,
             building=target.progress() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers.values()),
             problems=problems[:MAX_PROBLEMS],
@@ -272,11 +276,14 @@ class Coordinator:
         _log.info("jobs_sent", extra=extra)
 
     def _is_complete(self) -> bool:
-        """Whether a build can be published, after one more comparison with what is stored."""
+        """Whether a build can be published, after one more comparison with what is stored.
+
+        Servers that are still starting are not waited for, unless nothing else offers an item.
+        """
         ledger = self.ledger
         if ledger is None or not self._generations.is_building or self._refusal:
             return False
-        if ledger.outstanding or not self._scans.is_complete:
+        if ledger.outstanding or not self._scans.are_files_read:
             return False
         changes = self._changes(self._loaded(ledger))
         if changes.written or changes.removed:
@@ -285,13 +292,14 @@ class Coordinator:
             self._send(ledger, carried, [], self._clock())
             return False
         self._must_compare = False  # it was just done
-        if not ledger.states and self._generations.replaces_others:
+        if ledger.states:
+            return True
+        if self._scans.is_complete and self._generations.replaces_others:
             self._refusal = EMPTY  # a folder that is not mounted looks like this
-            return False
-        return True
+        return self._scans.is_complete and not self._refusal
 
     def _carried(self, ledger: Ledger) -> list[Item]:
-        """The active collection's items of sources and files that cannot be read now.
+        """The active collection's items of sources and files that cannot be read, or not yet.
 
         The active collection may belong to another configuration.
         """
@@ -302,7 +310,7 @@ class Coordinator:
             wanted = [
                 state.item
                 for state in old.states()
-                if state.item not in known and self._scans.withholds(state)
+                if state.item not in known and self._scans.keeps(state)
             ]
             records = old.records([item_key(item) for item in wanted])
         return [msgspec.convert(record, Item) for record in records.values()]

@@ -64,6 +64,15 @@ class LatestScans:
         return len(self._by_source) == len(self.catalogue.sources)
 
     @property
+    def are_files_read(self) -> bool:
+        """Whether every source of files was scanned; servers may still be starting."""
+        return all(
+            source.name in self._by_source
+            for source in self.catalogue.sources
+            if source.folder is not None
+        )
+
+    @property
     def problems(self) -> list[Problem]:
         """Every problem of the catalogue and of the scans."""
         return [*self.catalogue.problems, *self._problems]
@@ -78,15 +87,10 @@ class LatestScans:
         scan = self._by_source.get(state.source)
         return scan.keeps(state.item) if scan else state.source in self._names
 
-    def withholds(self, state: State) -> bool:
-        """Whether an item was unreadable when its source was scanned."""
-        scan = self._by_source.get(state.source)
-        return scan is not None and scan.is_partial and scan.keeps(state.item)
-
     @property
     def is_partial(self) -> bool:
-        """Whether anything was unreadable."""
-        return any(scan.is_partial for scan in self._by_source.values())
+        """Whether anything was unreadable, or was not scanned yet."""
+        return not self.is_complete or any(scan.is_partial for scan in self._by_source.values())
 
     def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
         """The state of each source.
@@ -110,6 +114,8 @@ class LatestScans:
                     items=indexed[name],
                     stale=max(indexed[name] - offered[name], 0) if partial else 0,
                     error=error,
+                    awaits_trust=not (source.is_trusted or source.fault),
+                    is_starting=scan is None,
                     seen=self._seen.get(name, 0.0),
                 )
             )

@@ -142,6 +142,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stale_sources: Annotated[
         tuple[str, ...], Meta(description="Sources whose last scan failed; items may be outdated.")
     ] = ()
+    notices: Annotated[
+        tuple[str, ...],
+        Meta(description="What to know beside the answer, one plain sentence each."),
+    ] = ()
     best_below: Annotated[
         float, Meta(description="The confidence of the best item below the threshold; 0 if none.")
     ] = 0.0

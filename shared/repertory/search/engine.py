@@ -14,6 +14,7 @@ from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.index.vectors import Collection, Filter, Match
+from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import POOL, Words, gather, read
 from repertory.search.confidence import confidences
@@ -38,6 +39,7 @@ class SearchEngine:
         degraded: Why an arm is missing, if one is.
         precedence: The names of the sources, highest precedence first.
         stale: The names of the sources whose items may be outdated.
+        notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
     """
 
@@ -51,6 +53,7 @@ class SearchEngine:
         degraded: Sequence[str] = (),
         precedence: Sequence[str] = (),
         stale: Sequence[str] = (),
+        notices: Sequence[str] = (),
         version: int = 0,
     ) -> None:
         self.keywords = keywords
@@ -60,6 +63,7 @@ class SearchEngine:
         self.degraded = tuple(degraded)
         self._precedence = {name: place for place, name in enumerate(precedence)}
         self._stale = tuple(stale)
+        self.notices = tuple(notices)
         self._reader = reader
 
     def search(self, query: Query) -> Answer:
@@ -82,8 +86,13 @@ class SearchEngine:
             index_version=self.version,
             items=len(whole.candidates.index),
             stale_sources=self._stale,
+            notices=self._notices(whole),
             best_below=max((confidence[row] for row in below), default=0.0),
         )
+
+    def _notices(self, found: Ranked) -> tuple[str, ...]:
+        is_empty = self.keywords is not None and not len(found.candidates.index)
+        return (NOTHING_TO_SEARCH, *self.notices) if is_empty else self.notices
 
     def rank(self, query: Query, also: Sequence[int] = ()) -> Task:
         """Find candidates by both arms and by name, for each step of a task; score and order them.

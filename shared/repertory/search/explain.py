@@ -82,6 +82,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         ),
         mode=found.mode,
         degraded=" ".join(text.problems),
+        notices=engine.notices,
         items=len(index),
     )
 

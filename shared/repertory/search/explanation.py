@@ -44,3 +44,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mode: Annotated[Mode, Meta(description="The arms that answered.")]
     degraded: Annotated[str, Meta(description="Why an arm did not answer.")] = ""
     items: Annotated[int, Meta(description="The number of indexed items.")] = 0
+    notices: Annotated[
+        tuple[str, ...],
+        Meta(description="What to know beside the answer, one plain sentence each."),
+    ] = ()

@@ -17,6 +17,7 @@ from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keywords
 from repertory.indexing.collections import model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
+from repertory.notices import about_sources
 from repertory.search.engine import SearchEngine
 from repertory.stats import WatchStatus
 
@@ -38,8 +39,8 @@ class LiveSearch:
     """Gives the current search engine. Thread-safe.
 
     A server enters the context: a thread then follows the alias of the active collection and the
-    deltas of that collection, and replaces the engine, which itself never changes. A one-shot
-    command calls ``refresh`` instead, on its own thread.
+    deltas of that collection, and replaces the engine, which itself never changes; another loads
+    the model. A one-shot command calls ``refresh`` instead, on its own thread.
 
     Args:
         active: The alias of the collection that is searched.
@@ -64,16 +65,19 @@ class LiveSearch:
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
         self._engine: SearchEngine | None = None
         self._feed: KeywordFeed | None = None
-        self._sources: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self._sources: tuple[tuple[str, ...], ...] = ((), (), ())
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = self._compared_at = float("-inf")
         self._stopping = threading.Event()
         self._ready = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._run, name="live-search", daemon=True)
-        self._thread.start()
+        # A model may take long to load, and its first calibration longer.
+        for name, step in (("live-search", self._step), ("model", self._watch_model)):
+            thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
+            thread.start()
+            self._threads.append(thread)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,11 +85,10 @@ class LiveSearch:
         self.close()
 
     def stop(self) -> None:
-        """Stop the thread, if there is one."""
+        """Stop the threads, if there are any."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        while self._threads:
+            self._threads.pop().join()
 
     def close(self) -> None:
         """Close the collections. Closing twice is allowed."""
@@ -139,10 +142,10 @@ class LiveSearch:
         """
         return self._ready.wait(seconds)
 
-    def _run(self) -> None:
+    def _run(self, step: Callable[[], None]) -> None:
         while not self._stopping.is_set():
             try:
-                self._step()
+                step()
             # A boundary: whatever happens on this thread, searches go on with what there is.
             except Exception:
                 _log.exception("live_search_failed")
@@ -152,7 +155,6 @@ class LiveSearch:
         now = time.monotonic()
         if now - self._polled_at >= POLL_INTERVAL_S:
             self._poll(now)
-            self._check_model()
             self._let_go(now)
         if self._feed is None:
             self._stopping.wait(POLL_INTERVAL_S / 4)
@@ -232,23 +234,25 @@ class LiveSearch:
         if changed:
             self._replace()
 
-    def _check_model(self) -> None:
+    def _watch_model(self) -> None:
         """Note whether queries can be embedded; the engine asks again at every search."""
         try:
             self._fitting_engine()
             self._missing.pop("model", None)
         except ModelError as error:
             self._missing["model"] = str(error)
+        self._stopping.wait(POLL_INTERVAL_S)
 
     def _read_sources(self) -> bool:
-        """Read the order of the sources, and which are stale; whether that changed."""
+        """Read the order and the state of the sources; whether that changed."""
         try:
             watch = WatchStatus.read(self._coordination.status.reports())
         except StoreError:
             return False
         if watch is None:
             return False
-        sources = tuple(one.name for one in watch.sources), watch.stale_sources
+        names = tuple(one.name for one in watch.sources)
+        sources = names, watch.stale_sources, about_sources(watch.sources)
         changed = sources != self._sources
         self._sources = sources
         return changed
@@ -279,7 +283,7 @@ class LiveSearch:
         version: int,
         degraded: list[str],
     ) -> SearchEngine:
-        precedence, stale = self._sources
+        precedence, stale, notices = self._sources
         return SearchEngine(
             keywords=index,
             collection=collection,
@@ -288,6 +292,7 @@ class LiveSearch:
             degraded=degraded,
             precedence=precedence,
             stale=stale,
+            notices=notices,
             version=version,
         )
 

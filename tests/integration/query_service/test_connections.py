@@ -15,7 +15,8 @@ import uvicorn
 
 from repertory.errors import UsageError
 from repertory_query.app import create_app
-from repertory_query.run import configuration, listening
+from repertory_query.listening import listening
+from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
 
 

@@ -122,6 +122,13 @@ def silent() -> None:
     time.sleep(LONG)
 
 
+def held() -> None:
+    """Answer nothing until a file exists, then list one tool."""
+    while not Path(os.environ["RELEASED"]).exists():
+        time.sleep(0.02)
+    serve_page(tool("hoist_sails"))
+
+
 def stuck() -> None:
     """Shake hands, and send nothing after it."""
     print("warming up", file=sys.stderr, flush=True)

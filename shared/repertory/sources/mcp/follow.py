@@ -10,15 +10,17 @@ import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
 from repertory.errors import SourceError
-from repertory.sources.mcp.client import converse
-from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import Listing
+
+if TYPE_CHECKING:
+    from repertory.sources.mcp.conversation import Conversation
 
 MIN_INTERVAL_S = 1.0  # between two listings in a session, and before the first retry
 # A session is renewed after this time: its program may have been replaced by a newer version.
@@ -77,6 +79,9 @@ class ServerFollower:
 
     async def _follow(self) -> None:
         try:
+            # On this thread, because the SDK is slow to import: whoever starts this does not wait.
+            from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
+
             pause = MIN_INTERVAL_S
             while True:
                 began = anyio.current_time()
@@ -102,7 +107,7 @@ class ServerFollower:
         finally:
             self._first.set()
 
-    async def _talk(self, conversation: Conversation) -> None:
+    async def _talk(self, conversation: "Conversation") -> None:
         renewal = anyio.current_time() + _jittered(MAX_SESSION_S)
         while anyio.current_time() < renewal:
             self._publish(await conversation.list_tools())

@@ -84,7 +84,7 @@ class McpServer(Source):
         server = self._server
         if server.fault or not self.is_trusted or launches_repertory(server):
             return None
-        from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - the SDK is slow
+        from repertory.sources.mcp.follow import ServerFollower  # noqa: PLC0415 - only to watch
 
         self._follower = ServerFollower(server, changed, interval)
         self._follower.start()

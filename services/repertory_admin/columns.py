@@ -1,0 +1,91 @@
+"""The widths of a table's columns, and lines that fit them without splitting a word."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+MIN_PROSE_WIDTH = 24  # cells left for wrapped text
+
+# A word that is too long is continued after a separator of an id, a name or a path; not in numbers.
+_PIECES = re.compile(r"[/_.:=,-]*(?:[^/_.:=,-]|[.,](?=\d))+(?:/|[_.:=,-]+)?|[/_.:=,-]+")
+
+
+def width_of(text: str) -> int:
+    """The width of a text in terminal cells."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text: broken between words, and within a long one after its separators.
+
+    Only a piece that is wider than a whole line is split anywhere.
+    """
+    lines = [""]
+    for word in text.split():
+        for place, piece in enumerate(_pieces(word, width)):
+            space = " " if lines[-1] and not place else ""
+            if lines[-1] and width_of(lines[-1] + space + piece) > width:
+                lines.append(piece)
+            else:
+                lines[-1] += space + piece
+    return lines
+
+
+def shortened(text: str, width: int) -> str:
+    """As many words as fit one line; an ellipsis stands for the others."""
+    text = text[: width + 1]  # a longer one does not fit
+    lines = wrapped(text, width)
+    return lines[0] if len(lines) == 1 else f"{wrapped(text, width - 1)[0]}…"
+
+
+def widths(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The width of each column in cells, together at most ``room``.
+
+    The last column gives way first, then the widest one. A piece of a word is split only where
+    nothing else helps.
+
+    Args:
+        columns: The texts of each column, with its heading.
+        room: The cells of all columns, without the space between them.
+    """
+    found = [max(map(width_of, texts)) for texts in columns]
+    least = [
+        max((width_of(piece) for text in texts for piece in _pieces_of(text)), default=0)
+        for texts in columns
+    ]
+    prose = [*found[:-1], max(least[-1], MIN_PROSE_WIDTH)]
+    for floor in (prose, least, [1] * len(found)):
+        while sum(found) > room:
+            able = [place for place, width in enumerate(found) if width > floor[place]]
+            if not able:
+                break
+            found[max(able, key=found.__getitem__)] -= 1
+    return found
+
+
+def _pieces_of(text: str) -> list[str]:
+    return [piece for word in text.split() for piece in _PIECES.findall(word)]
+
+
+def _pieces(word: str, width: int) -> list[str]:
+    """The word itself if it fits; else its pieces, each at most as wide as a line."""
+    if width_of(word) <= width:
+        return [word]
+    pieces = []
+    for piece in _PIECES.findall(word):
+        while width_of(piece) > width:
+            head = _head(piece, width)
+            pieces.append(head)
+            piece = piece[len(head) :]  # noqa: PLW2901 - its rest
+        pieces.append(piece)
+    return pieces
+
+
+def _head(text: str, width: int) -> str:
+    """The beginning of a text that fits a width; one letter at least."""
+    end = 1
+    while end < len(text) and width_of(text[: end + 1]) <= width:
+        end += 1
+    return text[:end]

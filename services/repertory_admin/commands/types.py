@@ -1,0 +1,54 @@
+"""``repertory types``: the TypeScript module of tools."""
+
+from typing import Annotated
+
+import typer
+
+from repertory.index.vectors import Filter
+from repertory_admin import completion, terminal
+from repertory_admin.app import app, command
+from repertory_admin.backend import target_of
+from repertory_admin.options import ASKING, INDEXING, STORE, Flags
+from repertory_admin.progress import Bars
+
+
+@command(
+    app,
+    "types",
+    settings=(*STORE, *INDEXING, *ASKING),
+    examples=(
+        "repertory types > tools.ts",
+        "repertory types github notes__add_note",
+        'repertory search "write a note" --output types',
+    ),
+)
+def types(
+    flags: Flags,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Servers, for all their tools, and ids of tools; all tools if omitted.",
+            show_default=False,
+            autocompletion=completion.tools,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--filter", metavar="NAME", help="As NAME; commas separate several."),
+    ] = None,
+) -> None:
+    """Print a TypeScript module of tools.
+
+    It has the types of each tool's arguments and result, and methods that call the tools through a
+    server that allows calls. It is the module that a server has at /runtime/tools.ts.
+    """
+    from repertory.typescript.module import module  # noqa: PLC0415 - no other command needs it
+    from repertory.typescript.selection import select_tools  # noqa: PLC0415 - as above
+
+    given = ",".join([*(names or ()), *(only or ())]).split(",")
+    wanted = [name.strip() for name in given if name.strip()]
+    with Bars() as bars, target_of(flags).open(bars) as backend:
+        ids = select_tools(backend.entries(Filter(kinds=("tool",))), wanted)
+        made = module(list(backend.items(ids).values()), backend.gateway)
+    terminal.say(made.text.rstrip())

@@ -1,0 +1,33 @@
+"""What the shell completes: ids, sources, servers and tags of the indexed items."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from repertory.errors import RepertoryError
+from repertory_admin import terminal
+from repertory_admin.backend import target_of
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.document import Entry
+
+
+def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], list[str]]:
+    """A completion of some values of the items; it offers nothing while they cannot be read."""
+
+    def complete(incomplete: str) -> list[str]:
+        terminal.be_quiet(quiet=True)  # what is written would appear in the line that is typed
+        try:
+            with target_of({}).open() as backend:
+                found = {value for entry in backend.entries() for value in values(entry)}
+        except RepertoryError:
+            return []
+        return sorted(value for value in found if value and value.startswith(incomplete))
+
+    return complete
+
+
+ids = _completing(lambda entry: [entry.id])
+sources = _completing(lambda entry: [entry.source])
+servers = _completing(lambda entry: [entry.server])
+tags = _completing(lambda entry: entry.tags)
+tools = _completing(lambda entry: [entry.id, entry.server] if entry.kind == "tool" else [])

@@ -1,0 +1,55 @@
+"""Errors in the arguments of a command, in the words of Repertory's own errors."""
+
+import re
+from typing import Any
+
+import typer
+
+# The class of all of them; Typer exports only this descendant.
+ArgumentsError: type[Exception] = typer.BadParameter.__mro__[2]
+
+_MUST = "; it must be "
+# What Typer says, and what we say instead. Any other text stays as it is.
+_WORDS = (
+    (r"Invalid value for '([^']+)'[^:]*: (.+) is not (.+?)\.?", r"\1 is \2; it must be \3."),
+    (r"Missing (?:argument|option) '([^']+?)(?:\.\.\.)?'.*", r"\1 is missing."),
+    (r"No such option: (\S+) \(Possible options: (.+)\)", r"There is no option \1; there is \2."),
+    (r"No such option: (\S+)", r"There is no option \1."),
+    (r"No such command '(.+?)'\.", r"There is no command \1."),
+    (r"No such command '(.+?)'\. (Did .+\?)", r"There is no command \1. \2"),
+    (r"Option '(.+)' requires an argument\.", r"\1 needs a value."),
+    (r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", r"Unexpected argument: \1."),
+)
+_EXPECTED = (
+    (r"^a valid int[\w ]*", "a whole number"),
+    (r"^a valid float[\w ]*", "a number"),
+    (r"^in the range x>=", "at least "),
+    (r"^in the range (\S+)<=x<=", r"from \1 to "),
+)
+
+
+def is_help(error: Any) -> bool:  # noqa: ANN401 - Typer's own class is private
+    """Whether the error is the help of a group that was called without a command."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def refusal(error: Any) -> str:  # noqa: ANN401 - as above
+    """What is wrong with the arguments, in one sentence, and which help shows the right ones."""
+    text = _in_words(error.format_message())
+    context = getattr(error, "ctx", None)
+    if context is None or _MUST in text:
+        return text
+    return f"{text} `{context.command_path} --help` shows how to call it."
+
+
+def _in_words(text: str) -> str:
+    for pattern, words in _WORDS:
+        if found := re.fullmatch(pattern, text):
+            text = found.expand(words)
+            break
+    fault, must, expected = text.partition(_MUST)
+    if not must:
+        return text
+    for pattern, words in _EXPECTED:
+        expected = re.sub(pattern, words, expected)
+    return fault + must + expected.replace("'", "")

@@ -1,0 +1,54 @@
+"""Shows items: a list of them, or one whole."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.catalogue.policy import set_fields
+from repertory_admin import terminal
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.document import Entry
+
+_MARKDOWN = (".md", ".mdx", ".markdown")
+
+
+def show_list(entries: "Sequence[Entry]") -> None:
+    """Show a table of items; a terminal gets the beginnings of their descriptions."""
+    terminal.show_table(
+        ("Item", "Kind", "Source", "Description"),
+        [(entry.id, entry.kind, entry.source, entry.description) for entry in entries],
+        short=("Description",),
+        styles={"Item": lambda _: "bold cyan", "Kind": lambda _: "dim", "Source": lambda _: "dim"},
+    )
+
+
+def show(item: Item) -> None:
+    """Show an item with all its fields, its text and its schemas."""
+    facts = {
+        "id": item.id,
+        "name": item.name,
+        "kind": item.kind,
+        "source": item.source,
+        "server": item.server,
+        "path": item.path,
+        "tags": ", ".join(item.tags),
+        **{key: _text(value) for key, value in (item.extra | set_fields(item.policy)).items()},
+    }
+    terminal.show_facts({name: value for name, value in facts.items() if value})
+    if item.description:
+        terminal.say()
+        terminal.tell(item.description)
+    if item.body:
+        terminal.say()
+        (terminal.show_markdown if item.path.endswith(_MARKDOWN) else terminal.say)(item.body)
+    for title, schema in (("Input", item.input_schema), ("Output", item.output_schema)):
+        if schema is not None:
+            terminal.say(f"\n{title}:")
+            terminal.say(msgspec.json.format(msgspec.json.encode(schema), indent=2).decode())
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - any value of an author
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

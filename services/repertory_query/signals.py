@@ -1,0 +1,26 @@
+"""The signals that end a service."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def termination_signals() -> Iterator[list[int]]:
+    """The received SIGINTs and SIGTERMs; KeyboardInterrupt at the end if there was a SIGINT.
+
+    Nothing is raised in between: threads import modules as they begin, and an exception from a
+    signal's handler can be swallowed there, or leave the interpreter's import lock held for
+    ever. A second signal ends the process at once.
+    """
+    received: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        received.append(number)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    yield received
+    if signal.SIGINT in received:
+        raise KeyboardInterrupt

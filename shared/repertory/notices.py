@@ -1,0 +1,44 @@
+"""Notices: what a user should know beside an answer, one plain sentence each."""
+
+from collections.abc import Iterable, Sequence
+
+from repertory.stats import SourceState
+from repertory.text import cut, one_line
+
+NOTHING_TO_SEARCH = (
+    "Nothing to search yet: the sources offer no skill, tool or document; see `repertory init`."
+)
+
+MAX_NAMED = 5  # names in one notice
+MAX_REASON_LENGTH = 200  # characters
+MAX_FAILED = 3  # sources with their reason
+MAX_FILES = 3  # with the way to trust them
+
+
+def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
+    """The sources that are starting, that could not be read, and that await trust."""
+    failed = [one for one in sources if one.is_failing]
+    starting = [one_line(one.name) for one in sources if one.is_starting]
+    found = [f"Starting: {named(starting)}."] if starting else []
+    found += [
+        f"The source {one.name} could not be read: "
+        f"{cut(one_line(one.error), MAX_REASON_LENGTH).rstrip('.')}."
+        for one in failed[:MAX_FAILED]
+    ]
+    if len(failed) > MAX_FAILED:
+        found.append(
+            f"{len(failed) - MAX_FAILED} more sources could not be read; `repertory stats` lists "
+            "them."
+        )
+    if waiting := [one for one in sources if one.awaits_trust]:
+        files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it
+        names = named(one.name for one in waiting)
+        found.append(f"MCP servers await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
+    return tuple(found)
+
+
+def named(names: Iterable[str]) -> str:
+    """Some names, and how many more there are."""
+    every = list(names)
+    shown = ", ".join(every[:MAX_NAMED])
+    return f"{shown} and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else shown

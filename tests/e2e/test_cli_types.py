@@ -1,0 +1,43 @@
+"""``repertory types`` as a separate process."""
+
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.support.command_line import Cli, make_project
+from tests.support.server_process import Serve
+
+
+def test_it_prints_the_module_of_a_server(own: Cli, tmp_path: Path) -> None:
+    """The text is that of ``/runtime/tools.ts``, for all tools and for the named ones."""
+    folder = make_project(tmp_path / "project")
+    with Serve(own, folder, tmp_path / "log") as server:
+        some = "files__read_file,files__search_code"
+        for arguments, filtered in (
+            ((), ""),
+            (some.split(","), some),
+            (("--filter", some), some),
+        ):
+            done = own.run(folder, "types", *arguments)
+            with urlopen(f"{server.url}/runtime/tools.ts?filter={filtered}") as response:
+                module = response.read().decode()
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout == module
+
+
+def test_it_indexes_first_and_has_the_predecessors_name(cli: Cli, project: Path) -> None:
+    """Without an index it builds one; notices are not part of the module."""
+    done = cli.run(project, "get-types", "--filter", "files")
+    assert done.returncode == 0
+    assert "export interface FilesReadFileParams {" in done.stdout
+    assert "7 items of 3 sources indexed" in done.stderr
+    assert "get-types" not in cli.run(project, "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["types", "get-types"])
+def test_an_unknown_name_is_exit_code_2(cli: Cli, indexed: Path, command: str) -> None:
+    """The error names it."""
+    done = cli.run(indexed, command, "files", "nope")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "repertory: There is no server and no tool 'nope'.\n"
