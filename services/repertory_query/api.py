@@ -51,6 +51,7 @@ class Operation(Route, Generic[T]):
         unready: The type of the JSON of a 503, if that is no problem.
         body: The JSON Schema of the body, if ``takes`` does not tell it.
         text: A description; the handler's docstring by default.
+        error_is_message: Whether ``error`` of a problem is its message instead of its class.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part of a description
@@ -69,6 +70,7 @@ class Operation(Route, Generic[T]):
         unready: Any = None,  # noqa: ANN401 - as above
         body: Schema | None = None,
         text: str = "",
+        error_is_message: bool = False,
     ) -> None:
         super().__init__(path, self._answer, methods=[method])
         self.method, self.takes, self.returns, self.unready = method, takes, returns, unready
@@ -77,8 +79,10 @@ class Operation(Route, Generic[T]):
         self.text = text or (handler.__doc__ or "").strip()
         self._handler = handler
         self._scope = scope
+        self._error_is_message = error_is_message
 
     async def _answer(self, request: Request) -> Response:
+        request.state.error_is_message = self._error_is_message
         if self._scope is not Scope.READ:
             require(request.state.caller, self._scope)
         if self.takes is Nothing:

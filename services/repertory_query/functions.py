@@ -55,6 +55,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
             summary=function.title,
             text=function.description,
             scope=Scope.CALL if function.writes else Scope.READ,
+            error_is_message=function.error_is_result,
             content={JSON: function.returns or {"type": "string"}},
             body=function.parameters,
         )(calling(function))

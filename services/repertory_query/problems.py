@@ -68,10 +68,11 @@ def problem(
     return Problem(found, headers)
 
 
-def refusal(error: HTTPException) -> Response:
-    """The response to a refused request."""
+def refusal(error: HTTPException, *, error_is_message: bool = False) -> Response:
+    """The response to a refused request; see ``Operation`` for ``error_is_message``."""
     detail = _IN_OUR_WORDS.get(error.detail, error.detail)
-    return problem(error.status_code, detail, error.headers)
+    more = {"error": detail} if error_is_message else {}
+    return problem(error.status_code, detail, error.headers, **more)
 
 
 def failure(error: Exception) -> Response:
@@ -89,7 +90,7 @@ def install(app: Starlette) -> None:
             return failure(error)
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             error.headers = {"Allow": ", ".join(_methods(app, request.scope))}
-        return refusal(error)
+        return refusal(error, error_is_message=_error_is_message(request))
 
     async def failed(request: Request, error: Exception) -> Response:
         status = next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
@@ -97,10 +98,15 @@ def install(app: Starlette) -> None:
             return failure(error)
         detail = text_for(getattr(request.state, "caller", None), str(error))
         headers = {"Retry-After": str(RETRY_AFTER_S)} if status == 503 else None
-        return problem(status, detail, headers, error=type(error).__name__)
+        named = detail if _error_is_message(request) else type(error).__name__
+        return problem(status, detail, headers, error=named)
 
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(RepertoryError, failed)
+
+
+def _error_is_message(request: Request) -> bool:
+    return getattr(request.state, "error_is_message", False)
 
 
 def _methods(app: Starlette, scope: Scope) -> list[str]:

@@ -1,5 +1,6 @@
 """``repertory.open`` and ``repertory.connect``: every contract as a Python call."""
 
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from repertory import running
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.client import Client
-from repertory.errors import UsageError
+from repertory.errors import RepertoryError, UsageError
 from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
@@ -235,10 +236,14 @@ class Session:
         max_results: int = 20,
         threshold: float = 0.3,
     ) -> dict[str, Any]:
-        """``search`` of contract 5: ``{"success", "content", "totalResults"}``."""
-        self._backend.ensure_indexed()
-        return self._function(
-            "search",
+        """``search`` of contract 5: ``{"success", "content", "totalResults"}`` or ``{"error"}``."""
+        from repertory.functions.project import search_project  # noqa: PLC0415 - one contract's
+
+        backend = self._backend
+        with contextlib.suppress(RepertoryError):  # files are found without an index
+            backend.ensure_indexed()
+        return search_project(
+            backend,
             {
                 "searchQuery": search_query,
                 "searchType": search_type,

@@ -15,7 +15,7 @@ private = partial(os.open, mode=PRIVATE)  # an opener of new files
 
 Signature = tuple[int, int, int, int]  # mtime and ctime in nanoseconds, size, inode
 
-_FOLDER = (0, 0, 0, 0)
+FOLDER: Signature = (0, 0, 0, 0)  # of any folder
 
 
 def make_directory(path: Path) -> None:
@@ -122,14 +122,14 @@ def write_atomically(
 def signature(path: str) -> Signature | None:
     """Return a value that changes when a file's content does; None if the path does not exist.
 
-    All folders have the same signature.
+    All folders have the signature ``FOLDER``.
     """
     try:
         status = os.stat(path)  # noqa: PTH116 - speed
     except (OSError, ValueError):
         return None
     if stat.S_ISDIR(status.st_mode):
-        return _FOLDER
+        return FOLDER
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 

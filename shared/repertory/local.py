@@ -124,7 +124,13 @@ class Local(Backend, abc.ABC):
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
         with self._creating:
             files = self._project_search
-        return files.search(self.engine, query)
+        try:
+            engine: SearchEngine | None = self.engine
+        except StoreError:  # the files of the folder are still found
+            if not files.has_folder:
+                raise
+            engine = None
+        return files.search(engine, query)
 
     @property
     @override
@@ -268,12 +274,14 @@ class Local(Backend, abc.ABC):
 
     @cached_property
     def _project_search(self) -> "ProjectSearch":
+        from repertory.project_search.folder import Folder  # noqa: PLC0415 - rarely needed
         from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
 
-        # A written catalogue says what may be seen; a team's server may be anywhere.
+        # A team's server may be anywhere, and a home has more than a project.
         directory = self.workspace.directory
-        is_found = self.workspace.is_found and not self.parts.is_team
-        return ProjectSearch(directory, whole=is_found and is_project(directory, Path.home()))
+        if self.parts.is_team or not is_project(directory, Path.home()):
+            return ProjectSearch(directory)
+        return ProjectSearch(directory, Folder(directory, self.settings.data_dir))
 
     @cached_property
     def _calls(self) -> "Calls":

@@ -147,7 +147,10 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
         Literal["caller", "server", "tool", "us"],
         Meta(description="The side that failed: `server` and `tool` are those of a called tool."),
     ]
-    error: Annotated[str, Meta(description="The class of an expected error.")] = ""
+    error: Annotated[
+        str,
+        Meta(description="The class of an expected error; of the function `search`, `detail`."),
+    ] = ""
     content: Annotated[
         list[dict[str, Any]], Meta(description="The answer of a tool that reports a failure.")
     ] = []

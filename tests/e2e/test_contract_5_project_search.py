@@ -9,13 +9,18 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import anyio
 import msgspec
 import pytest
+from mcp import Client
+from mcp_types import CallToolResult, TextContent
 
 import repertory
 from repertory.api import Options, Session
 from repertory.errors import UsageError
-from repertory.functions.table import FUNCTIONS
+from repertory.one_shot import Repertory
+from repertory.project_search.query import ProjectQuery
+from repertory.settings import load
 from tests.support.command_line import Cli, add_skill
 from tests.support.query_service import MODEL
 from tests.support.server_process import Serve
@@ -28,6 +33,12 @@ FILES = {
     "chapter.md": "---\ntitle: The harbour\nsynopsis: A storm delays the departure.\n---\nRain.",
 }
 SKILL = "---\nname: release-notes\ndescription: Write notes of a release.\n---\nCollect changes.\n"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the project, the data directory and the home."""
+    return tmp_path_factory.mktemp("searched")
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -50,17 +61,14 @@ def serving(root: Path, face: str) -> Iterator[Project]:
         with closing(repertory.open(root / "project", data_dir=data, model=MODEL)) as session:
             yield Project(session)
         return
-    (root / "home").mkdir()
+    (root / "home").mkdir(exist_ok=True)
     with Serve(Cli(root / "home", root / "data"), root / "project", root / "log") as server:
         yield Project(repertory.connect(server.url), server.url)
 
 
 @pytest.fixture(scope="module", params=["embedded", "server"])
-def project(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Project]:
+def project(request: pytest.FixtureRequest, root: Path) -> Iterator[Project]:
     """A project of three documents and a skill."""
-    root = tmp_path_factory.mktemp("searched")
     for place, text in FILES.items():
         file = root / "project" / place
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,13 +77,20 @@ def project(
     yield from serving(root, request.param)
 
 
+def refused(url: str, arguments: object) -> str:
+    """The error of the function over HTTP."""
+    with pytest.raises(HTTPError) as raised:
+        post(url, arguments)
+    assert 400 <= raised.value.code < 500
+    error: str = json.load(raised.value)["error"]
+    return error
+
+
 def post(url: str, arguments: object) -> Any:  # noqa: ANN401 - JSON
     """The function's answer over HTTP."""
-    request = Request(
-        f"{url}/functions/search",
-        json.dumps(arguments).encode(),
-        {"Content-Type": "application/json"},
-    )
+    body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"{url}/functions/search", body, headers)
     with urlopen(request, timeout=60) as response:
         return json.load(response)
 
@@ -90,8 +105,51 @@ def test_an_agent_tool_named_search_over_all_files_of_a_project(project: Project
     ]
 
 
+@pytest.mark.parametrize("face", ["embedded", "server"])
+@pytest.mark.parametrize("is_configured", [False, True])
+def test_all_files_by_name_and_text(tmp_path: Path, face: str, *, is_configured: bool) -> None:
+    """All files of a project: code, hidden files, the whole text of items, and file names."""
+    folder = tmp_path / "project"
+    files = {
+        "area.ns.txt": "DEFINE PROCEDURE Area(width)\nCOMMENT:\n    PURPOSE: The area of a "
+        "rectangle.\nENDCOMMENT\nRETURN 0\nEND\n",
+        "src/math_helpers.py": "def zeppelin(): ...\n",
+        ".github/ci.yml": "on: zeppelin\n",
+    }
+    if is_configured:
+        files["repertory.toml"] = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\n'
+    for place, text in files.items():
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(text, "utf-8")
+    add_skill(folder, "dask", "---\nname: dask\ndescription: Arrays.\nlicense: BSD\n---\nText.\n")
+    for project in serving(tmp_path, face):
+        area = project.found("ENDCOMMENT")
+        assert len(area) == 1
+        assert project.found("define procedure") == area
+        assert project.found("area.ns.txt", search_type="title") == area
+        dask = ["team/dask" if is_configured else "project/dask"]
+        assert project.found("license: BSD") == project.found("name: dask") == dask
+        code = ["files/src/math_helpers.py"]
+        assert project.found("def zeppelin") == project.found("math_helpers") == code
+        assert project.found("zeppelin") == ["files/.github/ci.yml", *code]
+        assert project.found("zepelin", fuzzy_search=True) == ["files/.github/ci.yml", *code]
+
+
+def test_an_edit_counts_at_once(project: Project, root: Path) -> None:
+    """New, changed and deleted files, whether they are indexed already or not."""
+    file = root / "project" / "new.md"
+    try:
+        for text, other in (("okapi", "quokka"), ("quokka", "okapi")):
+            file.write_text(text, "utf-8")
+            assert len(project.found(text)) == 1
+            assert project.found(other) == []
+    finally:
+        file.unlink()
+    assert project.found("quokka") == []
+
+
 def test_files_other_than_documents(tmp_path: Path) -> None:
-    """All files, including code and data that are not items; no ignored or hidden ones."""
+    """Code and data that are no items; no ignored ones, no secrets."""
     folder = tmp_path / "project"
     for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
@@ -111,14 +169,33 @@ def test_files_other_than_documents(tmp_path: Path) -> None:
         '[[sources]]\ntype = "documents"\npath = "."\nname = "documents"\n', "utf-8"
     )
     with repertory.open(folder, **options) as session:
-        assert Project(session).found("quagga") == ["documents/readme.md"]
+        assert Project(session).found("quagga") == found
+
+
+def test_files_are_found_before_anything_is_indexed(tmp_path: Path) -> None:
+    """And what the data directory stores in the project is not."""
+    (tmp_path / "zebra.py").write_text("import okapi", "utf-8")
+    settings = load({"data_dir": str(tmp_path / "data"), "model": MODEL}, tmp_path, {})
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "okapi.json").write_text("{}", "utf-8")
+    with Repertory(settings, tmp_path) as backend:
+        answer = backend.search_project(ProjectQuery(search_query="okapi"))
+    assert re.findall("   ID: (.*)", answer.content) == ["files/zebra.py"]
+
+
+def test_a_home_directory_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its documents and skills that are indexed are searched."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "private.py").write_text("zebra", "utf-8")
+    add_skill(tmp_path / ".claude", "stripes", "---\nname: stripes\ndescription: A zebra's.\n---\n")
+    with repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL) as session:
+        assert Project(session).found("zebra") == ["project-claude/stripes"]
 
 
 @pytest.mark.parametrize("query", ["", "  \n\t"])
 def test_an_empty_query_is_an_error(project: Project, query: str) -> None:
-    """`searchQuery` (required; empty or blank is the error …)."""
-    with pytest.raises(UsageError, match=f"^{EMPTY}$"):
-        project.session.search_project(query)
+    """`searchQuery` (required; empty or blank is the error …), in the form `{"error"}`."""
+    assert project.session.search_project(query) == {"error": EMPTY}
 
 
 @pytest.mark.parametrize("project", ["server"], indirect=True)
@@ -126,11 +203,57 @@ def test_an_empty_query_is_an_error(project: Project, query: str) -> None:
 def test_a_missing_query_is_the_same_error_over_http(
     project: Project, arguments: dict[str, Any]
 ) -> None:
-    """`searchQuery` parameter is required and cannot be empty, as a problem of HTTP."""
-    with pytest.raises(HTTPError) as refused:
-        post(project.url, arguments)
-    assert refused.value.code == 422
-    assert json.load(refused.value)["detail"] == EMPTY
+    """The body has the error of the contract."""
+    assert refused(project.url, arguments) == EMPTY
+
+
+@pytest.mark.parametrize("project", ["server"], indirect=True)
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"searchQuery": " "}, EMPTY),
+        ({"searchQuery": "x", "maxResults": 0}, "maxResults is 0; it must be 1 or more."),
+        ({"searchQuery": "x", "threshold": 2}, "threshold is 2.0; it must be from 0 to 1."),
+        ({"searchQuery": 1}, "search: searchQuery must be string."),
+        (
+            {"searchQuery": "x", "searchType": "body"},
+            'search: searchType must be one of ["title", "content", "synopsis", "all"].',
+        ),
+    ],
+)
+def test_every_face_has_the_errors_of_the_contract(
+    project: Project, arguments: dict[str, Any], error: str
+) -> None:
+    """Python, HTTP and MCP."""
+    names = {"searchQuery": "search_query", "maxResults": "max_results"}
+    names["searchType"] = "search_type"
+    given = {names.get(name, name): value for name, value in arguments.items()}
+    assert project.session.search_project(**given) == {"error": error}
+    assert refused(project.url, arguments) == error
+
+    async def ask() -> CallToolResult:
+        async with Client(f"{project.url}/mcp/project") as client:
+            return await client.call_tool("search", arguments)
+
+    result = anyio.run(ask)
+    assert result.is_error
+    assert isinstance(result.content[0], TextContent)
+    assert json.loads(result.content[0].text) == {"error": error}
+
+
+@pytest.mark.parametrize("project", ["server"], indirect=True)
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff\xfe"])
+def test_an_unreadable_body_is_an_error_of_the_same_form(project: Project, body: bytes) -> None:
+    """The text says what is wrong."""
+    assert "body" in refused(project.url, body) or "object" in refused(project.url, body)
+
+
+def test_a_closed_session_raises(tmp_path: Path) -> None:
+    """It is the program's error, not the query's."""
+    session = repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL)
+    session.close()
+    with pytest.raises(UsageError, match="closed"):
+        session.search_project("x")
 
 
 @pytest.mark.parametrize(
@@ -139,7 +262,8 @@ def test_a_missing_query_is_the_same_error_over_http(
         ("rotation", "title", ["documents/guides/rotation.md"]),
         ("rotated monthly", "title", []),
         ("rotated monthly", "content", ["documents/guides/rotation.md"]),
-        ("storm", "content", []),
+        ("storm", "content", ["documents/chapter.md"]),
+        ("harbour lights", "synopsis", []),
         ("storm", "synopsis", ["documents/chapter.md"]),
         ("storm", "all", ["documents/chapter.md"]),
     ],
@@ -163,13 +287,17 @@ def test_fuzzy_tolerates_typos(project: Project) -> None:
     assert project.found("relese-ntoes", fuzzy_search=True)[0] == "project/release-notes"
 
 
+def test_one_letter_is_no_fuzzy_match(project: Project) -> None:
+    """A match has at least two characters; in exact mode every letter is found."""
+    assert project.found("e", fuzzy_search=True) == []
+    assert len(project.found("e")) == 4
+
+
 def test_max_results(project: Project) -> None:
-    """`maxResults` (default 20)."""
+    """`maxResults` (default 20): any number, of which a thousand are returned."""
     assert project.found("e", max_results=1) == ["documents/chapter.md"]
-    parameters = FUNCTIONS["search"].parameters["properties"]
-    assert parameters["maxResults"]["default"] == 20
-    with pytest.raises(UsageError, match="maxResults"):
-        project.session.search_project("e", max_results=0)
+    assert len(project.found("e", max_results=5_000)) == 4
+    assert "maxResults" in project.session.search_project("e", max_results=0)["error"]
 
 
 def test_threshold(project: Project) -> None:
@@ -179,8 +307,7 @@ def test_threshold(project: Project) -> None:
     everything = project.found("zebar", fuzzy_search=True, threshold=1.0)
     assert everything[0] == "documents/notes.txt"
     assert len(everything) == 4
-    with pytest.raises(UsageError, match="threshold"):
-        project.session.search_project("e", threshold=1.1)
+    assert "threshold" in project.session.search_project("e", threshold=1.1)["error"]
 
 
 def test_the_fields_of_each_result(project: Project) -> None:
@@ -267,19 +394,40 @@ def test_its_definition_is_served(project: Project) -> None:
     """Its definition is served in the JSON form that function-calling models take."""
     with urlopen(f"{project.url}/functions", timeout=60) as response:
         definitions = {one["function"]["name"]: one for one in json.load(response)}
-    definition = definitions["search"]
-    assert definition["type"] == "function"
-    parameters = definition["function"]["parameters"]
-    described = {
-        name: (one["type"], one.get("default")) for name, one in parameters["properties"].items()
+    assert definitions["search"] == {
+        "type": "function",
+        "function": {
+            "name": "search",
+            "description": "Search through all project files using exact or fuzzy matching",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "searchQuery": {"type": "string", "description": "The text to search for"},
+                    "searchType": {
+                        "type": "string",
+                        "description": "Type of content to search in",
+                        "enum": ["title", "content", "synopsis", "all"],
+                        "default": "all",
+                    },
+                    "fuzzySearch": {
+                        "type": "boolean",
+                        "description": "Enable fuzzy search for typo tolerance and approximate "
+                        "matching",
+                        "default": False,
+                    },
+                    "maxResults": {
+                        "type": "number",
+                        "description": "Maximum number of results to return",
+                        "default": 20,
+                    },
+                    "threshold": {
+                        "type": "number",
+                        "description": "Fuzzy search sensitivity (0.0 = exact match, 1.0 = match "
+                        "anything)",
+                        "default": 0.3,
+                    },
+                },
+                "required": ["searchQuery"],
+            },
+        },
     }
-    assert described == {
-        "searchQuery": ("string", None),
-        "searchType": ("string", "all"),
-        "fuzzySearch": ("boolean", False),
-        "maxResults": ("number", 20),
-        "threshold": ("number", 0.3),
-    }
-    types = parameters["properties"]["searchType"]["enum"]
-    assert types == ["title", "content", "synopsis", "all"]
-    assert parameters["required"] == ["searchQuery"]

@@ -218,7 +218,7 @@ def test_an_invalid_argument_is_named(client: TestClient) -> None:
         "Vector.SearchSkills": {"query": 1},
         "Vector.VectorUpdate": {"filepath": ["a"]},
         "skill.discovery.search": {"query": "x", "limit": HUGE},
-        "search": {"searchQuery": "x", "threshold": 2},
+        "search": {"searchQuery": "x", "threshold": "high"},
     }.items():
         assert problem(post(client, f"/functions/{name}", arguments)).startswith(f"{name}: ")
 

@@ -1,6 +1,7 @@
 """Search in a project's files: the results, their order and their text."""
 
 import gc
+import re
 import string
 import weakref
 from collections.abc import Iterator, Sequence
@@ -17,17 +18,20 @@ from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Point
-from repertory.project_search.files import File, ProjectFiles
+from repertory.project_search.file import File
+from repertory.project_search.files import ProjectFiles
+from repertory.project_search.folder import Folder
 from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
-from repertory.project_search.query import MAX_RESULTS, ProjectQuery, SearchType
+from repertory.project_search.query import MAX_RESULTS, Field, ProjectQuery, SearchType
 from repertory.project_search.search import ProjectSearch, exact_matches
 from repertory.project_search.snippets import CUT, MAX_LENGTH, place_of, place_of_word, snippet
 from repertory.project_search.word_index import WordIndexer
 from repertory.search.engine import SearchEngine
-from tests.support.builders import no_model
+from tests.support.builders import no_model, write
 from tests.support.points import DIMENSION, point
 
 FIELDS = SearchType.ALL.fields
+TEXTS = (Field.TITLE, Field.CONTENT, Field.SYNOPSIS)
 # Few letters, so that words collide; some fold to several letters or are not ASCII.
 TEXT = st.text(alphabet="abAB ßİſéΣς\n.😀", max_size=12)
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=5, max_size=12)
@@ -37,9 +41,9 @@ def file(number: int, title: str, content: str = "", synopsis: str = "") -> File
     """A searchable file."""
     return File(
         id=f"docs/{number}.md",
-        hash="",
-        path=f"{number}.md",
+        place=f"{number}.md",
         title=title.casefold(),
+        name="",
         content=content.casefold(),
         synopsis=synopsis.casefold(),
     )
@@ -50,7 +54,7 @@ def liked(
     query: str,
     *,
     threshold: float = 0.3,
-    fields: Sequence[SearchType] = FIELDS,
+    fields: Sequence[Field] = FIELDS,
 ) -> list[FuzzyMatch]:
     """The results of a fuzzy search."""
     return list(fuzzy_matches(WordIndexer().of(files), query.casefold(), fields, threshold))
@@ -119,7 +123,7 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
     folded = query.casefold()
     expected = {
         f"docs/{number}.md": next(
-            field for field, text in zip(FIELDS, three, strict=True) if folded in text.casefold()
+            field for field, text in zip(TEXTS, three, strict=True) if folded in text.casefold()
         )
         for number, three in enumerate(texts)
         if any(folded in text.casefold() for text in three)
@@ -130,22 +134,6 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
     for field in FIELDS:
         alone = {one.id for one, _ in exact_matches(files, folded, (field,))}
         assert alone == {one.id for one in files if folded in getattr(one, field)}
-
-
-@given(
-    texts=st.lists(st.tuples(*[st.text("abé文9 ﬁﬀ²Ω_", max_size=9)] * 3), max_size=6),
-    data=st.data(),
-)
-def test_the_word_filter_keeps_every_file_that_contains_the_query(
-    texts: list[tuple[str, str, str]], data: st.DataObject
-) -> None:
-    """A fuzzy search tests for the exact query only in files that pass this filter."""
-    files = [file(number, *three) for number, three in enumerate(texts)]
-    some = data.draw(st.sampled_from([text for three in texts for text in three] or ["a"]))
-    start = data.draw(st.integers(0, len(some)))
-    query = some[start : data.draw(st.integers(start, len(some)))].casefold()
-    contain = {one for one, _ in exact_matches(files, query, FIELDS)}
-    assert contain <= set(WordIndexer().of(files).may_contain(query))
 
 
 @given(title=st.lists(WORD, min_size=1, max_size=4), data=st.data())
@@ -164,7 +152,7 @@ def test_one_edit_in_a_word_of_a_title_is_tolerated(title: list[str], data: st.D
         )
     )
     [found] = liked([file(1, " ".join(title))], edited)
-    assert found.field is SearchType.TITLE
+    assert found.field is Field.TITLE
     assert found.score > 0.7
 
 
@@ -227,7 +215,7 @@ def test_a_query_of_several_words_can_match_partly() -> None:
         file(3, "three", "nothing of it"),
     ]
     found = liked(files, "how to retyr the queue")
-    assert [one.file.path for one in found] == ["2.md", "1.md"]
+    assert [one.file.place for one in found] == ["2.md", "1.md"]
     assert [one.score for one in found] == [pytest.approx(0.9), pytest.approx(0.5)]
     assert found[0].word == "queue"
 
@@ -235,8 +223,8 @@ def test_a_query_of_several_words_can_match_partly() -> None:
 def test_threshold_0_is_exact_and_threshold_1_matches_everything() -> None:
     """0.0 is exact, 1.0 is anything."""
     files = [file(1, "rotation of keys"), file(2, "rotations"), file(3, "")]
-    assert [one.file.path for one in liked(files, "keys rotation", threshold=0)] == ["1.md"]
-    assert {one.file.path for one in liked(files, "keys", threshold=1)} == {"1.md", "2.md", "3.md"}
+    assert [one.file.place for one in liked(files, "keys rotation", threshold=0)] == ["1.md"]
+    assert {one.file.place for one in liked(files, "keys", threshold=1)} == {"1.md", "2.md", "3.md"}
     assert liked(files, "...", threshold=0.5) == []
 
 
@@ -248,8 +236,8 @@ def test_a_title_is_compared_as_a_whole_too() -> None:
 def test_a_fuzzy_search_uses_only_its_fields() -> None:
     """A search in titles ignores contents."""
     files = [file(1, "rotation", "nothing"), file(2, "nothing", "rotation")]
-    [found] = liked(files, "rotatoin", fields=(SearchType.CONTENT,))
-    assert (found.file.path, found.field) == ("2.md", SearchType.CONTENT)
+    [found] = liked(files, "rotatoin", fields=(Field.CONTENT,))
+    assert (found.file.place, found.field) == ("2.md", Field.CONTENT)
 
 
 def test_words_are_read_once_and_removed_with_their_files() -> None:
@@ -269,7 +257,56 @@ def test_files_are_documents_and_skills_by_path(project: Project) -> None:
     tool = Item(id="server__tool", kind=Kind.TOOL, name="tool", source="server", server="server")
     engine = project.engine(tool, skill, builtin, document("b/a.md", "A"), document("a.md", "A"))
     files = ProjectFiles(Path("/project")).of(engine)
-    assert [one.path for one in files] == ["/home/S.md", "a.md", "b/a.md", "builtin/hi"]
+    assert [one.place for one in files] == ["/home/S.md", "a.md", "b/a.md", "builtin/hi"]
+
+
+def test_files_inside_the_folder_are_read_from_it_and_others_from_the_catalogue(
+    project: Project, tmp_path: Path
+) -> None:
+    """What the folder does not show is not searched, whatever the index says."""
+    folder = tmp_path / "folder"
+    write(folder / "skills/x/SKILL.md", "---\nname: x\n---\n# Zebra\n")
+    (folder / ".claude").mkdir()
+    (folder / ".claude/skills").symlink_to("../skills")
+    inside = Item(
+        id="project/x",
+        kind=Kind.SKILL,
+        name="x",
+        source="project",
+        path=str(folder / ".claude/skills/x/SKILL.md"),
+    )
+    gone = msgspec.structs.replace(inside, id="docs/gone.md", path=str(folder / "gone.md"))
+    home = Item(
+        id="user/y", kind=Kind.SKILL, name="y", source="user", body="Zebra", path="/home/y/SKILL.md"
+    )
+    engine = project.engine(inside, gone, home)
+    search = ProjectSearch(folder, Folder(folder))
+    content = search.search(engine, ProjectQuery(search_query="zebra")).content
+    assert re.findall(r"   (?:ID|Path): (.*)", content) == [
+        *("user/y", "/home/y/SKILL.md"),
+        *("project/x", "skills/x/SKILL.md"),
+    ]
+    again = search.search(None, ProjectQuery(search_query="zebra"))  # the index is unavailable
+    assert re.findall(r"   ID: (.*)", again.content) == ["project/x"]
+
+
+def test_items_are_found_by_the_names_of_their_files(
+    project: Project, search: ProjectSearch
+) -> None:
+    """Folders outside the project's directory are not searched: they may be private."""
+    outside = msgspec.structs.replace(document("x", "Of alice"), path="/home/alice/files/notes.md")
+    engine = project.engine(document("guides/rotation.md", "Keys"), outside)
+    for text, count in (
+        ("rotation", 1),
+        ("guides/", 1),
+        ("notes.md", 1),
+        ("files", 0),
+        ("home", 0),
+    ):
+        found = search.search(engine, ProjectQuery(search_query=text, search_type=SearchType.TITLE))
+        assert (text, found.total_results) == (text, count)
+        if count:
+            assert "   Match: title\n" in found.content
 
 
 def test_only_changed_files_are_read_again(project: Project) -> None:
@@ -295,6 +332,37 @@ def test_concurrent_first_searches_agree(project: Project, search: ProjectSearch
         answers = set(pool.map(lambda _: search.search(engine, query).content, range(16)))
     assert len(answers) == 1
     assert "Results: 20" in answers.pop()
+
+
+@pytest.mark.parametrize("query", ["e", "E", " e ", "猫", "a b"])
+def test_a_fuzzy_match_has_two_characters(
+    project: Project, search: ProjectSearch, query: str
+) -> None:
+    """One letter, which nearly every file has, says nothing; an exact search finds it."""
+    engine = project.engine(document("a.md", "Some Text, a e", "猫"), document("b.md", "e", "e"))
+    for threshold in (0.0, 0.3, 1.0):
+        fuzzy = ProjectQuery(search_query=query, fuzzy_search=True, threshold=threshold)
+        assert search.search(engine, fuzzy).total_results == 0
+    if query != "a b":
+        exact = ProjectQuery(search_query=query.strip())
+        assert search.search(engine, exact).total_results > 0
+
+
+def test_one_letter_of_a_fuzzy_query_does_not_count() -> None:
+    """The other words decide."""
+    files = [file(1, "a b c"), file(2, "rotation x")]
+    [found] = liked(files, "a rotatoin")
+    assert found.file.place == "2.md"
+    assert found.score > 0.7
+
+
+def test_any_number_of_results_may_be_requested(project: Project, search: ProjectSearch) -> None:
+    """A thousand of them are returned."""
+    engine = project.engine(
+        *(document(f"{number}.md", "Title") for number in range(MAX_RESULTS + 1))
+    )
+    answer = search.search(engine, ProjectQuery(search_query="title", max_results=10**9))
+    assert answer.total_results == MAX_RESULTS
 
 
 def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -> None:
@@ -359,7 +427,6 @@ def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -
         ),
         (ProjectQuery(search_query="x" * 32_001), "32,001 characters"),
         (ProjectQuery(search_query="x", max_results=0), "maxResults is 0"),
-        (ProjectQuery(search_query="x", max_results=MAX_RESULTS + 1), "maxResults is 1001"),
         (ProjectQuery(search_query="x", threshold=1.5), "threshold is 1.5"),
         (ProjectQuery(search_query="x", threshold=float("nan")), "threshold is nan"),
     ],

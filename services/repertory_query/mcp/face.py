@@ -42,7 +42,7 @@ from repertory.keys import Scope
 from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
-from repertory_query.mcp.tool import Tool, in_words
+from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
 from repertory_query.visible import visible_to
 
@@ -173,9 +173,8 @@ class Face:
                 INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
             )
         if tool.scope not in _scopes(context):
-            return in_words(
-                f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server.",
-                is_error=True,
+            return tool.failure(
+                f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
             )
         backend = self._seen(context)
         try:
@@ -183,10 +182,10 @@ class Face:
                 tool.work, lambda: tool.answer(backend, params.arguments or {})
             )
         except RepertoryError as error:
-            return in_words(str(error), is_error=True)
+            return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
-            return in_words(_unexpected(error), is_error=True)
+            return tool.failure(_unexpected(error))
 
     async def _list_resources(
         self, context: Context, params: PaginatedRequestParams | None

@@ -71,6 +71,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             content=[TextContent(text=msgspec.json.encode(data).decode())], structured_content=data
         )
 
+    def failure(self, message: str) -> CallToolResult:
+        """The result that reports an error, in the form of the function's contract if any."""
+        if self.function.error_is_result:
+            message = msgspec.json.encode({"error": message}).decode()
+        return in_words(message, is_error=True)
+
 
 def in_words(text: str, *, is_error: bool = False) -> CallToolResult:
     """A result that is a text."""

@@ -21,6 +21,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
         parameters: The JSON Schema of its arguments, an object.
         returns: The JSON Schema of its result if that is an object; None for a string.
         writes: Whether it changes data, which needs the scope ``call``.
+        error_is_result: Whether its contract has a result for errors: ``{"error": message}``.
         run: The implementation, called with validated arguments; raises ``RepertoryError``.
     """
 
@@ -30,6 +31,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
     returns: dict[str, Any] | None = None
     writes: bool = False
+    error_is_result: bool = False
     run: Callable[[Backend, Mapping[str, Any]], Any]
 
     def definition(self) -> dict[str, Any]:

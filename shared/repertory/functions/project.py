@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from repertory.backend import Backend
-from repertory.errors import UsageError
+from repertory.errors import RepertoryError, UsageError
 from repertory.functions.function import Function
 from repertory.project_search.query import (
     EMPTY_QUERY,
@@ -14,7 +14,6 @@ from repertory.project_search.query import (
     ProjectQuery,
     SearchType,
 )
-from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class _Search(Function, frozen=True, kw_only=True):
@@ -28,8 +27,8 @@ class _Search(Function, frozen=True, kw_only=True):
 
 def _search(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(arguments)
-    if "maxResults" in given:
-        given["maxResults"] = int(given["maxResults"])  # the contract's type is number
+    if "maxResults" in given:  # the contract's type is number
+        given["maxResults"] = int(max(0, min(given["maxResults"], MAX_RESULTS)))
     answer = backend.search_project(msgspec.convert(given, ProjectQuery))
     plain: dict[str, Any] = msgspec.to_builtins(answer)
     return plain
@@ -45,7 +44,6 @@ SEARCH = _Search(
             "searchQuery": {
                 "type": "string",
                 "description": "The text to search for",
-                "maxLength": MAX_QUERY_LENGTH,
             },
             "searchType": {
                 "type": "string",
@@ -61,8 +59,6 @@ SEARCH = _Search(
             "maxResults": {
                 "type": "number",
                 "description": "Maximum number of results to return",
-                "minimum": 1,
-                "maximum": MAX_RESULTS,
                 "default": 20,
             },
             "threshold": {
@@ -70,8 +66,6 @@ SEARCH = _Search(
                 "description": (
                     "Fuzzy search sensitivity (0.0 = exact match, 1.0 = match anything)"
                 ),
-                "minimum": 0,
-                "maximum": 1,
                 "default": 0.3,
             },
         },
@@ -87,5 +81,19 @@ SEARCH = _Search(
         "required": ["success", "content", "totalResults"],
         "additionalProperties": False,
     },
+    error_is_result=True,
     run=_search,
 )
+
+
+def search_project(backend: Backend, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Call ``search`` as its contract specifies.
+
+    Returns:
+        ``{"success", "content", "totalResults"}``, or ``{"error": message}``.
+    """
+    try:
+        found: dict[str, Any] = SEARCH.call(backend, arguments)
+    except RepertoryError as error:
+        return {"error": str(error)}
+    return found

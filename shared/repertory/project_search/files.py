@@ -1,107 +1,76 @@
-"""The texts of a project's files, cached in memory and updated as the index changes."""
+"""The searchable files of a project: those of its folder, and those of its catalogue."""
 
 import threading
-import weakref
+import time
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
-import msgspec
-
-from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
+from repertory.project_search.catalogue import Catalogue
+from repertory.project_search.file import File, Texts
 from repertory.project_search.folder import Folder
 from repertory.search.engine import SearchEngine
-from repertory.sources.reading.top import Top
-
-BATCH_SIZE = 500  # items
-
-
-class File(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One searchable file; the same object as long as the file does not change.
-
-    Attributes:
-        id: The id of its item.
-        hash: Identifies its version.
-        path: Its path, relative to the project's directory if it is inside.
-        title, content, synopsis: Its texts, case-folded.
-        item: The original, if the file is not in the catalogue.
-    """
-
-    id: str
-    hash: str
-    path: str
-    title: str
-    content: str
-    synopsis: str
-    item: Item | None = None
 
 
 class ProjectFiles:
-    """Reads the files of an index and, optionally, of a folder. Thread-safe.
+    """Keeps the files in memory, up to date with each request. Thread-safe.
 
     Args:
         directory: The project's directory.
-        folder: Provides files that are not in the catalogue.
+        folder: Reads the directory; None if only the catalogue is known here.
     """
 
     def __init__(self, directory: Path, folder: Folder | None = None) -> None:
-        self._top = Top(directory)
         self._folder = folder
+        self._catalogue = Catalogue(directory, has_folder=folder is not None)
         self._lock = threading.Lock()
+        self._checked_at = float("-inf")
+        self._parts: Sequence[Sequence[File]] = ()
         self._files: tuple[File, ...] = ()
-        self._others: tuple[Item, ...] = ()
-        # Weak: an engine holds a whole keyword index, which must be freed once it is replaced.
-        self._engine: weakref.ref[SearchEngine] | None = None
 
-    def of(self, engine: SearchEngine) -> tuple[File, ...]:
-        """Return all files by path; only changed files are read, while other callers wait.
+    @property
+    def unread(self) -> int:
+        """How many files have a text that is too large to be searched."""
+        return self._folder.unread if self._folder else 0
+
+    def of(self, engine: SearchEngine | None) -> tuple[File, ...]:
+        """Return all files by path; the same tuple as long as none changes.
+
+        Args:
+            engine: The engine of the catalogue; None leaves the catalogue as it was.
 
         Raises:
-            StoreError: The files cannot be read.
+            StoreError: The folder or the catalogue cannot be read.
         """
+        asked_at = time.perf_counter()
         with self._lock:
-            others = self._folder.items() if self._folder else ()
-            is_same = self._engine is not None and self._engine() is engine
-            if not is_same or others is not self._others:
-                self._files = self._read(engine, others)
-                self._engine, self._others = weakref.ref(engine), others
+            if self._checked_at <= asked_at:  # or another thread has just done it
+                began_at = time.perf_counter()
+                self._check(engine)
+                self._checked_at = began_at
             return self._files
 
-    def _read(self, engine: SearchEngine, others: Sequence[Item]) -> tuple[File, ...]:
-        if engine.keywords is None or engine.collection is None:
-            raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
-        entries = [one for one in engine.keywords.entries if one.kind is not Kind.TOOL]
-        hashes = {one.id: one.hash for one in entries}
-        held = {self._place(one.path) for one in entries}
-        beside = {item.id: item for item in others if self._place(item.path) not in held}
-        known = {
-            file.id: file
-            for file in self._files
-            if file.hash == hashes.get(file.id)
-            or (file.item is not None and file.item is beside.get(file.id))
-        }
-        changed = [item_id for item_id in hashes if item_id not in known]
-        new = [item for item_id, item in beside.items() if item_id not in known | hashes]
-        if len(known) == len(self._files) and not changed and not new:
-            return self._files
-        for start in range(0, len(changed), BATCH_SIZE):
-            batch = changed[start : start + BATCH_SIZE]
-            for item in engine.items(batch).values():
-                known[item.id] = self._file(item, hashes[item.id])
-        for item in new:
-            known[item.id] = self._file(item, "", item)
-        return tuple(sorted(known.values(), key=lambda file: (file.path, file.id)))
+    def texts(self, files: Sequence[File], engine: SearchEngine | None) -> dict[str, Texts]:
+        """Return the present texts of some files, as written, by id; deleted files are left out."""
+        found = self._catalogue.texts([file.id for file in files if not file.disk], engine)
+        for file in files:
+            if self._folder and file.disk and (texts := self._folder.texts(file)):
+                found[file.id] = texts
+        return found
 
-    def _file(self, item: Item, version: str, original: Item | None = None) -> File:
-        return File(
-            item=original,
-            id=item.id,
-            hash=version,
-            path=self._place(item.path) or item.id,
-            title=item.name.casefold(),
-            content=item.body.casefold(),
-            synopsis=item.description.casefold(),
-        )
-
-    def _place(self, path: str) -> str:
-        return self._top.place(path) or path
+    def _check(self, engine: SearchEngine | None) -> None:
+        try:
+            if engine is not None:
+                self._catalogue.update(engine)
+        except StoreError:  # the files of the folder are still found
+            if self._folder is None:
+                raise
+        parts = [self._catalogue.files]
+        if self._folder:
+            parts.append(self._folder.files(self._catalogue.inside))
+        if list(map(id, parts)) != list(map(id, self._parts)):
+            files = sorted(chain(*parts), key=lambda file: (file.place, file.id))
+            if list(map(id, files)) != list(map(id, self._files)):
+                self._files = tuple(files)
+            self._parts = parts

@@ -1,67 +1,165 @@
-"""The text files of a project's folder, including those outside the catalogue."""
+"""The files of a project's folder, with their texts as they are on the disk."""
 
-import logging
-import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from repertory.catalogue.item import Item
-from repertory.errors import SourceError
-from repertory.sources.documents import Documents
-from repertory.sources.reading.files import Found
+import msgspec
 
-RESCAN_INTERVAL_S = 2.0
-MAX_BYTES = 200_000_000  # of all files together
+from repertory.catalogue.item import Kind
+from repertory.errors import SourceError, StoreError
+from repertory.files import FOLDER, Signature, signature
+from repertory.index.keywords.document import Entry
+from repertory.project_search.file import File, Texts
+from repertory.project_search.listing import Listing
+from repertory.project_search.private import has_secrets
+from repertory.sources.documents import described, is_prose
+from repertory.sources.reading import frontmatter
+from repertory.sources.reading.files import FILE_LIMIT, Found, read_text
+from repertory.sources.reading_cache import GRANULARITY
 
-_log = logging.getLogger(__name__)
+SOURCE = "files"  # the first part of the id of a file that is no item
+MAX_LENGTH = 200_000_000  # characters of all texts together
+
+
+class _Cached(msgspec.Struct, frozen=True):
+    """A file as it was read.
+
+    Attributes:
+        signature: Its signature; None if it may change again with the same one, or was not read.
+        entry: Its item.
+        file: None if it holds secrets.
+        is_unread: Whether its text was too large.
+    """
+
+    signature: Signature | None
+    entry: Entry | None
+    file: File | None
+    is_unread: bool
+
+    def is_of(self, signature: Signature, entry: Entry | None) -> bool:
+        """Whether neither the file nor its item has changed."""
+        return self.signature == signature and self.entry == entry
 
 
 class Folder:
-    """Reads the text files of a folder, with the rules of ``Documents`` and everything included."""
+    """Reads the files of a folder. Supports one call of ``files`` at a time.
 
-    def __init__(self, directory: Path) -> None:
-        self._source = _TextFiles(name="files", path=directory, include=["*"])
-        self._scanned_at = float("-inf")
-        self._items: tuple[Item, ...] = ()
+    Files that git ignores or that may hold secrets are left out. A file that is larger than
+    ``FILE_LIMIT`` or has no text, and what exceeds ``MAX_LENGTH``, is known by its name only.
 
-    def items(self) -> tuple[Item, ...]:
-        """Return the files, at most ``RESCAN_INTERVAL_S`` old.
+    Args:
+        directory: The folder.
+        leave_out: A folder in it that is not read.
 
-        The tuple is the same object while no file changes, and so is the item of each unchanged
-        file.
+    Attributes:
+        unread: How many files are known by their name only because they are too large.
+    """
+
+    def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
+        self._directory = directory
+        self._listing = Listing(directory, leave_out)
+        self._listed: Sequence[Found] = ()
+        self._items: Mapping[str, Entry] = {}
+        self._cached: dict[str, _Cached] = {}  # by place
+        self._signatures: Sequence[tuple[str, Signature | None]] = ()  # by path
+        self._files: Sequence[File] = ()
+        self.unread = 0
+
+    def files(self, items: Mapping[str, Entry]) -> Sequence[File]:
+        """Return the files as they are now; only changed ones are read.
+
+        Args:
+            items: The items of files, by place.
+
+        Returns:
+            The files by place; the same sequence if neither they nor the items changed.
+
+        Raises:
+            StoreError: The folder cannot be listed.
         """
-        if time.monotonic() - self._scanned_at > RESCAN_INTERVAL_S:
-            try:
-                found = tuple(self._source.scan().items)
-            except SourceError:  # an unavailable folder keeps its files
-                found = self._items
-            if list(map(id, found)) != list(map(id, self._items)):
-                self._items = found
-            self._scanned_at = time.monotonic()
-        return self._items
+        try:
+            listed = self._listing.files()
+        except SourceError as error:
+            reason = getattr(error.__cause__, "strerror", None) or error
+            raise StoreError(
+                f"The project's folder {self._directory} cannot be read ({reason}); restore it."
+            ) from error
+        is_same = listed is self._listed and items is self._items
+        if not (is_same and all(signature(path) == one for path, one in self._signatures)):
+            self._read(listed, items)
+        return self._files
 
-
-class _TextFiles(Documents):
-    """All text files, up to a limit of memory."""
-
-    file_limit = 1 << 18  # bytes
-
-    def chosen(self, files: list[Found]) -> list[Found]:
-        """The files that are not ignored, up to ``MAX_BYTES`` in total."""
-        taken: list[Found] = []
-        room = MAX_BYTES
-        for file in super().chosen(files):
-            try:
-                size = os.stat(file.path).st_size  # noqa: PTH116 - speed
-            except OSError:
+    def _read(self, listed: Sequence[Found], items: Mapping[str, Entry]) -> None:
+        stable = time.time_ns() - GRANULARITY
+        now: dict[str, _Cached] = {}
+        changed: list[tuple[Found, Signature]] = []
+        for found in listed:
+            current, cached = signature(found.path), self._cached.get(found.place)
+            if current is None or current == FOLDER:  # it was deleted or replaced
                 continue
-            if size > self.file_limit:
-                continue
-            room -= size
-            if room < 0:
-                _log.warning(
-                    "project_too_large", extra={"path": str(self.path), "files": len(taken)}
-                )
-                break
-            taken.append(file)
-        return taken
+            if cached and cached.is_of(current, items.get(found.place)):
+                now[found.place] = cached
+            else:
+                changed.append((found, current))
+        room = MAX_LENGTH - sum(len(one.file.content) for one in now.values() if one.file)
+        for found, current in changed:
+            entry, before = items.get(found.place), self._cached.get(found.place)
+            is_unread = current[2] > min(FILE_LIMIT, room)
+            file = _file(found, entry, "" if is_unread else _text(found))
+            if before and before.file and file and _same(before.file, file):
+                file = before.file
+            room -= len(file.content) if file else 0
+            is_stable = max(current[:2]) < stable and not is_unread
+            now[found.place] = _Cached(current if is_stable else None, entry, file, is_unread)
+        ordered = [(found.path, now[found.place]) for found in listed if found.place in now]
+        self._files = [one.file for _, one in ordered if one.file]
+        self._signatures = [(path, one.signature) for path, one in ordered]
+        self._listed, self._items, self._cached = listed, items, now
+        self.unread = sum(one.is_unread for one in now.values())
+
+    def texts(self, file: File) -> Texts | None:
+        """Return the texts of a file as it is now; None if it was deleted or has secrets."""
+        found = Found(file.place, file.disk)
+        text, cached = _text(found), self._cached.get(file.place)
+        if cached is None or signature(file.disk) is None or has_secrets(file.place, text):
+            return None
+        return _texts(found, cached.entry, "" if cached.is_unread else text)
+
+
+def _file(found: Found, entry: Entry | None, text: str) -> File | None:
+    if has_secrets(found.place, text):
+        return None
+    texts = _texts(found, entry, text)
+    return File(
+        id=entry.id if entry else f"{SOURCE}/{found.place}",
+        place=found.place,
+        disk=found.path,
+        title=texts.title.casefold(),
+        name=found.place.rpartition("/")[2].casefold(),
+        content=texts.content.casefold(),
+        synopsis=texts.synopsis.casefold(),
+        path=found.place.casefold(),
+    )
+
+
+def _texts(found: Found, entry: Entry | None, text: str) -> Texts:
+    """The texts of a file. What the catalogue says of a skill counts if the file says it."""
+    title = synopsis = ""
+    if is_prose(found.place):
+        parsed = frontmatter.parse(text, found.path)
+        title, synopsis = described(parsed.fields or {}, parsed.body)
+    if entry and entry.kind is Kind.SKILL:
+        title = entry.name if entry.name in text else title
+        synopsis = synopsis or (entry.description if entry.description in text else "")
+    return Texts(title or found.place.rpartition("/")[2], text, synopsis)
+
+
+def _text(found: Found) -> str:
+    """The text of a file; empty if it is binary, or cannot be read."""
+    text, _ = read_text(found.path)
+    return text or ""
+
+
+def _same(one: File, other: File) -> bool:
+    return msgspec.structs.astuple(one) == msgspec.structs.astuple(other)

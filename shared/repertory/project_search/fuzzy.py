@@ -10,11 +10,12 @@ from rapidfuzz.process import cdist
 
 from repertory.index.keywords.lexicon import MIN_PREFIX_LENGTH, VARIANT_FACTOR
 from repertory.index.keywords.tokens import STOP_WORDS
-from repertory.project_search.files import File
-from repertory.project_search.query import SearchType
+from repertory.project_search.file import File
+from repertory.project_search.query import Field
 from repertory.project_search.word_index import Column, WordIndex, words_of
 
 MAX_WORDS = 20  # of a query; the longest are compared
+MIN_MATCH_LENGTH = 2  # characters
 _ROUNDING = 1e-6  # tolerance for the rounding error of similarities
 
 Scores = NDArray[np.float32]
@@ -31,20 +32,21 @@ class FuzzyMatch(msgspec.Struct, frozen=True):
     """
 
     file: File
-    field: SearchType
+    field: Field
     score: float
     word: str = ""
 
 
 def fuzzy_matches(
-    index: WordIndex, query: str, fields: Sequence[SearchType], threshold: float
+    index: WordIndex, query: str, fields: Sequence[Field], threshold: float
 ) -> Iterator[FuzzyMatch]:
     """Yield the files that resemble a query, best match first.
 
     A query word matches a word if at most ``threshold`` of the letters differ, or if it is that
     word's prefix; it is weighted by its length. A file must match ``(1 - threshold)²`` of the
     query: all of it exactly at 0, half of it at 0.3, nothing at 1. A title that resembles the whole
-    query scores its similarity. Ties: a matching title first, then the order of the files.
+    query scores its similarity. Words of one character do not count. Ties: a matching title or
+    name first, then the order of the files.
 
     The query is case-folded; of the fields, the title comes first.
     """
@@ -59,7 +61,7 @@ def fuzzy_matches(
     best = [_best(alike, index.columns[field], len(index.files)) for field in fields]
     score = shares @ np.maximum.reduce(best)
     scores = np.stack([shares @ one for one in best])
-    if SearchType.TITLE in fields:
+    if Field.TITLE in fields:
         titles = [file.title for file in index.files]
         whole = _osa([query], titles, least)[0]
         score = np.maximum(score, whole)
@@ -69,7 +71,8 @@ def fuzzy_matches(
     worth = alike * shares[:, np.newaxis]
 
     rows = np.flatnonzero(score >= least**2 - _ROUNDING)
-    for row in rows[np.lexsort((rows, field_of[rows] > 0, -score[rows]))].tolist():
+    is_text = np.array([field not in (Field.TITLE, Field.NAME) for field in fields])
+    for row in rows[np.lexsort((rows, is_text[field_of[rows]], -score[rows]))].tolist():
         field = fields[field_of[row]]
         word = _word(index, worth, index.columns[field].of(row))
         yield FuzzyMatch(index.files[row], field, float(score[row]), word)
@@ -77,7 +80,7 @@ def fuzzy_matches(
 
 def _typed(query: str) -> list[str]:
     """The query's words to compare; stop words only if it has no others."""
-    found = list(dict.fromkeys(words_of(query)))
+    found = [word for word in dict.fromkeys(words_of(query)) if len(word) >= MIN_MATCH_LENGTH]
     telling = [word for word in found if word not in STOP_WORDS] or found
     return sorted(telling, key=len, reverse=True)[:MAX_WORDS]
 

@@ -8,6 +8,23 @@ MAX_RESULTS = 1_000
 EMPTY_QUERY = "searchQuery parameter is required and cannot be empty"
 
 
+class Field(StrEnum):
+    """A searched text of a file, by the name of its attribute in ``File``."""
+
+    TITLE = "title"
+    NAME = "name"
+    CONTENT = "content"
+    SYNOPSIS = "synopsis"
+    PATH = "path"
+
+    @property
+    def search_type(self) -> "SearchType":
+        """The search type that covers it."""
+        if self in (Field.NAME, Field.PATH):
+            return SearchType.TITLE
+        return SearchType(self.value)
+
+
 class SearchType(StrEnum):
     """The fields to search."""
 
@@ -17,11 +34,9 @@ class SearchType(StrEnum):
     ALL = "all"
 
     @property
-    def fields(self) -> "tuple[SearchType, ...]":
-        """The fields it stands for, in the order of the search."""
-        if self is SearchType.ALL:
-            return SearchType.TITLE, SearchType.CONTENT, SearchType.SYNOPSIS
-        return (self,)
+    def fields(self) -> tuple[Field, ...]:
+        """The fields it covers, in the order of the search."""
+        return tuple(field for field in Field if self in (SearchType.ALL, field.search_type))
 
 
 class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -29,9 +44,9 @@ class ProjectQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         search_query: The text to find.
-        search_type: The fields to search.
+        search_type: The fields to search; the title covers the file's name and path.
         fuzzy_search: Whether typos are tolerated; otherwise substrings match, ignoring case.
-        max_results: The maximum number of results.
+        max_results: The maximum number of results; above ``MAX_RESULTS`` it is that number.
         threshold: The maximum distance of a fuzzy match: 0 is exact, 1 is anything.
     """
 

@@ -21,10 +21,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     snippet: str = ""  # around the match; empty if the field is empty
 
 
-def report(query: ProjectQuery, results: Sequence[Result]) -> str:
+def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> str:
     """Write a heading, the query and a numbered list of results, or suggestions.
 
     Text from a file stays on its line, so no file can fake another result.
+
+    Args:
+        query: The query.
+        results: The results.
+        unread: How many files are too large to be searched, which explains why nothing was found.
     """
     lines = [
         "SEARCH RESULTS",
@@ -43,6 +48,8 @@ def report(query: ProjectQuery, results: Sequence[Result]) -> str:
             "- Fuzzy search for typo tolerance",
             '- Broader search type (e.g., "all" instead of "title")',
         ]
+        if unread:
+            lines += ["", f"Not searched: the content of files that are too large ({unread:,})."]
     for number, result in enumerate(results, start=1):
         relevance = "" if result.relevance is None else f" ({result.relevance}% relevance)"
         lines += [

@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from repertory.catalogue.item import Item
 from repertory.errors import UsageError
-from repertory.project_search.files import File, ProjectFiles
+from repertory.project_search.file import File, Texts
+from repertory.project_search.files import ProjectFiles
 from repertory.project_search.folder import Folder
-from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
+from repertory.project_search.fuzzy import MIN_MATCH_LENGTH, FuzzyMatch, fuzzy_matches
 from repertory.project_search.query import (
     EMPTY_QUERY,
     MAX_RESULTS,
+    Field,
     ProjectAnswer,
     ProjectQuery,
-    SearchType,
 )
 from repertory.project_search.report import NO_FILES, Result, report
 from repertory.project_search.snippets import place_of, place_of_word, snippet
@@ -24,97 +24,102 @@ from repertory.search.query import MAX_QUERY_LENGTH
 
 
 class ProjectSearch:
-    """Searches the catalogue's documents and skills, and optionally all text files. Thread-safe.
+    """Searches the files of a directory and the documents and skills of a catalogue. Thread-safe.
 
     Texts are read on first use; later only the changed ones are read.
 
     Args:
         directory: The project's directory; paths are shown relative to it.
-        whole: Whether text files outside the catalogue are searched as well.
+        folder: Reads the directory; None to search the catalogue only.
     """
 
-    def __init__(self, directory: Path, *, whole: bool = False) -> None:
-        self._texts = ProjectFiles(directory, Folder(directory) if whole else None)
+    def __init__(self, directory: Path, folder: Folder | None = None) -> None:
+        self.has_folder = folder is not None
+        self._files = ProjectFiles(directory, folder)
         self._words = WordIndexer()
 
-    def search(self, engine: SearchEngine, query: ProjectQuery) -> ProjectAnswer:
+    def search(self, engine: SearchEngine | None, query: ProjectQuery) -> ProjectAnswer:
         """Search the project's files.
 
-        Exact mode returns the files that contain the query, ignoring case: matching titles first,
-        then by path. Fuzzy mode appends similar files, best match first.
+        Exact mode returns the files that contain the query, ignoring case: first those whose title
+        or name contains it, then by path, and last those in a folder of this name. Fuzzy mode
+        appends similar files, best match first; a match has at least two characters.
+
+        Args:
+            engine: The engine of the catalogue; None if it is unavailable.
+            query: The query.
 
         Raises:
             UsageError: The query is empty or too long, or a number is out of range.
-            StoreError: The texts cannot be read.
+            StoreError: The files cannot be read.
         """
         _validate(query)
-        files = self._texts.of(engine)
+        files = self._files.of(engine)
         if not files:
             return ProjectAnswer(content=NO_FILES, total_results=0)
-        found = list(islice(self._found(files, query), query.max_results))
-        items = engine.items([one.file.id for one in found if not one.file.item])
-        results = [
-            _result(one, item, query)
-            for one in found
-            if (item := one.file.item or items.get(one.file.id))
-        ]
-        return ProjectAnswer(content=report(query, results), total_results=len(results))
+        most = min(query.max_results, MAX_RESULTS)
+        found = list(islice(self._found(files, query), most))
+        texts = self._files.texts([one.file for one in found], engine)
+        results = [_result(one, texts[one.file.id], query) for one in found if one.file.id in texts]
+        content = report(query, results, self._files.unread)
+        return ProjectAnswer(content=content, total_results=len(results))
 
     def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[FuzzyMatch]:
         """Yield the matches, best first; a file that contains the query scores 1."""
         text, fields = query.search_query.casefold(), query.search_type.fields
-        if not query.fuzzy_search:
-            for file, field in exact_matches(files, text, fields):
-                yield FuzzyMatch(file, field, 1.0)
+        if query.fuzzy_search and len(text.strip()) < MIN_MATCH_LENGTH:
             return
-        words = self._words.of(files)
         contains = set()
-        for file, field in exact_matches(words.may_contain(text), text, fields):
+        for file, field in exact_matches(files, text, fields):
             contains.add(file)
             yield FuzzyMatch(file, field, 1.0)
-        for one in fuzzy_matches(words, text, fields, query.threshold):
-            if one.file not in contains:
-                yield one
+        if query.fuzzy_search:
+            for one in fuzzy_matches(self._words.of(files), text, fields, query.threshold):
+                if one.file not in contains:
+                    yield one
 
 
 def exact_matches(
-    files: Sequence[File], query: str, fields: Sequence[SearchType]
-) -> Iterator[tuple[File, SearchType]]:
+    files: Sequence[File], query: str, fields: Sequence[Field]
+) -> Iterator[tuple[File, Field]]:
     """Yield the files that contain a case-folded query, each with the first field containing it.
 
-    Files with a matching title come first; otherwise their order stays. Of the fields, the title
-    comes first.
+    Files whose title or name contains it come first, and those whose path does come last;
+    otherwise their order stays.
     """
-    if SearchType.TITLE in fields:
-        titled = {file: SearchType.TITLE for file in files if query in file.title}
-        yield from titled.items()
-        files = [file for file in files if file not in titled]
-        fields = fields[1:]
-    for file in files:
-        for field in fields:
-            if query in getattr(file, field):
-                yield file, field
-                break
+    for group in (Field.TITLE, Field.NAME), (Field.CONTENT, Field.SYNOPSIS), (Field.PATH,):
+        asked = [field for field in group if field in fields]
+        rest = []
+        for file in files if asked else ():
+            for field in asked:
+                if query in getattr(file, field):
+                    yield file, field
+                    break
+            else:
+                rest.append(file)
+        files = rest if asked else files
 
 
-def _result(found: FuzzyMatch, item: Item, query: ProjectQuery) -> Result:
-    texts = {
-        SearchType.TITLE: item.name,
-        SearchType.CONTENT: item.body,
-        SearchType.SYNOPSIS: item.description,
-    }
-    text = texts[found.field]
+def _result(found: FuzzyMatch, texts: Texts, query: ProjectQuery) -> Result:
+    place = found.file.place
+    text = {
+        Field.TITLE: texts.title,
+        Field.NAME: place.rpartition("/")[2],
+        Field.CONTENT: texts.content,
+        Field.SYNOPSIS: texts.synopsis,
+        Field.PATH: place,
+    }[found.field]
     if found.word:
-        place = place_of_word(text, found.word)
+        span = place_of_word(text, found.word)
     else:
-        place = place_of(text, query.search_query.casefold())
+        span = place_of(text, query.search_query.casefold())
     return Result(
-        id=item.id,
-        title=item.name,
-        path=found.file.path,
-        field=found.field,
+        id=found.file.id,
+        title=texts.title,
+        path=place,
+        field=found.field.search_type,
         relevance=round(found.score * 100) if query.fuzzy_search else None,
-        snippet=snippet(text, *place),
+        snippet=snippet(text, *span),
     )
 
 
@@ -126,7 +131,7 @@ def _validate(query: ProjectQuery) -> None:
             f"searchQuery has {len(query.search_query):,} characters; {MAX_QUERY_LENGTH:,} is the "
             "limit."
         )
-    if not 1 <= query.max_results <= MAX_RESULTS:
-        raise UsageError(f"maxResults is {query.max_results}; it must be from 1 to {MAX_RESULTS}.")
+    if query.max_results < 1:
+        raise UsageError(f"maxResults is {query.max_results}; it must be 1 or more.")
     if not 0.0 <= query.threshold <= 1.0:
         raise UsageError(f"threshold is {query.threshold}; it must be from 0 to 1.")

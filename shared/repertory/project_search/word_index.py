@@ -6,18 +6,17 @@ words, and a caller's threshold may be any distance.
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from repertory.index.keywords import tokens
-from repertory.project_search.files import File
-from repertory.project_search.query import SearchType
+from repertory.project_search.file import File
+from repertory.project_search.query import Field
 
 _RUN = re.compile(r"[^\W\d_]+|\d+")
-_ASCII = re.compile("[a-z]+")
 
 Numbers = NDArray[np.int32]
 
@@ -51,21 +50,15 @@ class WordIndex(msgspec.Struct, frozen=True):
 
     files: Sequence[File]
     vocabulary: Sequence[str]
-    columns: Mapping[SearchType, Column]
+    columns: Mapping[Field, Column]
 
-    def may_contain(self, text: str) -> Sequence[File]:
-        """Return the files that may contain a case-folded text, in order, without omissions.
 
-        They have a word that contains the text's longest run of ASCII letters.
-        """
-        part = max(_ASCII.findall(text), key=len, default="")
-        if not part:
-            return self.files
-        has = np.array([part in word for word in self.vocabulary], np.bool_)
-        rows = np.zeros(len(self.files), np.bool_)
-        for column in self.columns.values():
-            rows[column.rows_of(np.flatnonzero(has[column.numbers]))] = True
-        return [self.files[row] for row in np.flatnonzero(rows).tolist()]
+class _Numbers(dict[str, int]):
+    """Numbers words in the order of their first use."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self)
+        return number
 
 
 class WordIndexer:
@@ -73,7 +66,7 @@ class WordIndexer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._numbers: dict[str, int] = {}  # of words; rebuilt once most are unused
+        self._numbers = _Numbers()  # of words; rebuilt once most are unused
         self._index = WordIndex((), (), {})
 
     def of(self, files: Sequence[File]) -> WordIndex:
@@ -90,10 +83,10 @@ class WordIndexer:
     def _updated(self, files: Sequence[File]) -> WordIndex:
         old = self._index
         if _unused(old) > len(old.vocabulary) // 2:
-            old, self._numbers = WordIndex((), (), {}), {}
+            old, self._numbers = WordIndex((), (), {}), _Numbers()
         rows = {file: row for row, file in enumerate(old.files)}
         columns = {}
-        for field in SearchType.ALL.fields:
+        for field in Field:
             pieces = [
                 old.columns[field].of(rows[file]) if file in rows else self._read(file, field)
                 for file in files
@@ -103,24 +96,26 @@ class WordIndexer:
             columns[field] = Column(np.concatenate([np.zeros(0, np.int32), *pieces]), starts)
         return WordIndex(files, list(self._numbers), columns)
 
-    def _read(self, file: File, field: SearchType) -> Numbers:
-        numbers = self._numbers
+    def _read(self, file: File, field: Field) -> Numbers:
         found = dict.fromkeys(words_of(getattr(file, field)))
-        return np.array([numbers.setdefault(word, len(numbers)) for word in found], np.int32)
+        return np.fromiter(map(self._numbers.__getitem__, found), np.int32, len(found))
 
 
-def words_of(text: str) -> Iterator[str]:
-    """Yield the words of a case-folded text in the order of first occurrence, some repeatedly.
+def words_of(text: str) -> Iterable[str]:
+    """Return the words of a case-folded text in the order of first occurrence, some repeatedly.
 
-    They are the keyword index's words, unstemmed, including stop words. Every run of ASCII letters
-    is a word or part of one.
+    They are the keyword index's words, unstemmed, including stop words.
     """
-    for run in dict.fromkeys(_RUN.findall(text)):
+    runs: list[str] = _RUN.findall(text)
+    return runs if text.isascii() else _words(dict.fromkeys(runs))
+
+
+def _words(runs: Iterable[str]) -> Iterator[str]:
+    for run in runs:
         if run.isascii():
             yield run
         else:  # with accents, or in a script without spaces
             yield from (word for word, _ in tokens.words(run))
-            yield from _ASCII.findall(run)
 
 
 def _unused(index: WordIndex) -> int:

@@ -68,7 +68,7 @@ class Documents(FolderSource):
             filename.startswith(".")
             or filename.lower().endswith(NEUROSCRIPT)
             or filename == SKILL_FILE
-        ) and (_is_prose(filename) or any(fnmatchcase(filename, name) for name in self._names))
+        ) and (is_prose(filename) or any(fnmatchcase(filename, name) for name in self._names))
 
     @override
     def concerns(self, filename: str) -> bool:
@@ -86,7 +86,7 @@ class Documents(FolderSource):
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
         return [
-            file for file in files if _is_prose(file.place) or self._included.match_file(file.place)
+            file for file in files if is_prose(file.place) or self._included.match_file(file.place)
         ]
 
     @override
@@ -96,7 +96,7 @@ class Documents(FolderSource):
         A file other than prose has its name as title, and no synopsis.
         """
         filename = PurePosixPath(file.place).name
-        if not _is_prose(file.place):
+        if not is_prose(file.place):
             item, _ = self.item(
                 file, {}, kind=Kind.DOCUMENT, name=filename, description="", body=text
             )
@@ -107,14 +107,13 @@ class Documents(FolderSource):
         if parsed.fields is None:
             message = f"{problems[0].message} It was read as text."
             problems = [warning(file.path, message, problems[0].line, item_id)]
-        described = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
+        title, synopsis = described(fields, parsed.body)
         item, wrong = self.item(
             file,
             fields,
             kind=Kind.DOCUMENT,
-            name=text_field(fields, "title") or first_heading(parsed.body) or filename,
-            description=cut(next(filter(None, described), ""), MAX_PARAGRAPH_LENGTH)
-            or first_paragraph(parsed.body),
+            name=title or filename,
+            description=synopsis,
             body=parsed.body,
         )
         return Reading(items=[item], problems=[*problems, *wrong])
@@ -122,14 +121,23 @@ class Documents(FolderSource):
     @override
     def _read_file(self, file: Found) -> Reading:
         reading = super()._read_file(file)
-        if _is_prose(file.place):
+        if is_prose(file.place):
             return reading
         # A pattern also matches images and empty files, which need no problem.
         problems = [one for one in reading.problems if one.message not in NO_TEXT]
         return msgspec.structs.replace(reading, problems=problems)
 
 
-def _is_prose(place: str) -> bool:
+def described(fields: dict[str, Any], body: str) -> tuple[str, str]:
+    """The title and the synopsis of a document, by its front matter or its first lines."""
+    given = (text_field(fields, key) for key in ("synopsis", "description", "summary"))
+    synopsis = cut(next(filter(None, given), ""), MAX_PARAGRAPH_LENGTH)
+    title = text_field(fields, "title") or first_heading(body)
+    return title, synopsis or first_paragraph(body)
+
+
+def is_prose(place: str) -> bool:
+    """Whether a file is prose, by its name."""
     return place.lower().endswith(_SUFFIXES)
 
 

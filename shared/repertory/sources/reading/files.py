@@ -29,6 +29,8 @@ _BINARY = "The file is binary (it holds a zero byte); if it is text, save it as 
 _EMPTY = "The file is empty; write what it is for, or delete it."
 NO_TEXT = frozenset({_BINARY, _EMPTY})  # the messages for files without any text
 
+_BEGINNING = 1 << 15  # bytes of a large file that are read first: they show whether it is binary
+
 # A plain open of a FIFO without a writer would block forever.
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -45,6 +47,7 @@ def walk(
     wanted: Callable[[str], bool],
     enter: Callable[[str], bool] = lambda _place: True,
     elsewhere: Callable[[str], bool] = lambda _real: False,
+    max_depth: int = MAX_DEPTH,
 ) -> "Walk":
     """Find the files with a wanted name below a folder, in those folders that ``enter`` accepts.
 
@@ -54,6 +57,7 @@ def walk(
         enter: Whether to enter the folder at a place.
         elsewhere: Whether another source reads the folder with a real path; a link to it is then
             not followed.
+        max_depth: The number of folder levels below the root that are entered.
 
     A link is followed only to a target inside the root. A folder is entered once, under its own
     name rather than a link's. Anything with a wanted name counts (a FIFO, a dangling link): reading
@@ -62,7 +66,7 @@ def walk(
     Raises:
         SourceError: The root is missing, not a folder, or cannot be listed.
     """
-    result = Walk(root, wanted, enter, elsewhere)
+    result = Walk(root, wanted, enter, elsewhere, max_depth)
     result.run()
     return result
 
@@ -86,8 +90,10 @@ class Walk:
         wanted: Callable[[str], bool],
         enter: Callable[[str], bool],
         elsewhere: Callable[[str], bool],
+        max_depth: int,
     ) -> None:
         self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
+        self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
         self._real_top = os.path.realpath(root)
         self._folders = deque([("", self._real_top)])  # place and real path
@@ -118,8 +124,8 @@ class Walk:
             self.unlisted.append("")
         if self._too_deep:
             message = (
-                f"This folder is more than {MAX_DEPTH} levels down and was not entered, nor were "
-                f"{len(self._too_deep) - 1:,} others; make it a source of its own."
+                f"This folder is more than {self._max_depth} levels down and was not entered, nor "
+                f"were {len(self._too_deep) - 1:,} others; make it a source of its own."
             )
             self._warn(min(self._too_deep), message)
         self.files.sort()
@@ -164,7 +170,7 @@ class Walk:
     def _add_folder(self, place: str, real: str) -> None:
         if real in self._entered or not self._enter(place):
             return
-        if place.count("/") >= MAX_DEPTH:
+        if place.count("/") >= self._max_depth:
             self._too_deep.append(place)
             return
         self._entered.add(real)
@@ -256,7 +262,9 @@ def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each
                 f"The file has {status.st_size:,} bytes, over the limit of {limit:,}; split it or "
                 "shorten it."
             )
-        data = os.read(descriptor, status.st_size)
+        data = os.read(descriptor, min(status.st_size, _BEGINNING))
+        if status.st_size > _BEGINNING and b"\0" not in data:
+            data += os.read(descriptor, status.st_size - _BEGINNING)
     except OSError as exc:
         return f"The file cannot be read ({exc.strerror})."
     finally:

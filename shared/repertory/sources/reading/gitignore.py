@@ -23,7 +23,11 @@ class GitIgnore:
         self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def ignores(self, place: str) -> bool:
-        """Whether the nearest ``.gitignore`` that matches a place ignores it.
+        """Whether the nearest ``.gitignore`` that matches a place ignores it; see ``verdict``."""
+        return bool(self.verdict(place))
+
+    def verdict(self, place: str) -> bool | None:
+        """Whether the nearest ``.gitignore`` that matches a place ignores it; None if none does.
 
         Args:
             place: With ``/`` between its parts, and at its end if it is a folder. The folders
@@ -37,14 +41,20 @@ class GitIgnore:
                 verdict = spec.check_file(place[len(folder) :].lstrip("/")).include
                 if verdict is not None:
                     return verdict
-        return False
+        return None
 
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            text, _ = read_text(os.path.join(self._root, folder, IGNORE_FILE), _LIMIT)  # noqa: PTH118 - speed
-            lines = filter(is_usable, (text or "").split("\n")[:_MAX_PATTERNS])
-            self._specs[folder] = GitIgnoreSpec.from_lines(lines) if text else None
+            file = os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed
+            self._specs[folder] = read_patterns(file)
         return self._specs[folder]
+
+
+def read_patterns(file: str) -> GitIgnoreSpec | None:
+    """Read the patterns of a file; None if it has none or cannot be read."""
+    text, _ = read_text(file, _LIMIT)
+    lines = filter(is_usable, (text or "").split("\n")[:_MAX_PATTERNS])
+    return GitIgnoreSpec.from_lines(lines) if text else None
 
 
 def is_usable(pattern: str) -> bool:

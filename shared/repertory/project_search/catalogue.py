@@ -1,0 +1,100 @@
+"""The documents and skills of the catalogue, as files of a project."""
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from repertory.catalogue.item import Kind
+from repertory.errors import StoreError
+from repertory.index.keywords.document import Entry
+from repertory.project_search.file import File, Texts
+from repertory.search.engine import SearchEngine
+from repertory.sources.reading.top import Top
+
+BATCH_SIZE = 500  # items
+
+
+class Catalogue:
+    """Which items are files of the project's directory, and the texts of those that are not.
+
+    Args:
+        directory: The project's directory.
+        has_folder: Whether the directory itself is searched; if not, all items are read here.
+
+    Attributes:
+        inside: The items whose files are in the directory, by place; the first of several.
+        files: The other items.
+    """
+
+    def __init__(self, directory: Path, *, has_folder: bool) -> None:
+        self._top = Top(directory)
+        self._has_folder = has_folder
+        # Weak: an engine holds a whole keyword index, which must be freed once it is replaced.
+        self._engine: weakref.ref[SearchEngine] | None = None
+        self._read: dict[str, tuple[str, File]] = {}  # the hash and the file, by id
+        self.inside: Mapping[str, Entry] = {}
+        self.files: Sequence[File] = ()
+
+    def update(self, engine: SearchEngine) -> None:
+        """Follow the index; only changed items are read.
+
+        Raises:
+            StoreError: The items cannot be read.
+        """
+        if self._engine is not None and self._engine() is engine:
+            return
+        if engine.keywords is None or engine.collection is None:
+            raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
+        inside: dict[str, Entry] = {}
+        outside: list[tuple[Entry, str | None]] = []
+        real = cache(os.path.realpath)
+        for entry in engine.keywords.entries:
+            if entry.kind is Kind.TOOL:
+                continue
+            folder, name = os.path.split(entry.path)
+            place = self._top.place(os.path.join(real(folder), name)) if name else None  # noqa: PTH118 - speed
+            if self._has_folder and place is not None:
+                inside.setdefault(place, entry)
+            else:
+                outside.append((entry, place))
+        self._update(engine, outside)
+        self.inside, self._engine = inside, weakref.ref(engine)
+
+    def texts(self, ids: Sequence[str], engine: SearchEngine | None) -> dict[str, Texts]:
+        """Return the texts of items by id; unknown ids are left out."""
+        if engine is None or not ids:
+            return {}
+        return {
+            item.id: Texts(item.name, item.body, item.description)
+            for item in engine.items(list(ids)).values()
+        }
+
+    def _update(self, engine: SearchEngine, entries: Sequence[tuple[Entry, str | None]]) -> None:
+        known = {
+            entry.id: self._read[entry.id]
+            for entry, _ in entries
+            if entry.id in self._read and self._read[entry.id][0] == entry.hash
+        }
+        changed = [(entry, place) for entry, place in entries if entry.id not in known]
+        for start in range(0, len(changed), BATCH_SIZE):
+            batch = changed[start : start + BATCH_SIZE]
+            texts = self.texts([entry.id for entry, _ in batch], engine)
+            for entry, place in batch:
+                if entry.id in texts:
+                    known[entry.id] = entry.hash, _file(entry, place, texts[entry.id])
+        self._read = known
+        self.files = [file for _, file in known.values()]
+
+
+def _file(entry: Entry, place: str | None, texts: Texts) -> File:
+    return File(
+        id=entry.id,
+        place=place or entry.path or entry.id,
+        title=texts.title.casefold(),
+        name=entry.path.rpartition("/")[2].casefold(),
+        content=texts.content.casefold(),
+        synopsis=texts.synopsis.casefold(),
+        path=(place or "").casefold(),
+    )

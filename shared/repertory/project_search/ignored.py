@@ -1,0 +1,76 @@
+"""The files that git ignores below a folder, by all the rules that git reads."""
+
+import os
+import re
+from pathlib import Path
+
+from repertory.sources.reading.files import read_text
+from repertory.sources.reading.gitignore import GitIgnore, read_patterns
+
+_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
+
+
+class Ignored:
+    """Git's rules for a folder.
+
+    These are the ``.gitignore`` files in it and in the folders above it up to the root of its
+    repository, then ``info/exclude`` of the repository, then the user's own file of excludes. Only
+    the rules count: a tracked file that a rule names is ignored as well.
+
+    Args:
+        folder: An absolute path without links.
+        home: The home directory of the user. A repository of it, or above it, does not count.
+
+    Attributes:
+        files: The files outside the folder that may hold rules, whether they exist or not.
+    """
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        top = _repository(folder, home)
+        self._above = "" if top == folder else f"{folder.relative_to(top).as_posix()}/"
+        self._nested = GitIgnore(top)
+        git = _git_folder(top)
+        around = [git / "info" / "exclude", _excludes_file(git, home)]
+        self._around = [spec for file in around if (spec := read_patterns(str(file)))]
+        parents = [one for one in folder.parents if one == top or top in one.parents]
+        self.files = [str(file) for file in (*around, *(one / ".gitignore" for one in parents))]
+
+    def ignores(self, place: str) -> bool:
+        """Whether git ignores a place; see ``GitIgnore.verdict``."""
+        place = self._above + place
+        verdict = self._nested.verdict(place)
+        for spec in self._around:
+            if verdict is None:
+                verdict = spec.check_file(place).include
+        return bool(verdict)
+
+
+def _repository(folder: Path, home: Path) -> Path:
+    """The root of a folder's repository; the folder itself if it is in none."""
+    for root in (folder, *folder.parents):
+        if root == home or root in home.parents:
+            break
+        if os.path.lexists(root / ".git"):
+            return root
+    return folder
+
+
+def _git_folder(top: Path) -> Path:
+    """The folder of git's own files; a linked worktree and a submodule name it in a file."""
+    folder = top / ".git"
+    if folder.is_file():
+        text, _ = read_text(str(folder))
+        folder = top / (text or "").removeprefix("gitdir:").strip()
+        common, _ = read_text(str(folder / "commondir"))
+        folder /= (common or "").strip()
+    return folder
+
+
+def _excludes_file(git: Path, home: Path) -> Path:
+    """The user's file of rules for all repositories."""
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "git"
+    for file in (git / "config", home / ".gitconfig", config / "config"):
+        text, _ = read_text(str(file))
+        if named := _EXCLUDES_FILE.search(text or ""):
+            return home / re.sub(r"^~/", "", named[1])
+    return config / "ignore"

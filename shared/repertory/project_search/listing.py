@@ -1,0 +1,88 @@
+"""The list of a project's files, kept up to date by the times of its folders."""
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from repertory.project_search.ignored import Ignored
+from repertory.project_search.private import is_private
+from repertory.sources.reading.files import Found, walk
+from repertory.sources.reading.gitignore import IGNORE_FILE
+from repertory.sources.reading_cache import GRANULARITY
+
+MAX_DEPTH = 100  # folders below the project's directory
+_CHANGING = -1  # the stamp of what may change again without another time
+
+
+class Listing:
+    """The files of a folder that neither git ignores nor may hold secrets.
+
+    Folders that tools fill, such as ``node_modules``, are left out. Links to folders are not
+    followed, and links to files only to a file that is listed itself.
+
+    Args:
+        directory: The folder.
+        leave_out: A folder that is not entered.
+    """
+
+    def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
+        self._directory = Path(os.path.realpath(directory))
+        self._leave_out = os.path.realpath(leave_out) if leave_out else None
+        self._files: Sequence[Found] = ()
+        self._stamps: dict[str, int] = {}  # of the folders and of the files with rules
+
+    def files(self) -> Sequence[Found]:
+        """Return all files by place; the folders are read again only if one of them changed.
+
+        Raises:
+            SourceError: The folder cannot be listed.
+        """
+        is_current = all(_stamp(path) == stamp for path, stamp in self._stamps.items())
+        if not (self._stamps and is_current):
+            self._walk()
+        return self._files
+
+    def _walk(self) -> None:
+        stable = time.time_ns() - GRANULARITY
+        ignored = Ignored(self._directory, Path.home())
+        folders = [str(self._directory)]
+
+        def enters(place: str) -> bool:
+            path = os.path.join(self._directory, place)  # noqa: PTH118 - speed
+            if is_private(place) or ignored.ignores(f"{place}/") or path == self._leave_out:
+                return False
+            if os.path.islink(path):  # noqa: PTH114 - speed
+                return False
+            folders.append(path)
+            return True
+
+        walked = walk(self._directory, lambda _name: True, enters, max_depth=MAX_DEPTH)
+        entered = set(folders)
+        shown = [
+            file
+            for file in walked.files
+            if file.path not in entered
+            and not is_private(file.place)
+            and not ignored.ignores(file.place)
+        ]
+        # A link may lead to a file that is left out.
+        links = {file.path for file in shown if os.path.islink(file.path)}  # noqa: PTH114 - speed
+        plain = {file.path for file in shown} - links
+        self._files = [
+            file for file in shown if file.path not in links or os.path.realpath(file.path) in plain
+        ]
+        rules = [os.path.join(folder, IGNORE_FILE) for folder in folders]  # noqa: PTH118 - speed
+        stamps = {path: _stamp(path) for path in (*folders, *rules, *ignored.files)}
+        self._stamps = {
+            path: stamp if stamp < stable else _CHANGING for path, stamp in stamps.items()
+        }
+
+
+def _stamp(path: str) -> int:
+    """The time of the last change in nanoseconds; 0 if the path does not exist."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - speed
+    except (OSError, ValueError):
+        return 0
+    return max(status.st_mtime_ns, status.st_ctime_ns)
