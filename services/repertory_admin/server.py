@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from repertory import memory
 from repertory.compose import Parts
 from repertory.indexing.job import JobQueue
 from repertory.settings import Settings
@@ -37,6 +38,7 @@ def run(
         stopping: Ends it as soon as it is not empty; see ``termination_signals``.
         ready: Called with the service once requests are answered.
     """
+    memory.keep_little()
     parts = Parts(settings, directory)
     parts.workspace.forget()
     with ThreadPoolExecutor(READERS, "keywords") as reader, parts.live_search(reader) as live:

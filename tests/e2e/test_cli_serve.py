@@ -393,7 +393,7 @@ def test_a_terminal_gets_readable_lines(own: Cli, project: Path) -> None:
     os.close(theirs)
     written = b""
     try:
-        while b"collection_published" not in written:
+        while b"The index is complete" not in written:
             assert select.select([ours], [], [], TIMEOUT_S)[0]
             written += os.read(ours, 65536)
         process.send_signal(signal.SIGINT)
@@ -402,4 +402,5 @@ def test_a_terminal_gets_readable_lines(own: Cli, project: Path) -> None:
         process.kill()
         os.close(ours)
     assert b"Serving . at http://127.0.0.1:" in written
-    assert b"info repertory_watch.service configuration_adopted configuration=" in written
+    assert b" Watching 3 sources" in written
+    assert b'{"' not in written

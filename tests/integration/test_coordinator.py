@@ -262,3 +262,44 @@ def test_failures_are_dropped_with_their_collection(team: Team) -> None:
     team.scan()
     team.tick()
     assert team.failures.list() == []
+
+
+def test_a_source_without_files_is_not_waited_for(team: Team) -> None:
+    """A new configuration is searched before its server answers, with what was indexed of it."""
+    slow = Folder("slow", "x")
+    team.adopt(*team.folders, slow)
+    team.work()
+    assert team.indexed() == {"team/a", "slow/x"}
+
+    files, more = team.folders[0], Folder("more", "y")
+    team.folders = ()
+    team.start()
+    team.coordinator.adopt(Catalogue((files, slow, more)))
+    for folder in (files, more):
+        team.coordinator.observe(scan_source(folder))
+    team.tick()
+    team.work()
+    starting = [one.name for one in team.coordinator.status().sources if one.is_starting]
+    assert team.indexed() == {"team/a", "slow/x", "more/y"}
+    assert starting == ["slow"]
+
+    team.coordinator.observe(scan_source(slow))
+    team.tick()
+    assert not any(one.is_starting for one in team.coordinator.status().sources)
+
+
+def test_an_index_of_servers_alone_waits_for_one_of_them(tmp_path: Path) -> None:
+    """An empty index would answer that nothing was found."""
+    made = Team(tmp_path)
+    made.work()
+    before, slow = made.store.alias(ACTIVE), Folder("slow", "x")
+    made.coordinator.adopt(Catalogue((slow,)))
+    made.tick()
+    made.work()
+    assert made.store.alias(ACTIVE) == before
+
+    made.coordinator.observe(scan_source(slow))
+    made.tick()
+    made.work()
+    assert made.indexed() == {"slow/x"}
+    made.cache.close()

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from repertory.coordination.team import in_process
 from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
@@ -20,6 +22,7 @@ from repertory.indexing.scan import ScanResult
 from repertory.indexing.writer import Writer
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
+from repertory.stats import WatchStatus
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
 
@@ -128,8 +131,9 @@ class Watching:
 
     @property
     def status(self) -> dict[str, Any]:
-        """The service's last status."""
-        return dict(self.board.reports().get("watch", {}))
+        """The service's last status, or an empty one."""
+        empty: dict[str, Any] = msgspec.to_builtins(WatchStatus())
+        return empty | self.board.reports().get("watch", {})
 
     def error(self, source: str = "team") -> str:
         """Return the error of a source."""

@@ -129,6 +129,23 @@ def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> N
     assert not np.allclose(engine(folder, tmp_path).embed_query("w1 w2"), before, atol=1e-2)
 
 
+def test_queries_and_texts_share_one_session(tmp_path: Path) -> None:
+    """Two engines of one model load its weights once, as long as one of them is used."""
+    folder = write_model(tmp_path / "model")
+    first, second = engine(folder, tmp_path), engine(folder, tmp_path)
+    assert first._session is second._session
+    vector = first.embed_query("w1 w2")
+    del first
+    assert np.allclose(second.embed_query("w1 w2"), vector)
+
+
+def test_many_queries_have_the_vectors_of_single_ones(bge: OnnxEngine) -> None:
+    """They are embedded in batches, whose memory is given back."""
+    texts = [f"w1 {'w2 ' * length}" for length in range(40)]
+    together = bge.embed_queries(texts)
+    assert np.allclose(together, [bge.embed_query(text) for text in texts], atol=1e-5)
+
+
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     """The engine then works without one."""
     (tmp_path / "cache").write_text("a file where the folder should be")

@@ -22,6 +22,7 @@ from repertory.errors import ModelError
 # 103, 107, 106 (384), 102 (512), 102, 96, 73.
 BATCH_TOKENS = 384
 GPU_BATCH_TOKENS = 16_384
+MAX_QUERIES = 16  # after which the memory that they took is given back
 WINDOW = 4_096  # texts that are tokenised and sorted together; bounds the memory for tokens
 
 _INTEGERS: dict[str, np.dtype[np.signedinteger]] = {
@@ -53,14 +54,19 @@ class OnnxEngine(ModelEngine):
         self._budget = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
         self._tokenizer = _load_tokenizer(weights.tokenizer, weights.model)
         self._session = open_session(weights.file, cache, device)
-        self._signature = _check(self._session, weights)
+        self._signature = _check(self._session.graph, weights)
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
         tokens = self._tokenize([self.model.query_prefix + text for text in texts])
-        for batch in _batches(tokens, self._budget):
-            vectors[batch] = self._run([tokens[i] for i in batch])
+        batches = list(_batches(tokens, self._budget))
+        is_large = len(texts) > MAX_QUERIES
+        for batch in batches:
+            is_last = is_large and batch is batches[-1]
+            vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
+        if is_large:
+            self._session.rest()
         return vectors
 
     @override
@@ -69,6 +75,7 @@ class OnnxEngine(ModelEngine):
         for start in range(0, len(texts), WINDOW):
             tokens = self._tokenize(texts[start : start + WINDOW])
             self._fill(vectors[start : start + WINDOW], tokens)
+        self._session.rest()
         return vectors
 
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
@@ -76,7 +83,8 @@ class OnnxEngine(ModelEngine):
         threads = min(len(batches), self._cores if self.device == "cpu" else 1)
 
         def embed(batch: list[int]) -> None:
-            vectors[batch] = self._run([tokens[i] for i in batch])
+            is_last = batch is batches[-1]
+            vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
 
         with ThreadPoolExecutor(threads, "embed") as pool:
             for _ in pool.map(embed, batches):
@@ -86,7 +94,7 @@ class OnnxEngine(ModelEngine):
         encodings = self._tokenizer.encode_batch([self.model.cut(text) for text in texts])
         return [encoding.ids for encoding in encodings]
 
-    def _run(self, batch: list[list[int]]) -> Vectors:
+    def _run(self, batch: list[list[int]], *, is_last: bool) -> Vectors:
         longest = max(map(len, batch))
         ids = np.zeros((len(batch), longest), np.int64)
         mask = np.zeros_like(ids)
@@ -96,7 +104,7 @@ class OnnxEngine(ModelEngine):
         values = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         feed = {name: values[name].astype(kind) for name, kind in self._signature.inputs.items()}
         try:
-            output = self._session.run([self._signature.output], feed)[0]
+            output = self._session.run(self._signature.output, feed, is_last=is_last)
         except Exception as exc:  # ONNX Runtime's errors share no narrower base
             raise ModelError(
                 f"ONNX Runtime failed on {self._weights.file} with a batch of {ids.shape}: "

@@ -11,12 +11,15 @@ import os
 import platform
 import threading
 from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
 
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import identity
 from repertory.errors import ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.memory import forget_pages, keep_little
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
@@ -26,14 +29,51 @@ SOURCE = ".source"  # the end of its name; the rest is the digest of the graph's
 _log = logging.getLogger(__name__)
 
 
+class Session:
+    """An open graph. Thread-safe.
+
+    Args:
+        graph: ONNX Runtime's session.
+        mapped: The file that its weights are mapped from, if any.
+    """
+
+    def __init__(self, graph: ort.InferenceSession, mapped: Path | None = None) -> None:
+        self.graph = graph
+        self._mapped = mapped
+
+    def run(self, output: str, feed: dict[str, Any], *, is_last: bool) -> Any:  # noqa: ANN401 - untyped
+        """Run the graph on one batch.
+
+        Args:
+            output: The name of the output.
+            feed: The inputs by name.
+            is_last: Whether to give the memory of this run, and of those before it, back.
+        """
+        options = None
+        if is_last:
+            options = ort.RunOptions()
+            options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        return self.graph.run([output], feed, options)[0]
+
+    def rest(self) -> None:
+        """Give back the memory of weights that were used; they are read again when needed."""
+        if self._mapped:
+            forget_pages(self._mapped)
+
+
+# The open sessions by graph and device: queries and texts are embedded with the same one.
+_open: "WeakValueDictionary[tuple[str, str], Session]" = WeakValueDictionary()
+_opening = threading.Lock()
+
+
 def gpus() -> list[str]:
     """The kinds of GPU that this build of ONNX Runtime supports, present or not."""
     available = ort.get_available_providers()
     return [device for device, provider in _GPUS.items() if provider in available]
 
 
-def open_session(graph: Path, cache: Path, device: str = "cpu") -> ort.InferenceSession:
-    """Open a session on a graph.
+def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
+    """Open a session on a graph, or share the one of this process.
 
     Args:
         graph: An ``.onnx`` file.
@@ -43,22 +83,41 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> ort.Inference
     Raises:
         ModelError: The graph cannot be loaded, or not on that device.
     """
+    keep_little()  # else what one batch frees is not used by the next one of another size
+    try:
+        key = (identity(graph), device)
+    except OSError as exc:
+        raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
+    with _opening:
+        session = _open.get(key)
+        if session is None:
+            session = _open[key] = _opened(graph, key[0], cache, device)
+        return session
+
+
+def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
     if device != "cpu":
         session = _load(graph, _options(), _GPUS[device])
         if _GPUS[device] not in session.get_providers():
             raise ModelError(
                 f"ONNX Runtime could not start {device}; check its driver, or use the CPU."
             )
-        return session
-    try:
-        name = identity(graph)
-    except OSError as exc:
-        raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
+        return Session(session)
     optimised = cache / f"{name}-{platform.machine()}-{ort.__version__}.ort"
     if optimised.is_file():
         with contextlib.suppress(ModelError):  # a damaged file is replaced
-            return _load(optimised, _mapped())
-    return _optimise(graph, optimised)
+            return _open_mapped(optimised)
+    session = _optimise(graph, optimised)
+    if not optimised.is_file():
+        return Session(session)
+    del session  # it takes three times the memory of one that maps the optimised graph
+    return _open_mapped(optimised)
+
+
+def _open_mapped(optimised: Path) -> Session:
+    session = Session(_load(optimised, _mapped()), optimised)
+    session.rest()  # most weights were copied into the order that they are used in
+    return session
 
 
 def _options() -> ort.SessionOptions:

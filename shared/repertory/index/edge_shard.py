@@ -80,7 +80,11 @@ def make_shard(path: Path, dimension: int) -> None:
     shard = engine.EdgeShard.create(
         str(path),
         engine.EdgeConfig(
-            vectors=engine.EdgeVectorParams(size=dimension, distance=engine.Distance.Cosine),
+            # Cold: a page is read when a search needs it. Otherwise the engine keeps 32 MB for
+            # every collection, however small.
+            vectors=engine.EdgeVectorParams(
+                size=dimension, distance=engine.Distance.Cosine, memory=engine.Memory.Cold
+            ),
             hnsw_config=engine.HnswIndexConfig(
                 m=layout.GRAPH_M,
                 ef_construct=layout.GRAPH_EF_CONSTRUCT,

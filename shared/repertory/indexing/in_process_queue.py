@@ -14,6 +14,7 @@ from repertory.errors import StoreError
 from repertory.indexing.attempts import attempt
 from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
+from repertory.memory import trim
 
 BATCH_SIZE = 8  # jobs that are done in one batch
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
@@ -109,10 +110,14 @@ class InProcessQueue(JobQueue):
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for work that is due; None at the end."""
+        is_idle = False
         with self._changed:
             while not self._stopped:
                 if work := self._due():
                     return work
+                if not is_idle:
+                    trim()
+                is_idle = True
                 now = time.monotonic()
                 due = min((at for at, _, _ in self._delayed), default=now + 60)
                 self._changed.wait(max(due - now, 0.01))

@@ -79,7 +79,7 @@ class ServerFollower:
 
     async def _follow(self) -> None:
         try:
-            # On this thread, because the SDK is slow to import: whoever starts this does not wait.
+            # On this thread, because the SDK is slow to import: the caller of start does not wait.
             from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
 
             pause = MIN_INTERVAL_S

@@ -1,0 +1,53 @@
+"""Gives memory back to the system. What the system cannot do is left out, without an error."""
+
+import contextlib
+import ctypes
+import re
+import sys
+from pathlib import Path
+
+# Of glibc's <malloc.h> and Linux's <sys/mman.h>.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_DONTNEED = 4
+
+_LARGE = 256 * 2**10  # bytes; a larger block is given back as soon as it is free
+_HEAPS = 2  # by default eight for each core, each with its own free blocks
+
+# The address, the file, and how many kilobytes of it were changed.
+_MAPPING = re.compile(
+    r"^([0-9a-f]+)-([0-9a-f]+) r\S+ \S+ \S+ \d+ +(/.+)\n(?:[A-Z].*\n)*?Anonymous: +(\d+) kB$", re.M
+)
+
+
+def keep_little() -> None:
+    """Let this process keep little of the memory that it frees: it runs for long."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        for option, value in (
+            (_M_ARENA_MAX, _HEAPS),
+            (_M_MMAP_THRESHOLD, _LARGE),
+            (_M_TRIM_THRESHOLD, _LARGE),
+        ):
+            libc.mallopt(option, value)
+
+
+def trim() -> None:
+    """Give back what is free within the heaps."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def forget_pages(file: Path) -> None:
+    """Drop the pages of a mapped file from this process; a page returns when it is used.
+
+    A mapping that was written to is left alone: its changes are in no file.
+    """
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError):
+        libc, maps = ctypes.CDLL(None), Path("/proc/self/smaps").read_text("utf-8", "replace")
+        for mapping in _MAPPING.finditer(maps):
+            start, end, name, changed = mapping.groups()
+            if name == str(file.resolve()) and changed == "0":
+                size = int(end, 16) - int(start, 16)
+                libc.madvise(ctypes.c_void_p(int(start, 16)), ctypes.c_size_t(size), _DONTNEED)

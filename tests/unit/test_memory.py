@@ -1,0 +1,57 @@
+"""Giving memory back to the system."""
+
+import mmap
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from repertory.memory import forget_pages, keep_little, trim
+
+SIZE = 64 * mmap.PAGESIZE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can drop pages")
+
+
+def resident(file: Path) -> int:
+    """How many kilobytes of a mapped file are in memory."""
+    maps = Path("/proc/self/smaps").read_text("utf-8")
+    return int(re.findall(rf"{re.escape(str(file))}\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", maps)[0])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of many pages."""
+    path = tmp_path / "weights"
+    path.write_bytes(b"w" * SIZE)
+    return path
+
+
+def test_pages_are_dropped_and_return_when_they_are_used(file: Path) -> None:
+    """As long as nothing was written to them."""
+    with file.open("rb") as stream, mmap.mmap(stream.fileno(), SIZE, prot=mmap.PROT_READ) as mapped:
+        assert mapped[:] == b"w" * SIZE
+        before = resident(file)
+        forget_pages(file)
+
+        assert (before, resident(file)) == (SIZE // 1024, 0)
+        assert mapped[:] == b"w" * SIZE
+
+
+def test_a_mapping_that_was_changed_is_left_alone(file: Path) -> None:
+    """The change is in no file."""
+    with (
+        file.open("rb") as stream,
+        mmap.mmap(stream.fileno(), SIZE, access=mmap.ACCESS_COPY) as mapped,
+    ):
+        mapped[0] = ord("c")
+        forget_pages(file)
+
+        assert mapped[:2] == b"cw"
+
+
+def test_freed_memory_goes_back_to_the_system() -> None:
+    """Settings and trimming are accepted, on every system."""
+    keep_little()
+    trim()
