@@ -16,9 +16,11 @@ from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
-from repertory.settings import Settings, load
-from repertory_admin import embedded
-from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, create_app
+from repertory.files import make_directory
+from repertory.settings import Settings, load, url_of
+from repertory_admin import hosting
+from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, Entrance, create_app
+from repertory_query.listening import listening
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 
@@ -29,13 +31,17 @@ def main() -> None:
     """Serve until SIGTERM; the URL is printed when requests are taken."""
     project, data, model = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     given = {"data_dir": data, "model": model, "port": 0, "requests_per_minute": UNLIMITED}
-    with patch.object(embedded, "create_app", _with_embed):
-        embedded.run(load(given, project, {}), project, (), lambda url, _: print(url, flush=True))
+    settings = load(given, project, {})
+    make_directory(settings.data_dir)
+    with listening(settings) as listener, patch.object(hosting, "create_app", _with_embed):
+        url = url_of(*listener.getsockname()[:2])
+        host = hosting.Host(settings, url, "")
+        host.run(project, listener, (), lambda _: print(url, flush=True))
 
 
-def _with_embed(service: Service, settings: Settings) -> Starlette:
+def _with_embed(service: Service, settings: Settings, entrance: Entrance) -> Starlette:
     """The server's application with the route."""
-    app = create_app(service, settings)
+    app = create_app(service, settings, entrance)
     pool = Pool("embed", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
 
     @cache

@@ -1,38 +1,131 @@
-"""Starts the embedded server. It imports little: it listens before it imports the rest."""
+"""Starts the embedded server of a directory, or joins the one that serves other directories.
 
+It imports little: a server listens before it imports the rest, and a joined process never does.
+"""
+
+import logging
+import secrets
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from repertory.errors import UsageError
+from repertory.errors import StoreError, UsageError
 from repertory.files import make_directory
 from repertory.running import announce, the_only_server
-from repertory.settings import Settings
+from repertory.settings import Settings, url_of
+from repertory_admin import joining
 from repertory_query.listening import listening
 
 if TYPE_CHECKING:
     from repertory_query.service import Service
+
+HOST_TIMEOUT_S = 15.0  # for a host that starts or ends
+RETRY_INTERVAL_S = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+class Caller(Protocol):
+    """Who runs a server."""
+
+    def ready(self, url: str, service: "Service") -> None:
+        """Requests are answered by this process, at a URL."""
+        ...
+
+    def joined(self, joined: joining.Joined) -> None:
+        """The host serves the directory. The server is left when this returns."""
+        ...
+
+    def apart(self, reason: str) -> None:
+        """The host cannot be joined, so this process serves the directory by itself."""
+        ...
 
 
 def run(
     settings: Settings,
     directory: Path,
     stopping: Sequence[int],
-    ready: Callable[[str, "Service"], None],
+    caller: Caller,
 ) -> None:
-    """Watch, index and answer until the process is asked to end.
+    """Serve a directory until the process is asked to end, or until the host that serves it ends.
 
     Connections are accepted at once, and answered when everything is imported.
+
+    The first server of a data directory is its host. The next ones have it serve their directory,
+    or are servers of their own if their settings do not allow that.
 
     Args:
         settings: The active settings.
         directory: The directory whose catalogue is served.
         stopping: Ends it as soon as it is not empty; see ``termination_signals``.
-        ready: Called with the URL and the service once requests are answered.
+        caller: Learns what happens.
 
     Raises:
         UsageError: The settings contradict this, or the address is unavailable.
         StoreError: The directory has another server, or the data directory is not writable.
+    """
+    _check(settings)
+    make_directory(settings.data_dir)
+    deadline = time.monotonic() + HOST_TIMEOUT_S
+    reason = ""
+    while not stopping:
+        with joining.hosting(settings) as is_host:
+            if is_host:
+                _serve(settings, directory, stopping, caller.ready, is_host=True)
+                return
+        try:
+            joined = joining.join(settings, directory)
+        except UsageError as error:
+            reason = str(error)
+            break
+        except StoreError as error:  # the host is starting or ending
+            reason = str(error)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(RETRY_INTERVAL_S)
+        else:
+            with joined:
+                caller.joined(joined)
+            return
+
+    def ready(url: str, service: "Service") -> None:
+        caller.apart(f"{reason} This directory has a server of its own.")
+        caller.ready(url, service)
+
+    if not stopping:
+        _serve(settings, directory, stopping, ready, is_host=False)
+
+
+def _serve(
+    settings: Settings,
+    directory: Path,
+    stopping: Sequence[int],
+    ready: Callable[[str, "Service"], None],
+    *,
+    is_host: bool,
+) -> None:
+    """Serve the directory from this process; the host also serves those of other processes."""
+    with the_only_server(settings, directory), listening(settings) as listener:
+        # From now on, other commands wait for this server instead of indexing beside it, and other
+        # servers for it to open their directories.
+        url = url_of(*listener.getsockname()[:2])
+        announce(settings, directory, url)
+        secret = secrets.token_urlsafe(32)
+        if is_host:
+            joining.invite(settings, url, secret)
+        from repertory_admin.hosting import Host  # noqa: PLC0415 - slow to import
+
+        Host(settings, url, secret).run(
+            directory, listener, stopping, lambda service: ready(url, service)
+        )
+
+
+def _check(settings: Settings) -> None:
+    """Check that a directory can be served with these settings.
+
+    Raises:
+        UsageError: The settings contradict this.
     """
     values = settings.values
     if values.redis_url:
@@ -44,10 +137,3 @@ def run(
         raise UsageError(
             "`repertory serve` keeps what it indexes; unset REPERTORY_SEARCH_NO_CACHE."
         )
-    make_directory(settings.data_dir)
-    with the_only_server(settings, directory), listening(settings) as listener:
-        # From now on, other commands wait for this server instead of indexing beside it.
-        url = announce(settings, directory, *listener.getsockname()[:2])
-        from repertory_admin import server  # noqa: PLC0415 - slow to import
-
-        server.run(settings, directory, listener, stopping, lambda service: ready(url, service))

@@ -1,9 +1,11 @@
 """The backend of a session that outlives servers: it asks the server of a directory or becomes it.
 
-A running server is asked; without one, this process becomes the server, which others then find.
-When that server ends, the next request finds another one, or this process takes its place.
+A server of the same data directory is asked to serve the directory as well; without one, this
+process becomes the server, which others then join. When that server ends, the next request finds
+another one, or this process takes its place.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +18,23 @@ from typing_extensions import override
 from repertory import running
 from repertory.backend import Backend, Forwarding
 from repertory.client import Client
-from repertory.errors import StoreError
+from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import Filter
 from repertory.settings import Settings
+from repertory_admin import embedded
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
+    from repertory_admin.joining import Joined
+    from repertory_query.service import Service
 
 REQUEST_TIMEOUT_S = 20.0  # of a request while a server starts and indexes for the first time
 LIST_TIMEOUT_S = 2.0  # of a list: hosts request it before anything else
 RETRY_INTERVAL_S = 0.25
 ALIVE_TIMEOUT_S = 2.0  # of the check whether a server still runs
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,6 +55,7 @@ class Following(Forwarding):
         self._answered = False
         self._since = time.monotonic()  # when the backend was set or lost
         self._trouble = "The server is still starting."
+        self._stopping: Sequence[int] = ()
 
     def run(self, stopping: Sequence[int]) -> None:
         """Follow the server, or be it, until ``stopping`` is not empty; on the main thread.
@@ -55,26 +63,56 @@ class Following(Forwarding):
         Raises:
             UsageError: The settings allow neither.
         """
+        self._stopping = stopping
         while not stopping:
             try:
-                if client := running.client(self._settings, self._directory):
-                    self._use(client)
-                    self._wait_while_used(client, stopping)
-                else:
-                    from repertory_admin import embedded  # noqa: PLC0415 - not to ask a server
-
-                    try:
-                        embedded.run(
-                            self._private(),
-                            self._directory,
-                            stopping,
-                            lambda _, service: self._use(service),
-                        )
-                    finally:
-                        self._use(None)
+                self._follow_or_serve()
             except StoreError as error:  # another process may be starting the server
                 self._trouble = str(error)
                 time.sleep(RETRY_INTERVAL_S)
+            finally:
+                if self._backend is not None:
+                    self._use(None)
+
+    def ready(self, _: str, service: "Service") -> None:
+        """Answer from this process, which is the server now."""
+        self._use(service)
+
+    def joined(self, joined: "Joined") -> None:
+        """Ask a server that serves the directory for this process, until it ends."""
+        client = Client(joined.url, joined.key)
+        self._use(client)
+        while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
+            pass
+
+    def apart(self, reason: str) -> None:
+        """Log why no server is shared."""
+        _log.info("server_not_shared", extra={"reason": reason})
+
+    def _follow_or_serve(self) -> None:
+        """Ask one server, or be one, until it ends."""
+        values = self._settings.values
+        if values.server_url or (values.redis_url and not values.no_cache):
+            self._follow()
+            return
+        try:
+            embedded.run(self._private(), self._directory, self._stopping, self)
+        except StoreBusyError:  # the directory has a server that cannot be joined
+            if not self._follow():
+                raise
+
+    def _follow(self) -> bool:
+        """Ask the server of the directory until it ends; whether there is one."""
+        client = running.client(self._settings, self._directory)
+        if client:
+            self._use(client)
+            with self._changed:
+                while self._uses(client):
+                    self._changed.wait(RETRY_INTERVAL_S)  # signals are noted meanwhile
+        return client is not None
+
+    def _uses(self, backend: Backend) -> bool:
+        return self._backend is backend and not self._stopping
 
     @override
     def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
@@ -132,12 +170,9 @@ class Following(Forwarding):
             if self._backend is backend:  # no other thread has noticed yet
                 self._use(None)
 
-    def _wait_while_used(self, backend: Backend, stopping: Sequence[int]) -> None:
-        with self._changed:
-            while self._backend is backend and not stopping:
-                self._changed.wait(RETRY_INTERVAL_S)  # signals are noted meanwhile
-
     def _private(self) -> Settings:
         """The settings of a server on any free port that only this machine can reach."""
-        values = msgspec.structs.replace(self._settings.values, host="127.0.0.1", port=0)
-        return msgspec.structs.replace(self._settings, values=values)
+        settings = self._settings
+        values = msgspec.structs.replace(settings.values, host="127.0.0.1", port=0)
+        origins = {name: one for name, one in settings.origins.items() if name != "port"}
+        return msgspec.structs.replace(settings, values=values, origins=origins)

@@ -1,11 +1,13 @@
 """Access control: by key if there are keys, else by the address of the caller."""
 
+import hmac
 import ipaddress
 from urllib.parse import urlsplit
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.types import Scope as ASGIScope
 
 from repertory.keys import Keys, Scope
 
@@ -17,7 +19,7 @@ _CHALLENGE = 'Bearer realm="repertory"'
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A caller, as ``key:NAME`` or ``address:ADDRESS``, and its scopes."""
+    """A caller, as ``key:NAME``, ``owner`` or ``address:ADDRESS``, and its scopes."""
 
     who: str
     scopes: frozenset[Scope]
@@ -37,10 +39,12 @@ class Access:
     Args:
         keys: The keys.
         host: The name of this server.
+        secret: The key of the user's own processes, with all scopes; empty if they have none.
     """
 
-    def __init__(self, keys: Keys, host: str) -> None:
+    def __init__(self, keys: Keys, host: str, secret: str = "") -> None:
         self._keys = keys
+        self._secret = secret
         self._host = host.lower()
 
     @property
@@ -60,10 +64,12 @@ class Access:
                 have sent.
         """
         address = request.client.host if request.client else ""
+        if is_bearer(request, self._secret):
+            return Caller("owner", frozenset(Scope))
         if self._keys.required:  # reads the key file if it changed
-            if request.scope["path"] != LOGIN:
+            if route_path(request.scope) != LOGIN:
                 return self._by_key(request)
-            _check_origin(request)
+            check_origin(request)
             return Caller(f"address:{address}", frozenset())
         if not self._is_own(request.headers.get("host", "")):
             raise HTTPException(
@@ -71,8 +77,8 @@ class Access:
                 "The Host header names no server like this; use its address, or make keys with "
                 "`repertory keys create`.",
             )
-        _check_origin(request)
-        scopes = frozenset(Scope) if _is_loopback(address) else frozenset({Scope.READ})
+        check_origin(request)
+        scopes = frozenset(Scope) if is_loopback(address) else frozenset({Scope.READ})
         return Caller(f"address:{address}", scopes)
 
     def _by_key(self, request: HTTPConnection) -> Caller:
@@ -107,8 +113,21 @@ class Access:
         return local or _address(name) is not None
 
 
-def is_open(path: str) -> bool:
-    """Whether a path needs no key and has no rate limit."""
+def route_path(scope: ASGIScope) -> str:
+    """The path of a request within its application, without the prefix of its project."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", ""))
+
+
+def cookie_of(scope: ASGIScope) -> str:
+    """The name of the cookie with the key: each project of a server has its own keys."""
+    _, slash, key = scope.get("root_path", "").rpartition("/")
+    return f"{COOKIE}_{key}" if slash else COOKIE
+
+
+def is_open(scope: ASGIScope) -> bool:
+    """Whether a request needs no key and has no rate limit."""
+    path = route_path(scope)
     return path in OPEN or path.startswith(STATIC)
 
 
@@ -133,21 +152,30 @@ def _forbidden(detail: str, scope: Scope) -> HTTPException:
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
 
 
+def is_bearer(request: HTTPConnection, secret: str) -> bool:
+    """Whether a request has a secret as its bearer token; an empty secret is no token."""
+    given = request.headers.get("authorization", "").encode()
+    return bool(secret) and hmac.compare_digest(given, f"Bearer {secret}".encode())
+
+
 def _token(request: HTTPConnection) -> str:
     """The key of a request, in the header or in the cookie; empty if missing."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
-    token = request.cookies.get(COOKIE, "")
+    token = request.cookies.get(cookie_of(request.scope), "")
     if token:
-        _check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
+        check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
     return token
 
 
-def _check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
+def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     """Refuse a request that a page of another site sent.
 
     Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like.
+
+    Raises:
+        HTTPException: 403 for such a request, or if the header is needed and missing.
     """
     headers = request.headers
     origin = headers.get("origin")
@@ -168,6 +196,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _is_loopback(name: str) -> bool:
+def is_loopback(name: str) -> bool:
+    """Whether an address is of this machine alone."""
     address = _address(name)
     return address is not None and address.is_loopback

@@ -1,5 +1,6 @@
 """The application: its routes, and the middleware that every request passes first."""
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +27,7 @@ from repertory_query.mcp.http import Mcp
 from repertory_query.mcp.work import Work
 from repertory_query.metrics import Metrics
 from repertory_query.pages import routes as pages
+from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
@@ -37,21 +39,41 @@ MAX_WAITING_OTHERS = 32
 MAX_CALLS = 32  # of tools at the same time
 
 
-def create_app(service: Service, settings: Settings) -> Starlette:
+class Entrance(msgspec.Struct, frozen=True, eq=False):
+    """What all projects of one server share in the checks of their requests.
+
+    Attributes:
+        rates: Counts the requests of each caller.
+        secret: The key of the user's own processes; empty if they have none.
+    """
+
+    rates: Rates
+    secret: str = ""
+
+
+def entrance_of(settings: Settings, secret: str = "") -> Entrance:
+    """The entrance of a server with some settings."""
+    return Entrance(Rates(settings.values.requests_per_minute), secret)
+
+
+def create_app(service: Service, settings: Settings, entrance: Entrance | None = None) -> Starlette:
     """The query service's application.
 
     Args:
         service: The running server.
         settings: The active settings: keys, limits, and the defaults of a search.
+        entrance: What the server's other projects share with it; None if it is the only one.
     """
     values = settings.values
+    entrance = entrance or entrance_of(settings)
     metrics = Metrics(service.stats, lambda: service.call_outcomes)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
     mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     answers = AnsweredSearches(service, searches, metrics)
-    access = Access(keys_of(settings, service.workspace.directory), values.host)
+    keys = keys_of(settings, service.workspace.directory)
+    access = Access(keys, values.host, entrance.secret)
     routes: list[BaseRoute] = [
         *searching.routes(answers, values),
         *functions.routes(service, searches),
@@ -63,8 +85,9 @@ def create_app(service: Service, settings: Settings) -> Starlette:
     ]
     described = document(routes)
 
-    async def openapi(_: Request) -> Response:
-        return answer(described)
+    async def openapi(request: Request) -> Response:
+        root = root_of(request)  # where the paths begin
+        return answer({**described, "servers": [{"url": root}]} if root else described)
 
     app = Starlette(
         routes=[
@@ -77,6 +100,6 @@ def create_app(service: Service, settings: Settings) -> Starlette:
     )
     app.router.redirect_slashes = False
     problems.install(app)
-    app.add_middleware(Guard, access, Rates(values.requests_per_minute))
+    app.add_middleware(Guard, access, entrance.rates)
     app.add_middleware(Record, metrics)  # added last, so it is the outermost
     return app

@@ -39,7 +39,7 @@ class Guard:
             return
         try:
             check_address(scope)
-            if not is_open(scope["path"]):
+            if not is_open(scope):
                 caller = self._access.caller(HTTPConnection(scope))
                 scope.setdefault("state", {})["caller"] = caller
                 CALLER.set(caller.who)
@@ -90,7 +90,7 @@ class Record:
         self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         _log.log(
-            logging.DEBUG if is_open(scope["path"]) else logging.INFO,
+            logging.DEBUG if is_open(scope) else logging.INFO,
             "request",
             extra={
                 "method": method,

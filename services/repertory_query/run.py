@@ -2,13 +2,13 @@
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from repertory.compose import Parts
 from repertory.settings import Settings
@@ -44,7 +44,7 @@ def run(settings: Settings) -> None:
         serve(create_app(service, settings), listener, stopping)
 
 
-def configuration(app: Starlette) -> uvicorn.Config:
+def configuration(app: ASGIApp) -> uvicorn.Config:
     """How an application is served."""
     return uvicorn.Config(
         app,
@@ -59,7 +59,12 @@ def configuration(app: Starlette) -> uvicorn.Config:
     )
 
 
-def serve(app: Starlette, listener: socket.socket, stopping: Sequence[int] = ()) -> None:
+def serve(
+    app: ASGIApp,
+    listener: socket.socket,
+    stopping: Sequence[int] = (),
+    ending: Callable[[], None] = lambda: None,
+) -> None:
     """Serve an application until SIGTERM or SIGINT; running requests are finished.
 
     Then the signal is raised again, so that the caller can shut down in order.
@@ -69,10 +74,11 @@ def serve(app: Starlette, listener: socket.socket, stopping: Sequence[int] = ())
         listener: The socket it is served on.
         stopping: Ends it as soon as it is not empty, for signals that came before the server
             handled them itself; see ``termination_signals``.
+        ending: Called on the event loop before running requests are waited for.
     """
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
-    server = _Server(configuration(app), stopping)
+    server = _Server(configuration(app), stopping, ending)
     try:
         server.run(sockets=[listener])
     finally:
@@ -80,11 +86,18 @@ def serve(app: Starlette, listener: socket.socket, stopping: Sequence[int] = ())
 
 
 class _Server(uvicorn.Server):
-    """A server that also ends on signals that came before it handled them."""
+    """A server that also ends on signals that came before it handled them, and tells so."""
 
-    def __init__(self, config: uvicorn.Config, stopping: Sequence[int]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, stopping: Sequence[int], ending: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._stopping = stopping
+        self._ending = ending
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or bool(self._stopping)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)

@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repertory.coordination.team import Coordination, in_process, on_redis
+from repertory.common import Common
+from repertory.coordination.team import Coordination, on_redis
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
-from repertory.index.edge import EdgeStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import ACTIVE
 from repertory.search.calibration import Progress, calibrate
@@ -48,6 +48,7 @@ class Parts:
         lock_timeout: Seconds that the embedded store waits for another process.
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
+        common: What other projects of this process use as well; None for a process of one project.
 
     Attributes:
         notices: What the user should know about the model and the index, one sentence each.
@@ -62,6 +63,7 @@ class Parts:
         lock_timeout: float = 5.0,
         download: Download | None = None,
         progress: Progress | None = None,
+        common: Common | None = None,
     ) -> None:
         self.settings = settings
         self.workspace = Workspace(settings, directory)
@@ -70,6 +72,7 @@ class Parts:
         self._lock_timeout = lock_timeout
         self._download = download
         self._progress = progress
+        self._common = common or Common()
 
     @property
     def is_team(self) -> bool:
@@ -90,7 +93,7 @@ class Parts:
                 from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - slow, optional
 
             return QdrantStore(values.qdrant_url, values.qdrant_api_key)
-        return EdgeStore(self._folder, self._lock_timeout)
+        return self._common.store(self._folder, self._lock_timeout)
 
     @cached_property
     def coordination(self) -> Coordination:
@@ -100,7 +103,8 @@ class Parts:
             from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow
 
             return on_redis(RedisServer(url))
-        return in_process(self._folder, self._folder / "status" / f"{self.workspace.key}.json")
+        status_file = self._folder / "status" / f"{self.workspace.key}.json"
+        return self._common.coordination(self._folder, status_file)
 
     @cached_property
     def queries(self) -> LazyEngine:
@@ -111,7 +115,7 @@ class Parts:
             self.calibrate(engine)
             return BatchingEngine(engine, cores())
 
-        return LazyEngine(load)
+        return self._common.one(self._model_key("queries"), lambda: LazyEngine(load))
 
     def live_search(self, reader: Executor) -> LiveSearch:
         """The search.
@@ -137,7 +141,9 @@ class Parts:
             ModelError: There is no model, or it cannot be used.
         """
         try:
-            return self._load(queries_only=False)
+            return self._common.one(
+                self._model_key("texts"), lambda: self._load(queries_only=False)
+            )
         except WeightsUnavailableError as error:
             if not words_suffice:
                 raise
@@ -220,6 +226,10 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
         )
+
+    def _model_key(self, use: str) -> tuple[str, ...]:
+        values = self.settings.values
+        return (use, values.model or "", values.device, str(self.settings.data_dir))
 
     def _load(self, *, queries_only: bool) -> EmbeddingEngine:
         values = self.settings.values

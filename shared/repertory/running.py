@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import PRIVATE, make_private
-from repertory.settings import Settings, url_of
+from repertory.settings import Settings
 from repertory.values import Values
 from repertory.workspace import Workspace, read_json, write_json
 
@@ -89,7 +89,8 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
     place = _place(settings, directory)
-    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE)
+    # Not local to a thread: another thread may release it.
+    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE, thread_local=False)
     try:
         make_private(place.parent)
         lock.acquire(timeout=0)
@@ -111,22 +112,25 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
         lock.release()
 
 
-def announce(settings: Settings, directory: Path, host: str, port: int) -> str:
-    """Leave a note about this process, which is the server now, and return its URL.
+def announce(settings: Settings, directory: Path, url: str) -> None:
+    """Leave a note that this process is the server of a directory now, at a URL.
 
     Raises:
         StoreError: The note cannot be written.
     """
-    note = Note(
-        url=url_of(host, port),
+    write_json(_place(settings, directory), note_of(settings, directory, url))
+
+
+def note_of(settings: Settings, directory: Path, url: str) -> Note:
+    """The note about this process as the server of a directory."""
+    return Note(
+        url=url,
         pid=os.getpid(),
         directory=str(directory),
         file=str(settings.named) if settings.named else None,
         model=settings.values.model,
         mcp_configs=[str(path) for path in settings.mcp_configs],
     )
-    write_json(_place(settings, directory), note)
-    return note.url
 
 
 def _place(settings: Settings, directory: Path) -> Path:

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         mcp_configs: MCP configurations that the user named.
         flags: The values that the command line gave, by field.
+        environment: The environment of the process that asked for the directory, if it is another
+            one; None for this process's own.
     """
 
     values: Values
@@ -47,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool = False
     mcp_configs: tuple[Path, ...] = ()
     flags: dict[str, Any] = {}
+    environment: Mapping[str, str] | None = None
 
     @property
     def data_dir(self) -> Path:
@@ -58,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def load(
     flags: Mapping[str, Any],
     directory: Path,
-    environment: Mapping[str, str] = os.environ,
+    environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Read all settings.
 
@@ -67,11 +70,12 @@ def load(
             a configuration file, ``mcp_config`` is a list of MCP configurations.
         directory: The project's directory, whose ``repertory.toml`` is read; see
             ``repertory.project``.
-        environment: The environment.
+        environment: The environment; None takes this process's own.
 
     Raises:
         ConfigurationError: A value is invalid; the message names where it was given.
     """
+    given_environment, environment = environment, _environment(environment)
     named = named_files(flags, directory, environment)
     user_file, place = files(flags, directory, environment)
     file = place if place.is_file() else None
@@ -110,11 +114,12 @@ def load(
         trusted=trusted,
         mcp_configs=tuple(named.get("mcp_config", ())),
         flags={name: value for name, value in flags.items() if value is not None},
+        environment=given_environment,
     )
 
 
 def files(
-    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
+    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] | None = None
 ) -> list[Path]:
     """The user's configuration file and the project's, which may be missing."""
     user_file = Path(platformdirs.user_config_dir("repertory")) / "config.toml"
@@ -123,15 +128,16 @@ def files(
 
 
 def named_files(
-    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] = os.environ
+    flags: Mapping[str, Any], directory: Path, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The files that flags or the environment name, as absolute flags.
 
     Args:
         flags: As for ``load``.
         directory: The directory that relative paths start from.
-        environment: The environment.
+        environment: The environment; None takes this process's own.
     """
+    environment = _environment(environment)
     found: dict[str, Any] = {}
     if named := flags.get("config") or environment.get("REPERTORY_CONFIG"):
         found["config"] = directory / Path(named).expanduser()
@@ -140,6 +146,10 @@ def named_files(
     ]:
         found["mcp_config"] = [directory / Path(path).expanduser() for path in configs]
     return found
+
+
+def _environment(given: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if given is None else given
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -156,6 +166,10 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
         if any("trusted" in entry for entry in value):
             raise ConfigurationError(
                 f"{path}: a source cannot be trusted there; use `repertory config trust FILE`."
+            )
+        if any("environment" in entry for entry in value):
+            raise ConfigurationError(
+                f"{path}: a source has no `environment`; set `env` of the server in its file."
             )
         return tuple(value)
     raise ConfigurationError(

@@ -16,6 +16,7 @@ MAX_LIMIT = 100  # results of one query
 MAX_VALUES = 100  # of one filter
 MAX_IDS = 100  # items of one request
 MAX_RETRIES = 1_000  # jobs of one request
+PROJECTS = "/projects"  # where a server of several projects has them, each below its key
 
 MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]
 # Only described here: the search itself refuses a blank or too long query. The pattern names the
@@ -155,3 +156,17 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
         list[dict[str, Any]], Meta(description="The answer of a tool that reports a failure.")
     ] = []
     structured_content: Any = None
+
+
+class WantedProject(msgspec.Struct, frozen=True, kw_only=True):
+    """A directory that another process of the user wants to be served.
+
+    Attributes:
+        directory: The project's directory.
+        flags: The settings that the command line gave, by field; see ``Settings.flags``.
+        environment: The environment of the process, for the settings and the MCP servers.
+    """
+
+    directory: str
+    flags: dict[str, Any]
+    environment: dict[str, str]

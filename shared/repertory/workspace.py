@@ -172,7 +172,9 @@ class Workspace:
         Raises:
             ConfigurationError: A configuration file is wrong.
         """
-        return Workspace(load(self._settings.flags, self.directory), self.directory)
+        settings = self._settings
+        again = load(settings.flags, self.directory, settings.environment)
+        return Workspace(again, self.directory)
 
     def followed(self) -> list[Path]:
         """Every file and folder that the catalogue follows from, whether it is there or not.
@@ -183,7 +185,8 @@ class Workspace:
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         settings = self._settings
-        paths = [*files(settings.flags, self.directory), self._data / "trusted.json"]
+        paths = files(settings.flags, self.directory, settings.environment)
+        paths.append(self._data / "trusted.json")
         paths += [self._paths_file, *settings.mcp_configs]
         if given := self.paths():
             return [*paths, *given, *(place for path in given for place in places(path))]
@@ -268,7 +271,7 @@ class Workspace:
         return {path.resolve() for path in files_to_trust(entry, self.base) or ()}
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
-        """Add the time limit and the trust, which only the workspace knows, to an entry."""
+        """Add what only the workspace knows to an entry: time limit, trust and environment."""
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         paths = files_to_trust(entry, self.base)
@@ -277,8 +280,12 @@ class Workspace:
         trusted = entry.get("trusted") or all(self.trust.is_trusted(path) for path in paths)
         timeout = self._settings.values.mcp_timeout
         given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
-        limits = {"timeout": timeout} if given and "timeout" not in entry else {}
-        return {**entry, **limits, "trusted": bool(trusted)}
+        more: dict[str, Any] = {"trusted": bool(trusted)}
+        if given and "timeout" not in entry:
+            more["timeout"] = timeout
+        if entry["type"] == "mcp" and self._settings.environment is not None:
+            more["environment"] = self._settings.environment
+        return {**entry, **more}
 
     @property
     def _paths_file(self) -> Path:

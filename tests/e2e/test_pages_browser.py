@@ -15,7 +15,7 @@ from repertory.indexing.job import jobs
 from repertory.keys import Keys, Scope
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
 from tests.support.builders import write_skill
-from tests.support.listening import served
+from tests.support.listening import KEY, served
 from tests.support.query_service import RunningService, indexed_server
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=MISSING)
@@ -120,6 +120,24 @@ def test_results_follow_typing_and_have_a_url(visitor: Visitor, url: str) -> Non
     expect(page.get_by_role("heading", name="Everything your agents can use")).to_be_visible()
     page.goto(address)
     expect(page.locator("ol.hits > li").first).to_contain_text("key-rotation")
+
+
+def test_the_pages_of_a_project_stay_below_its_prefix(visitor: Visitor, url: str) -> None:
+    """Typing, a hit, a filter by a link, the state and the way back."""
+    page, root = visitor.page, f"{url}/projects/{KEY}"
+    page.goto(root)
+    expect(page).to_have_url(f"{root}/")
+    page.keyboard.type("rotate api keys", delay=5)
+    expect(page).to_have_url(f"{root}/?q=rotate+api+keys")
+    page.get_by_role("link", name="key-rotation").first.click()
+    expect(page).to_have_url(re.compile(re.escape(f"{root}/view/project/key-rotation")))
+    page.get_by_role("link", name="security").click()
+    expect(page).to_have_url(f"{root}/?tag=security")
+    expect(page.locator("ol.hits > li")).to_have_count(1)
+    page.get_by_role("link", name="Status").click()
+    expect(page).to_have_url(f"{root}/status")
+    page.get_by_role("link", name="Repertory").click()
+    expect(page).to_have_url(f"{root}/")
 
 
 def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) -> None:

@@ -2,22 +2,50 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import uvicorn
+from starlette.applications import Starlette
 
+from repertory.errors import UsageError
+from repertory.wire import WantedProject
 from repertory_query.app import create_app
 from repertory_query.listening import listening
+from repertory_query.projects import Project, Projects
 from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
+
+KEY = "0123456789abcdef"
+
+
+class Own:
+    """The project of the server."""
+
+    key = KEY
+
+    def serves(self, other: Project) -> bool:
+        """Whether it is the other one."""
+        return other is self
+
+    def open(self, path: str) -> AbstractContextManager[Starlette]:
+        """Nothing opens it: it is open."""
+        raise NotImplementedError(path)
+
+
+def _find(wanted: WantedProject) -> Project:
+    raise UsageError(f"There is no {wanted.directory}.")
 
 
 @contextmanager
 def served(running: RunningService, **flags: object) -> Iterator[str]:
-    """Serve it from this process, with other settings if given; yields the URL."""
+    """Serve it from this process, with other settings if given; yields the URL.
+
+    It also answers at ``/projects/KEY``.
+    """
     settings = settings_of(running.project, port=0, **flags)
     listener = listening(settings)
-    server = uvicorn.Server(configuration(create_app(running.service, settings)))
+    app = Projects(create_app(running.service, settings), Own(), "secret", _find)
+    server = uvicorn.Server(configuration(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -43,9 +43,10 @@ def mcp(
 ) -> None:
     """Run as an MCP server over stdio, for an agent host.
 
-    It asks the server that is configured or runs for this directory. Without one, it becomes that
-    server, which indexes, watches and answers other commands, until the agent host ends it. A
-    server over HTTP has the same tools at /mcp, /mcp/skills and /mcp/project.
+    It asks the server that is configured, or has the server that runs serve this directory, too.
+    Without one, it becomes that server, which indexes, watches and answers other commands, until
+    the agent host ends it. A server over HTTP has the same tools at /mcp, /mcp/skills and
+    /mcp/project.
     """
     settings, directory = here(flags)
     begin_service(logging.WARNING)

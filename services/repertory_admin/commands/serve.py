@@ -1,9 +1,12 @@
 """``repertory serve``."""
 
-from functools import partial
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repertory.errors import StoreBusyError
 from repertory_admin import embedded, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
@@ -12,7 +15,11 @@ from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
 from repertory_query.signals import termination_signals
 
 if TYPE_CHECKING:
+    from repertory_admin.joining import Joined
     from repertory_query.service import Service
+
+
+INTERVAL_S = 0.25
 
 
 @command(
@@ -29,14 +36,46 @@ def serve(flags: Flags) -> None:
     """Watch, index and answer over HTTP until you press Ctrl-C.
 
     Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
-    it. Until a key exists, everyone who can reach it may read; see `repertory keys`.
+    it. If a server of another directory runs already, it serves this one as well, until Ctrl-C;
+    --port starts another. Until a key exists, everyone who can reach it may read; see
+    `repertory keys`.
     """
     settings, directory = here(flags)
     begin_service()
     with termination_signals() as stopping:
-        embedded.run(settings, directory, stopping, partial(_ready, directory))
+        caller = _Caller(directory, stopping)
+        while not stopping:
+            try:
+                embedded.run(settings, directory, stopping, caller)
+            except StoreBusyError:
+                if not caller.has_joined:
+                    raise
+                time.sleep(INTERVAL_S)  # the last server of this directory is still ending
 
 
-def _ready(directory: Path, url: str, _: "Service") -> None:
-    where = terminal.short_path(str(directory))
-    terminal.say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
+class _Caller:
+    """Tells the user where the directory is served."""
+
+    def __init__(self, directory: Path, stopping: Sequence[int]) -> None:
+        self.has_joined = False
+        self._directory = directory
+        self._stopping = stopping
+
+    def ready(self, url: str, _: "Service") -> None:
+        where = terminal.short_path(str(self._directory))
+        _say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
+
+    def joined(self, joined: "Joined") -> None:
+        self.has_joined = True
+        _say(f"Joined the server at {joined.url} (process {joined.pid}).")
+        while not self._stopping and joined.lasts(INTERVAL_S):
+            pass
+
+    def apart(self, reason: str) -> None:
+        terminal.note(reason)
+
+
+def _say(text: str) -> None:
+    """Write a line at once: a program may wait for it."""
+    terminal.say(text)
+    sys.stdout.flush()

@@ -30,11 +30,11 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
         return values
 
     def unfiltered(self) -> str:
-        """The address of the same form without filters."""
+        """The address of the same form without filters, below the root."""
         return self.address(kinds=(), sources=(), servers=(), tags=())
 
     def address(self, base: str = "/", **others: object) -> str:
-        """The address of the same form with other values."""
+        """The address of the same form with other values, below the root."""
         form = msgspec.structs.replace(self, q=self.q.strip(), part=False, **others)
         fields = {"q": form.q, **msgspec.to_builtins(form)}
         given = {name: value for name, value in fields.items() if value != ""}

@@ -65,7 +65,8 @@ def page(
         values: The values of the template.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
-    text = _environment().get_template(template).render(caller=caller, **values)
+    root = root_of(request)
+    text = _environment().get_template(template).render(caller=caller, root=root, **values)
     content = text.encode("utf-8", "replace")
     return Response(content, status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
 
@@ -85,14 +86,20 @@ def problem_page(request: HTTPConnection, problem: Refusal, headers: Mapping[str
         target = quote(request.scope["path"]) + (f"?{query}" if query else "")
         was_sent = "invalid_token" in headers.get("WWW-Authenticate", "")
         detail = problem.detail if was_sent else ""
-        return page(
-            request, "login.html", 401, headers, detail=detail, target=target if is_get else "/"
-        )
+        if not is_get:
+            target = f"{root_of(request)}/"
+        return page(request, "login.html", 401, headers, detail=detail, target=target)
     again = headers.get("Retry-After", "") if status == 503 and is_get else ""
     title = _TITLES.get(status, problem.title)
     return page(
         request, "problem.html", status, headers, title=title, detail=problem.detail, again=again
     )
+
+
+def root_of(request: HTTPConnection) -> str:
+    """What every address of a request's application begins with: empty, or a prefix."""
+    root: str = request.scope.get("root_path", "")
+    return root
 
 
 def wants_page(request: HTTPConnection) -> bool:
@@ -134,7 +141,7 @@ def _environment() -> Environment:
 
 
 def view_address(item_id: str, section: str = "") -> str:
-    """The address of an item's page, at one of its sections if named."""
+    """The address of an item's page below the root, at one of its sections if named."""
     # A browser resolves "." and ".." between slashes, unless the slashes are escaped.
     steps = any(part in ("", ".", "..") for part in item_id.split("/"))
     address = "/view/" + quote(item_id, safe="" if steps else "/", errors="replace")

@@ -17,7 +17,7 @@ from repertory_query.access import STATIC, Access, require
 from repertory_query.pages import sign_in
 from repertory_query.pages.choices import Choices
 from repertory_query.pages.form import LIMIT, Form, form_of
-from repertory_query.pages.page import STATIC_FILES, page, static_file
+from repertory_query.pages.page import STATIC_FILES, page, root_of, static_file
 from repertory_query.pages.schema import rows
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
@@ -78,7 +78,7 @@ def routes(
         sent = await sign_in.fields(request)
         ids = [sent["id"]] if sent.get("id") else None
         await pool.run(partial(service.retry, ids))
-        return RedirectResponse("/status", 303)
+        return RedirectResponse(f"{root_of(request)}/status", 303)
 
     async def static(request: Request) -> Response:
         """Send one of the files of the pages."""

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from repertory_query.access import COOKIE, LOGIN, Access
-from repertory_query.pages.page import page
+from repertory_query.access import LOGIN, Access, cookie_of
+from repertory_query.pages.page import page, root_of
 
 LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
 
@@ -25,8 +25,8 @@ def routes(access: Access) -> list[BaseRoute]:
     async def ask(request: Request) -> Response:
         """Ask for a key, where one is needed."""
         if not access.takes_keys:
-            return RedirectResponse("/", 303)
-        return page(request, "login.html", detail="", target="/")
+            return RedirectResponse(f"{root_of(request)}/", 303)
+        return page(request, "login.html", detail="", target=f"{root_of(request)}/")
 
     async def sign_in(request: Request) -> Response:
         """Have the browser keep a key, and go on to where it was needed."""
@@ -37,7 +37,7 @@ def routes(access: Access) -> list[BaseRoute]:
             return page(request, "login.html", 401, detail=detail, target=target)
         response = RedirectResponse(target, 303)
         response.set_cookie(
-            COOKIE,
+            cookie_of(request.scope),
             key,
             max_age=LIFETIME_S,
             httponly=True,
@@ -47,10 +47,10 @@ def routes(access: Access) -> list[BaseRoute]:
         )
         return response
 
-    async def sign_out(_: Request) -> Response:
+    async def sign_out(request: Request) -> Response:
         """Have the browser forget the key."""
-        response = RedirectResponse(LOGIN, 303)
-        response.delete_cookie(COOKIE, httponly=True, samesite="lax")
+        response = RedirectResponse(root_of(request) + LOGIN, 303)
+        response.delete_cookie(cookie_of(request.scope), httponly=True, samesite="lax")
         return response
 
     return [

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
-from repertory_query.app import create_app
+from repertory_query.app import create_app, entrance_of
 from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
 from tests.support.query_service import RunningService, problem, settings_of
 
@@ -216,3 +216,19 @@ def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) 
     assert response.status_code == status
     if status >= 400:
         assert problem(response, status)
+
+
+def test_the_users_own_processes_may_do_everything(server: RunningService, tmp_path: Path) -> None:
+    """With their secret, from anywhere, whether there are keys or not; it is in no other server."""
+    Keys(tmp_path / "keys.json").create("someone", Scope.READ)
+    own, body = {"Authorization": "Bearer secret"}, {"ids": None}
+    for flags in ({}, {"keys": str(tmp_path / "keys.json")}):
+        settings = settings_of(server.project, **flags)
+        app = create_app(server.service, settings, entrance_of(settings, "secret"))
+        client = TestClient(app, client=("192.0.2.7", 50_000))
+        assert client.post("/queue/retry", json=body, headers=own).status_code == 200
+        assert client.post("/queue/retry", json=body).status_code in (401, 403)
+        other = TestClient(create_app(server.service, settings), client=("192.0.2.7", 50_000))
+        assert other.post("/queue/retry", json=body, headers=own).status_code in (401, 403)
+        nothing = {"Authorization": "Bearer "}
+        assert other.post("/queue/retry", json=body, headers=nothing).status_code in (401, 403)

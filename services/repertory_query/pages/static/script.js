@@ -35,7 +35,8 @@ function search() {
   const given = [...new FormData(form)].map(([name, value]) => [name, value.trim()]);
   const query = String(new URLSearchParams(given.filter(([, value]) => value)));
   if (query === location.search.slice(1)) return;
-  history[isTyping ? "replaceState" : "pushState"](null, "", query ? "/?" + query : "/");
+  const address = query ? form.action + "?" + query : form.action;
+  history[isTyping ? "replaceState" : "pushState"](null, "", address);
   isTyping = true;
   document.title = [box.value.trim().slice(0, 80), "Repertory"].filter(Boolean).join(" · ");
   for (const panel of document.querySelectorAll(".filters details:has(.chosen)")) {

@@ -21,6 +21,7 @@ class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     trusted: bool = False
+    environment: dict[str, str] | None = None
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -29,7 +30,8 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Args:
         entry: ``config``, one path or several; later files override earlier ones. Optional are
             ``timeout`` in seconds, which overrides the files, and ``include`` and ``exclude``,
-            globs of tool names. The workspace sets ``trusted``: whether the servers may run.
+            globs of tool names. The workspace sets ``trusted``: whether the servers may run,
+            and ``environment``, if they start with another one than this process's.
         base: The folder that relative paths start from.
 
     Raises:
@@ -42,6 +44,9 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     servers = read_servers(path.absolute() for path in files_to_trust(entry, base))
     if options.timeout is not None:
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
+    if options.environment is not None:
+        own = options.environment
+        servers = [msgspec.structs.replace(s, environment=own) for s in servers]
     return [
         McpServer(s, trusted=options.trusted, include=options.include, exclude=options.exclude)
         for s in servers

@@ -57,7 +57,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     Raises:
         SourceError: The connection was lost before that; see ``list_tools``.
     """
-    launch = fill_in(server, os.environ)
+    launch = fill_in(server, os.environ if server.environment is None else server.environment)
     # They log whole URLs, which contain the keys of some servers.
     for name in ("mcp.client", "mcp.shared", "client", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)

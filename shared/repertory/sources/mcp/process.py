@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.stdio import get_default_environment
+from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
@@ -40,7 +40,13 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
     Raises:
         OSError: The command cannot be started.
     """
-    environment = get_default_environment() | launch.env
+    inherited = {
+        name: launch.inherited[name]
+        for name in DEFAULT_INHERITED_ENV_VARS
+        if name in launch.inherited
+        and not launch.inherited[name].startswith("()")  # a function of a shell
+    }
+    environment = inherited | launch.env
     # Windows finds ``npx.cmd`` only this way.
     command = shutil.which(launch.command, path=environment.get("PATH")) or launch.command
     server = _Server(traffic)

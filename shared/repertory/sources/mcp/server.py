@@ -34,6 +34,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         call_timeout: Seconds for one call of a tool; None if not configured.
         workspace: The folder that the configuration belongs to.
         origins: Every file that defines the server, the effective one last.
+        environment: What variables come from, and what a process inherits a part of; None for the
+            environment of this process.
         fault: Why the entry is invalid; empty for a valid one.
     """
 
@@ -53,6 +55,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     call_timeout: float | None = None
     workspace: str = ""
     origins: tuple[str, ...] = ()
+    environment: dict[str, str] | None = None
     fault: str = ""
 
     def __repr__(self) -> str:

@@ -21,12 +21,14 @@ _ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(['\"]?
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved launch parameters of a server. Never stored or logged.
 
+    ``inherited`` is the environment that a process takes a few harmless variables from.
     ``secrets`` are the values, and the words in them, that no message may contain.
     """
 
     command: str
     args: tuple[str, ...]
     env: dict[str, str]
+    inherited: Mapping[str, str]
     cwd: str
     url: str
     headers: dict[str, str]
@@ -72,6 +74,7 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
         command=command,
         args=args,
         env=env,
+        inherited=environment,
         cwd=cwd,
         url=url,
         headers=headers,

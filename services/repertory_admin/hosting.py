@@ -1,0 +1,106 @@
+"""The projects of a host: its own, and those that other processes ask it for."""
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+
+from repertory import memory
+from repertory.common import Common
+from repertory.compose import Parts
+from repertory.running import announce, note_of, the_only_server
+from repertory.settings import Settings, load
+from repertory.wire import WantedProject
+from repertory_admin.server import running
+from repertory_query.app import create_app, entrance_of
+from repertory_query.projects import Project, Projects
+from repertory_query.run import serve
+from repertory_query.service import Service
+
+
+class Host:
+    """Opens the projects of one process: they share the checks of requests and the models.
+
+    Args:
+        settings: The settings of the process.
+        url: Where it answers.
+        secret: The key of the user's own processes.
+    """
+
+    def __init__(self, settings: Settings, url: str, secret: str) -> None:
+        self.settings = settings
+        self.url = url
+        self.secret = secret
+        self.entrance = entrance_of(settings, self.secret)
+        self.common = Common()
+
+    def run(
+        self,
+        directory: Path,
+        listener: socket.socket,
+        stopping: Sequence[int],
+        ready: Callable[[Service], None],
+    ) -> None:
+        """Serve until the process is asked to end.
+
+        Args:
+            directory: The directory of its own project.
+            listener: The socket of requests.
+            stopping: Ends it as soon as it is not empty; see ``termination_signals``.
+            ready: Called with the service of its own project once requests are answered.
+        """
+        memory.keep_little()
+        own = HostedProject(self, self.settings, directory)
+        with running(own.parts) as service:
+            ready(service)
+            app = create_app(service, self.settings, self.entrance)
+            projects = Projects(app, own, self.secret, self.find)
+            serve(projects, listener, stopping, projects.end)
+
+    def find(self, wanted: WantedProject) -> Project:
+        """The project that another process wants, with that process's settings.
+
+        Raises:
+            ConfigurationError: Its settings are invalid.
+        """
+        directory = Path(wanted.directory)
+        flags = {**wanted.flags, "data_dir": str(self.settings.data_dir.absolute())}
+        return HostedProject(self, load(flags, directory, wanted.environment), directory)
+
+
+class HostedProject:
+    """One project of a host.
+
+    Attributes:
+        parts: What it is made of.
+        key: Its part of the address.
+    """
+
+    def __init__(self, host: Host, settings: Settings, directory: Path) -> None:
+        self.parts = Parts(settings, directory, common=host.common)
+        self.key = self.parts.workspace.directory_key
+        self._host = host
+
+    def serves(self, other: Project) -> bool:
+        """Whether it can answer for another project of the same directory."""
+        if not isinstance(other, HostedProject):
+            return False
+        directory = self.parts.workspace.directory
+        note = note_of(self.parts.settings, directory, self._host.url)
+        return note.serves(other.parts.settings, other.parts.workspace.directory)
+
+    @contextmanager
+    def open(self, path: str) -> Iterator[Starlette]:
+        """Its application, below a path of the host.
+
+        Raises:
+            StoreBusyError: Another process serves its directory.
+            StoreError: The data directory cannot be written.
+        """
+        settings, directory = self.parts.settings, self.parts.workspace.directory
+        with the_only_server(settings, directory):
+            announce(settings, directory, self._host.url + path)
+            with running(self.parts) as service:
+                yield create_app(service, settings, self._host.entrance)

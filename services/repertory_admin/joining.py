@@ -1,0 +1,224 @@
+"""One server for all projects of a data directory: who is the host, and how others join it.
+
+The first server of a data directory is the host, as long as it holds a lock, and leaves a note
+that only its user can read. A second server sends it the directory that it would have served, and
+keeps the connection open: the host serves the directory until it ends; see
+``repertory_query.projects``.
+"""
+
+import http.client
+import json
+import os
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from repertory.errors import StoreError, UsageError
+from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.settings import Settings
+from repertory.wire import PROJECTS, WantedProject
+from repertory.workspace import read_json
+
+ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What concerns a server as a whole, so that all its projects must agree on it."""
+
+    release: str
+    host: str
+    requests_per_minute: int
+    home: str
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Terms":
+        """The terms of some settings."""
+        return cls(
+            release=version("repertory"),
+            host=settings.values.host,
+            requests_per_minute=settings.values.requests_per_minute,
+            home=str(Path.home()),
+        )
+
+
+class HostNote(msgspec.Struct, frozen=True, kw_only=True):
+    """The note of the host, in a file of its user.
+
+    Attributes:
+        url: Where it answers.
+        pid: Its process.
+        secret: The key of the user's own processes, which may also add projects.
+        terms: The terms of all its projects.
+    """
+
+    url: str
+    pid: int
+    secret: str
+    terms: Terms
+
+    def check(self, settings: Settings) -> None:
+        """Check that a server with these settings can join it.
+
+        Raises:
+            UsageError: It cannot; the message says why.
+        """
+        port, origin = urlsplit(self.url).port, settings.origins.get("port")
+        if origin and settings.values.port != port:
+            raise UsageError(f"The server at {self.url} cannot be joined: {origin} is another.")
+        own = Terms.of(settings)
+        differing = [
+            name.replace("_", " ")
+            for name in Terms.__struct_fields__
+            if getattr(own, name) != getattr(self.terms, name)
+        ]
+        if differing:
+            names = ", ".join(differing)
+            raise UsageError(
+                f"The server at {self.url} cannot be joined: it has other settings ({names})."
+            )
+        model = Path(settings.values.model or "/")
+        if model.is_dir() and not model.is_absolute():
+            raise UsageError(
+                f"The server at {self.url} cannot be joined: the model {model} is a relative path."
+            )
+
+
+class Joined:
+    """A project that the host serves for this process. A context manager.
+
+    Attributes:
+        url: Where the project answers.
+        pid: The process of the host.
+        key: The host accepts it as a key with all scopes.
+    """
+
+    def __init__(self, url: str, host: HostNote, connection: http.client.HTTPConnection) -> None:
+        self.url = url
+        self.pid = host.pid
+        self.key = host.secret
+        self._connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def lasts(self, seconds: float) -> bool:
+        """Wait for some seconds, and return whether the host still serves the project."""
+        connected: socket.socket = self._connection.sock
+        if not select.select([connected], [], [], seconds)[0]:
+            return True
+        try:
+            received = connected.recv(4_096)
+        except OSError:
+            return False
+        return bool(received) and not received.strip()  # the end of a line belongs to the answer
+
+
+@contextmanager
+def hosting(settings: Settings) -> Iterator[bool]:
+    """Try to be the host of a data directory, which must exist; gives whether this process is.
+
+    Raises:
+        StoreError: The data directory cannot be written.
+    """
+    place = _place(settings)
+    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE)
+    try:
+        make_private(place.parent)
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    except OSError as error:
+        raise StoreError(
+            f"{place.parent} cannot be written: {error.strerror}; choose another --data-dir."
+        ) from error
+    try:
+        yield True
+    finally:
+        place.unlink(missing_ok=True)
+        lock.release()
+
+
+def invite(settings: Settings, url: str, secret: str) -> None:
+    """Leave the note of the host, which this process is.
+
+    Raises:
+        StoreError: The note cannot be written.
+    """
+    note = HostNote(url=url, pid=os.getpid(), secret=secret, terms=Terms.of(settings))
+    place = _place(settings)
+    try:
+        data = json.dumps(msgspec.to_builtins(note)).encode("ascii")
+        write_atomically(place, data, mode=PRIVATE)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write {place}: {error.strerror}; choose another --data-dir."
+        ) from error
+
+
+def join(settings: Settings, directory: Path) -> Joined:
+    """Have the host of the data directory serve a directory.
+
+    Raises:
+        StoreError: The host cannot be reached: it is starting or ending.
+        UsageError: It cannot be joined with these settings; the message says why.
+    """
+    host = read_json(_place(settings), HostNote)
+    if host is None:
+        raise StoreError(f"Another server in {settings.data_dir} does not say where it answers.")
+    host.check(settings)
+    wanted = WantedProject(
+        directory=str(directory),
+        flags=_plain(settings),
+        environment=dict(settings.environment or os.environ),
+    )
+    body = json.dumps(msgspec.to_builtins(wanted))  # escaped: names need not be valid Unicode
+    address = urlsplit(host.url)
+    connection = http.client.HTTPConnection(
+        address.hostname or "", address.port, timeout=ANSWER_TIMEOUT_S
+    )
+    try:
+        headers = {
+            "Authorization": f"Bearer {host.secret}",
+            "Content-Type": "application/json",
+        }
+        connection.request("POST", PROJECTS, body, headers)
+        response = connection.getresponse()
+        # The rest of the answer comes at its end, so only its first line is read.
+        first = response.readline() if response.status == 200 else response.read()
+        answer = json.loads(first)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        connection.close()
+        raise StoreError(f"The server at {host.url} cannot be joined: {error}.") from error
+    if response.status != 200:
+        connection.close()
+        detail = str(answer.get("detail", ""))
+        kind = StoreError if response.status == 503 else UsageError
+        raise kind(detail or f"The server at {host.url} answers with status {response.status}.")
+    return Joined(host.url + answer["path"], host, connection)
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """The flags as JSON has them; the data directory is the host's in any case."""
+    plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
+    plain.pop("data_dir", None)
+    if (
+        keys := settings.values.keys
+    ):  # it starts from the working directory, which the host's is not
+        plain["keys"] = str(Path(keys).expanduser().absolute())
+    return plain
+
+
+def _place(settings: Settings) -> Path:
+    return settings.data_dir / "servers" / "host.json"

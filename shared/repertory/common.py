@@ -1,0 +1,55 @@
+"""What the projects of one process have in common: the store, and one engine for each model.
+
+Two projects with the same sources and the same model have one collection, so they must also share
+the announcements of its changes.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from repertory.coordination.team import Coordination, in_process
+from repertory.index.edge import EdgeStore
+
+T = TypeVar("T")
+
+
+class Common:
+    """Objects that the projects of one process share. Thread-safe.
+
+    An object is kept as long as a project uses it, so an engine ends with its last project.
+    """
+
+    def __init__(self) -> None:
+        self._kept: WeakValueDictionary[Hashable, Any] = WeakValueDictionary()
+        self._locks: defaultdict[Hashable, threading.Lock] = defaultdict(threading.Lock)
+        self._lock = threading.Lock()
+
+    def one(self, key: Hashable, make: Callable[[], T]) -> T:
+        """The object of a key; made at the first use, while other users of the key wait."""
+        with self._lock:
+            lock = self._locks[key]
+        with lock:
+            found: T | None = self._kept.get(key)
+            if found is None:
+                found = self._kept[key] = make()
+            return found
+
+    def store(self, folder: Path, timeout: float) -> EdgeStore:
+        """The embedded store of a folder; see ``EdgeStore``."""
+        return self.one(("store", folder), lambda: EdgeStore(folder, timeout))
+
+    def coordination(self, folder: Path, status_file: Path) -> Coordination:
+        """The ports of a project: what concerns collections is shared, what concerns it is not."""
+        own = in_process(folder, status_file)
+        return msgspec.structs.replace(
+            own,
+            deltas=self.one(("deltas", folder), lambda: own.deltas),
+            tombstones=self.one(("tombstones", folder), lambda: own.tombstones),
+            claims=self.one(("claims", folder), lambda: own.claims),
+        )
