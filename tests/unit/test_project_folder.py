@@ -276,9 +276,9 @@ def test_folders_are_listed_again_only_when_one_changed(
     monkeypatch.setattr(listing, "GRANULARITY", -(10**15))  # no change is too recent
     walks = []
 
-    def counted(*given: Any) -> Walk:  # noqa: ANN401 - what ``walk`` takes
+    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - what ``walk`` takes
         walks.append(given)
-        return walk(*given)
+        return walk(*given, **named)
 
     monkeypatch.setattr(listing, "walk", counted)
     later = count(time.time_ns() + 10**9, 10**9)
