@@ -12,6 +12,7 @@ from repertory.embedding.folder import Format
 from repertory.embedding.weights import resolve
 
 ROUNDS = 11
+FILES = 10_000  # that each search compares with those of the search before
 QUERY = "find files containing specific text"
 HELP_BEYOND = 0.4  # seconds
 
@@ -30,11 +31,21 @@ BARE = """
 """
 
 
+def _add_files(folder: Path) -> None:
+    """Write files that a source reads and that offer nothing."""
+    for number in range(FILES):
+        place = folder / f"{number % 100}" / f"{number}.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("{}", "utf-8")
+
+
 def run(folder: Path) -> list[Figure]:
     """Start whole processes, in turn, on the index that the indexing benchmark left."""
     data, project = folder / "data", folder / "project"
     weights = resolve(MODEL, Format.ONNX, data)
     command = Path(sys.executable).with_name("repertory")
+
+    _add_files(project / "tools" / "other")
 
     def start(*words: str) -> None:
         done = subprocess.run(
@@ -60,12 +71,12 @@ def run(folder: Path) -> list[Figure]:
     search, bare, help_page, interpreter = medians(works, ROUNDS)
     return [
         Figure(
-            name="`repertory search` from a cold shell",
+            name=f"`repertory search` from a cold shell, with {FILES:,} files to compare",
             ours=search,
             other=bare,
             against="a bare script that embeds one query",
             unit="s",
-            target=1.6,
+            target=1.4,
         ),
         Figure(
             name="`repertory --help`",

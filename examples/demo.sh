@@ -2,6 +2,8 @@
 # Index the examples and search them; `make demo` runs this with `repertory` on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+skill=examples/skills/sharpening-pencils
+trap 'rm -rf "$skill"' EXIT
 export REPERTORY_CONFIG=examples/repertory.toml REPERTORY_DATA_DIR=.demo/data
 
 search() {
@@ -20,3 +22,10 @@ search "A typo in a tool's name" "serch_notes"
 search "A paraphrase" "replace a leaked password before somebody misuses it"
 search "No tool does this by name, but one can" "commit my changes to git"
 search "Nonsense" "zxqv wobbly flurb"
+
+printf '\n# A new skill, and no server runs: the next search finds it\n'
+printf '$ mkdir %s && edit %s/SKILL.md\n' "$skill" "$skill"
+mkdir -p "$skill"
+printf -- '---\nname: sharpening-pencils\ndescription: Sharpen a blunt pencil with a knife.\n---\n' \
+    >"$skill/SKILL.md"
+search "The edit" "my pencil is blunt"

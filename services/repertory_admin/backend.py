@@ -1,22 +1,22 @@
 """The backend of a command: a server, or the index of this directory, opened in this process."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from repertory import running
 from repertory.client import Client
-from repertory.errors import StoreError
+from repertory.errors import StoreError, WeightsUnavailableError
 from repertory.project import located
 from repertory.settings import Settings
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
 from repertory_admin.show import runs
-from repertory_admin.trust import advice, untrusted
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
@@ -46,20 +46,39 @@ class Target(msgspec.Struct, frozen=True):
         return self.server
 
     @contextmanager
-    def open(self, indexing: Bars | None = None) -> "Iterator[Backend]":
+    def open(self, indexing: Bars | None = None, *, embeds: bool = False) -> "Iterator[Backend]":
         """The server, or the index of this directory.
 
         Args:
-            indexing: Shows the progress if nothing is indexed yet, which is then done first; None
-                does not index.
+            indexing: Shows the progress of indexing the files that are new or have changed, which
+                is done first; None does not index.
+            embeds: Whether queries will be embedded; the model then loads meanwhile.
         """
         if self.server:
             yield self.server
-        else:
-            with self.open_here(indexing) as repertory:
-                if indexing and not repertory.is_indexed:
+            return
+        if indexing:
+            indexing.wait()  # before slow imports
+        with ExitStack() as stack:
+            repertory = stack.enter_context(self.open_here(indexing))
+            if embeds and repertory.is_indexed:
+                repertory.parts.queries.begin()
+            if indexing and not repertory.is_indexed:
+                try:
                     _index(repertory, indexing)
-                yield repertory
+                except WeightsUnavailableError:
+                    repertory = stack.enter_context(self._open_for_words())
+                    _index(repertory, indexing, words_suffice=True)
+            elif indexing:
+                repertory.ensure_indexed()
+            yield repertory
+
+    def _open_for_words(self) -> "Repertory":
+        """An index that is not stored: the named model is unavailable, and words alone answer."""
+        from repertory.one_shot import Repertory  # noqa: PLC0415 - as in ``open_here``
+
+        values = replace(self.settings.values, no_cache=True)
+        return Repertory(replace(self.settings, values=values), self.directory)
 
     def open_here(self, bars: Bars | None = None) -> "Repertory":
         """The index of this directory, whether a server runs or not."""
@@ -90,12 +109,12 @@ def target(settings: Settings, directory: Path) -> Target:
     return Target(settings, directory, running.client(settings, directory))
 
 
-def _index(repertory: "Repertory", bars: Bars) -> None:
-    run = repertory.index(bars.step, words_suffice=True)
+def _index(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
+    words_suffice |= repertory.settings.values.model is None
+    run = repertory.index_files(bars.step, words_suffice=words_suffice)
+    bars.clear()
     terminal.note(runs.headline(run))
     for notice in run.notices:
         terminal.note(notice)
     if run.stats.errors:
         terminal.note(f"{run.stats.errors:,} could not be read; `repertory doctor` lists them.")
-    if text := advice(untrusted(repertory.workspace)):
-        terminal.note(text)

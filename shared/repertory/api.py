@@ -53,7 +53,8 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
 
     Other settings are read from the environment and the configuration files. A server that is
     configured, or runs for this directory, is asked. Without one the index is opened in this
-    process, and the first search indexes first if nothing is indexed yet.
+    process, and what is new or has changed in files is indexed before a search. Only ``index`` asks
+    MCP servers for their tools.
 
     Args:
         directory: The directory whose skills, tools and documents are searched. None finds the

@@ -214,9 +214,12 @@ class Parts:
 
         return InProcessQueue(writer or self.writer(), self.coordination)
 
-    def coordinator(self, queue: "JobQueue") -> "Coordinator":
+    def coordinator(self, queue: "JobQueue", max_pending: int | None = None) -> "Coordinator":
         """The coordinator; it continues from the last report on the status board."""
-        from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
+        from repertory.indexing.coordinator import (  # noqa: PLC0415 - not for a search
+            MAX_PENDING,
+            Coordinator,
+        )
 
         watch = WatchStatus.read(self.coordination.status.reports())
         return Coordinator(
@@ -225,6 +228,7 @@ class Parts:
             coordination=self.coordination,
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
+            max_pending=max_pending or MAX_PENDING,
         )
 
     def _model_key(self, use: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
+from repertory.filters import check
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collections import (
@@ -36,7 +37,7 @@ from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Lengths, Rebuild, Stats, Watch, WatchStatus, Worker
+from repertory.stats import Lengths, Rebuild, SourceState, Stats, Watch, WatchStatus, Worker
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -86,15 +87,30 @@ class Local(Backend, abc.ABC):
 
     @override
     def search(self, query: Query) -> Answer:
-        return self.engine.search(query)
+        engine = self.engine
+        self._check(engine, query.where)
+        return engine.search(query)
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
-        return explain(self.engine, query, item)
+        engine = self.engine
+        self._check(engine, query.where)
+        return explain(engine, query, item)
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
-        return lookup.entries(self.engine, where or Filter())
+        engine = self.engine
+        self._check(engine, where or Filter())
+        return lookup.entries(engine, where or Filter())
+
+    def _check(self, engine: SearchEngine, where: Filter) -> None:
+        """Check the values of a filter; see ``filters.check``."""
+        if where and engine.keywords is not None:
+            check(where, engine.keywords.entries, self._source_states)
+
+    def _source_states(self) -> Sequence[SourceState]:
+        watch = WatchStatus.read(available(self.parts.coordination.status.reports, []) or {})
+        return watch.sources if watch else ()
 
     @override
     def item(self, item_id: str) -> Item:

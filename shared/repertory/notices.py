@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from repertory.stats import SourceState
-from repertory.text import cut, one_line
+from repertory.text import ago, cut, one_line
 
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: the sources offer no skill, tool or document; see `repertory init`."
@@ -34,6 +34,26 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it
         names = named(one.name for one in waiting)
         found.append(f"MCP servers await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
+    return tuple(found)
+
+
+def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) -> tuple[str, ...]:
+    """The MCP servers that were never asked for their tools, and those asked long ago.
+
+    Args:
+        sources: The sources.
+        max_age_s: The age in seconds from which known tools are old.
+        now: The time, in Unix seconds.
+    """
+    servers = [one for one in sources if one.type == "mcp" and not one.error]
+    found = []
+    if unasked := [one.name for one in servers if not one.seen]:
+        number = "1 MCP server was" if len(unasked) == 1 else f"{len(unasked)} MCP servers were"
+        found.append(f"{number} not asked yet: {named(unasked)}; `repertory index` asks.")
+    if old := [one for one in servers if one.seen and now - one.seen > max_age_s]:
+        age = ago(now - min(one.seen for one in old))
+        names = named(one.name for one in old)
+        found.append(f"The tools of {names} were listed {age}; `repertory index` asks again.")
     return tuple(found)
 
 

@@ -1,33 +1,43 @@
 """The repertory of one directory without a server: the same lifecycle, one command at a time."""
 
 import contextlib
+import os
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.catalogue.item import Item
 from repertory.compose import Download, Parts
-from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.words import WORDS, WordsEngine
 from repertory.errors import NothingIndexedError, StoreError
 from repertory.files import make_directory
-from repertory.indexing.collections import configuration_of, model_slug
+from repertory.freshness import Freshness
+from repertory.index.keywords.document import Entry
+from repertory.index.vectors import Filter
+from repertory.indexing.collections import configuration_of
 from repertory.local import Local
-from repertory.search.answer import Answer
+from repertory.notices import about_servers
+from repertory.search import lookup
+from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Run, Stats
-from repertory.workspace import Indexed
+from repertory.stats import Run, Stats, WatchStatus
 
-LOCK_TIMEOUT_S = 1.0  # that a search waits for another process before it does without the vectors
+if TYPE_CHECKING:  # a search needs none of them
+    from repertory.indexing.job import JobQueue
+    from repertory.sources.source import Source
+
+LOCK_TIMEOUT_S = 2.5  # that a search waits for another process before it does without the vectors
+BUDGET_S = 1.0  # that a search spends on indexing what has changed
 REFRESH_INTERVAL_S = 1.0  # after which a search reads again which collection is active
 
 Progress = Callable[[str, int, int], None]  # the stage, how much of it is done, how much in all
@@ -45,6 +55,7 @@ class Repertory(Local):
         directory: The directory whose catalogue is meant.
         download: Called with the progress of a model's download.
         progress: Called with the progress of a model's calibration.
+        budget_s: Seconds that a search may spend on indexing what has changed.
     """
 
     def __init__(
@@ -54,6 +65,7 @@ class Repertory(Local):
         *,
         download: Download | None = None,
         progress: Progress | None = None,
+        budget_s: float = BUDGET_S,
     ) -> None:
         self._stack = contextlib.ExitStack()
         folder = None
@@ -72,8 +84,9 @@ class Repertory(Local):
         super().__init__(parts, parts.live_search(self._reader))
         self._lock = threading.RLock()
         self._refreshed_at = float("-inf")
-        self._is_checked = False
-        self._indexed: Indexed | None = None  # by this process, where nothing is stored
+        self._checked_at = float("-inf")
+        self._budget_s = budget_s
+        self._behind = ""  # a sentence about changes that are not indexed yet
 
     def __enter__(self) -> Self:
         return self
@@ -102,15 +115,36 @@ class Repertory(Local):
 
     @override
     def search(self, query: Query) -> Answer:
-        """Search the index as it is; see ``SearchEngine.search``."""
+        """Search the index as it is, without items whose file is gone; see ``SearchEngine``."""
         self.parts.queries.begin()  # the model loads while the index is opened
-        return super().search(query)
+        gone = 0
+        while True:
+            answer = super().search(replace(query, limit=query.limit + gone))
+            hits = [hit for hit in answer.hits if not _is_gone(hit)]
+            if len(answer.hits) - len(hits) <= gone:
+                break
+            gone = len(answer.hits) - len(hits)
+        return replace(answer, hits=hits[: query.limit], notices=self._noted(answer.notices))
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
         """Explain why a search shows an item or not; see ``SearchEngine.explain``."""
         self.parts.queries.begin()
-        return super().explain(query, item)
+        found = super().explain(query, item)
+        if _is_gone(found.hit):
+            raise lookup.unknown(None, item)
+        return replace(found, notices=self._noted(found.notices))
+
+    @override
+    def entries(self, where: Filter | None = None) -> list[Entry]:
+        return [entry for entry in super().entries(where) if not _is_gone(entry)]
+
+    @override
+    def item(self, item_id: str) -> Item:
+        found = super().item(item_id)
+        if _is_gone(found):
+            raise lookup.unknown(None, item_id)
+        return found
 
     @override
     def stats(self) -> Stats:
@@ -121,44 +155,62 @@ class Repertory(Local):
         """
         with contextlib.suppress(StoreError):
             self.engine  # noqa: B018 - opens the index
-        if self.parts.store.alias(self.parts.active) is None:
+        if not self.is_indexed:
             raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
         return super().stats()
 
     @property
     def is_indexed(self) -> bool:
-        """Whether a search can answer for the present configuration without indexing first."""
-        indexed = self._indexed or self.workspace.indexed()
-        if indexed is None or indexed.request != self.workspace.request:
-            return False
-        name = self.parts.store.alias(self.parts.active)
-        return name is not None and configuration_of(name) == indexed.configuration
+        """Whether a search can answer without indexing first."""
+        return self.parts.store.alias(self.parts.active) is not None
 
     @override
     def ensure_indexed(self) -> None:
-        """Index, unless that was done for the present configuration."""
+        """Index the files if nothing is indexed yet, else what has changed in them.
+
+        No server is asked. What there is no time for is named in the notices of answers.
+        """
         with self._lock:
-            if not (self._is_checked or self.is_indexed):
-                self.index(words_suffice=True)
-            self._is_checked = True
+            if not self.is_indexed:
+                self.index_files()
+            elif not self.settings.values.no_cache:
+                self._index_changes()
 
     @override
     def refresh(self) -> Stats:
         return self.index(words_suffice=True).stats
 
-    def index(self, progress: Progress = no_progress, *, words_suffice: bool = False) -> Run:
+    def index(
+        self,
+        progress: Progress = no_progress,
+        *,
+        words_suffice: bool = False,
+        asks: "Callable[[Source], bool]" = lambda _: True,
+    ) -> Run:
         """Make the index equal to the sources.
 
         Args:
             progress: Called with the progress of the run.
             words_suffice: If no model is available and nothing was indexed with one, index
                 keywords alone instead of failing.
+            asks: Whether to ask a server; the last known tools of the others stay.
 
         Raises:
             ModelError: There is no model, or it cannot be used.
             StoreError: A store is unavailable.
         """
-        return self._run(progress, words_suffice=words_suffice)
+        return self._run(progress, words_suffice=words_suffice, asks=asks)
+
+    def index_files(self, progress: Progress = no_progress, *, words_suffice: bool = True) -> Run:
+        """Index without asking a server, see ``index``.
+
+        If the user set ``no_cache``, servers are asked: their tools cannot be known otherwise.
+
+        Raises:
+            ModelError, StoreError: As for ``index``.
+        """
+        asks = self.settings.values.no_cache and "no_cache" in self.settings.origins
+        return self.index(progress, words_suffice=words_suffice, asks=lambda _: asks)
 
     def rebuild(self, progress: Progress = no_progress) -> Run:
         """Build the index beside the old one, and switch to it when it is complete.
@@ -166,44 +218,26 @@ class Repertory(Local):
         Raises:
             ModelError, StoreError: As for ``index``.
         """
-        return self._run(progress, rebuild=True)
+        return self._run(progress, rebuild=self.request_rebuild)
 
     def _run(
-        self, progress: Progress, *, rebuild: bool = False, words_suffice: bool = False
+        self,
+        progress: Progress,
+        *,
+        words_suffice: bool = False,
+        asks: "Callable[[Source], bool]" = lambda _: True,
+        rebuild: "Callable[[JobQueue, str], object] | None" = None,
     ) -> Run:
-        from repertory.indexing.run import run  # noqa: PLC0415 - a search needs none of it
+        from repertory.update import Update  # noqa: PLC0415 - a search needs none of it
 
         started = time.monotonic()
         with self._lock:
             make_directory(self.settings.data_dir)
-            request = self.workspace.request
-            catalogue = self.workspace.catalogue()
-            engine = self._text_engine(words_suffice=words_suffice)
-            if isinstance(engine, WordsEngine):
-                self.parts.notices.append(f"Only keywords are indexed: {engine.reason}")
-            elif engine.device == "cpu":  # the one that embeds queries
-                self.parts.calibrate(engine)
+            update = Update(self.parts, self.live, Freshness(self.workspace))
             embedded = self._embedded
-            with contextlib.closing(self.parts.writer(lambda: engine)) as writer:
-                queue = self.parts.in_process_queue(writer)
-                coordinator = self.parts.coordinator(queue)
-                self.live.refresh()  # its keyword index follows the run
-                if rebuild:
-                    self.request_rebuild(queue, catalogue.hash)
-                    queue.work()  # creates the generation
-                run(catalogue, coordinator, queue, progress)
-            ledger = coordinator.ledger
-            assert ledger is not None
-            if ledger.added or ledger.changed or ledger.removed:
-                with self.parts.store.open(ledger.collection) as collection:
-                    collection.optimize()
-            self.live.refresh()
-            self.live.save()
-            self._refreshed_at = time.monotonic()
-            coordinator.retire()
-            status = msgspec.to_builtins(coordinator.status())
-            self.parts.coordination.status.report("watch", status)
-            self._remember(Indexed.of(request, catalogue))
+            ledger = update.whole(progress, asks, words_suffice=words_suffice, rebuild=rebuild)
+            self._refreshed_at = self._checked_at = time.monotonic()
+            self._behind = ""
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
@@ -220,22 +254,37 @@ class Repertory(Local):
             stats=stats,
         )
 
-    def _text_engine(self, *, words_suffice: bool) -> EmbeddingEngine:
-        """The engine for texts; an index with vectors is never replaced by one without."""
-        name = self.parts.store.alias(self.parts.active)
-        has_vectors = name is not None and model_slug(name) != WORDS.slug
-        return self.parts.text_engine(words_suffice=words_suffice and not has_vectors)
+    def _index_changes(self) -> None:
+        """Index what has changed in files since the last command, within the budget."""
+        if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
+            return
+        freshness = Freshness(self.workspace)
+        name = self.parts.store.alias(self.parts.active) or ""
+        if freshness.is_current(configuration_of(name)):
+            self._behind = ""
+        else:
+            from repertory.update import Update  # noqa: PLC0415 - only after a change
+
+            update = Update(self.parts, self.live, freshness)
+            self._behind = update.changes(self._budget_s)
+        self._checked_at = time.monotonic()
+
+    def _noted(self, notices: tuple[str, ...]) -> tuple[str, ...]:
+        """The notices of an answer, with what only this process knows."""
+        watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
+        hours = self.settings.values.tools_max_age
+        behind = (self._behind,) if self._behind else ()
+        return (*behind, *about_servers(watch.sources, hours * 3_600, time.time()), *notices)
 
     @property
     def _embedded(self) -> int:
         """How many texts this process has embedded."""
         return int(self.parts.coordination.status.counters().get("texts", 0))
 
-    def _remember(self, indexed: Indexed) -> None:
-        if self.settings.values.no_cache:
-            self._indexed = indexed
-        else:
-            self.workspace.remember(indexed)
+
+def _is_gone(found: Hit | Entry | Item) -> bool:
+    """Whether the file of an item has been deleted; a path may be relative on another machine."""
+    return os.path.isabs(found.path) and not os.path.lexists(found.path)  # noqa: PTH117 - speed
 
 
 def open_corpus(settings: Settings, folder: Path, download: Download | None = None) -> Repertory:

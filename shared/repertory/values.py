@@ -71,6 +71,10 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     mcp_timeout: Annotated[
         float, _at("mcp.timeout", "Seconds for an MCP server to answer.", ge=0.001)
     ] = 30.0
+    tools_max_age: Annotated[
+        float,
+        _at("mcp.tools_max_age", "Hours after which a search says how old its tools are.", ge=0),
+    ] = 24.0
     allow_calls: Annotated[
         bool, _personal("mcp.allow_calls", "Let callers run tools through this server.")
     ] = False

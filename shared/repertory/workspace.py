@@ -125,15 +125,17 @@ class Workspace:
         else:
             found = discover(self.directory, Path.home())
             entries, passed_over = found.entries, found.passed_over
-        if configs := self._settings.mcp_configs:
-            named = {path.resolve() for path in configs}
+        if self._named:
+            named = {Path(path).resolve() for path in self._named}
             entries = [
                 entry
                 for entry in entries
                 if "trusted" in entry or not self._files(entry) or self._files(entry) - named
             ]
-            config = [str(path) for path in configs]
-            entries.append({"type": "mcp", "config": config, "trusted": True})
+            # Before other files that may define the same servers.
+            types = [entry["type"] for entry in entries] + ["mcp"]
+            entry = {"type": "mcp", "config": self._named, "trusted": True}
+            entries.insert(types.index("mcp"), entry)
         # Of a server in several files, the first is used: trusted ones come first.
         entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
@@ -163,8 +165,14 @@ class Workspace:
             found=not written,
             known=known,
             passed_over=found.passed_over,
+            named=self._named,
             rules=self._settings.rules,
         )
+
+    @property
+    def _named(self) -> list[str]:
+        """The MCP configurations that the user named."""
+        return [str(path) for path in self._settings.mcp_configs]
 
     def again(self) -> "Workspace":
         """The same directory with freshly read settings.
@@ -220,9 +228,13 @@ class Workspace:
     def request(self) -> str:
         """A digest of the configuration that a run follows, made without reading any source."""
         settings = self._settings
-        rules = [[rule.item, rule.changes] for rule in settings.rules]
         paths = [str(path) for path in self.paths()]
-        return _digest([str(settings.file), settings.sources, paths, rules])
+        return _digest([str(settings.file), settings.sources, paths, self.rules])
+
+    @property
+    def rules(self) -> str:
+        """A digest of the policies."""
+        return _digest([[rule.item, rule.changes] for rule in self._settings.rules])
 
     @property
     def file(self) -> Path | None:
@@ -251,6 +263,11 @@ class Workspace:
         """
         write_json(self._indexed_file, indexed)
         self._know()
+
+    @property
+    def seen_file(self) -> Path:
+        """Where ``Freshness`` keeps what the last command read."""
+        return self._indexed_file.with_suffix(".seen")
 
     def forget(self) -> None:
         """Forget the last one-shot run: a server indexes now, and the next run must compare."""

@@ -123,7 +123,6 @@ def test_a_search_finds_the_best_first(backend: Backend) -> None:
         (Filter(kinds=("skill",)), {Kind.SKILL}),
         (Filter(kinds=("skill", "tool"), sources=("desk",)), {Kind.TOOL}),
         (Filter(servers=("desk",)), {Kind.TOOL}),
-        (Filter(sources=("nowhere",)), set()),
     ],
 )
 def test_filters_hold(backend: Backend, where: Filter, kinds: set[Kind]) -> None:
@@ -132,6 +131,27 @@ def test_filters_hold(backend: Backend, where: Filter, kinds: set[Kind]) -> None
     assert {entry.kind for entry in listed} == kinds
     answer = backend.search(Query(text="write draw add", limit=50, threshold=0.0, where=where))
     assert {hit.id for hit in answer.hits} <= {entry.id for entry in listed}
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (Filter(sources=("desk", "dosk")), "There is no source 'dosk'; available: desk"),
+        (Filter(servers=("nowhere",)), "There is no server 'nowhere'; available: "),
+        (Filter(tags=("nothing",)), "There is no tag 'nothing'; "),
+    ],
+)
+def test_an_unknown_value_of_a_filter_is_a_usage_error(
+    backend: Backend, where: Filter, message: str
+) -> None:
+    """The message has the known values, the closest first."""
+    for ask in (
+        lambda: backend.entries(where),
+        lambda: backend.search(Query(text="write", where=where)),
+        lambda: backend.explain(Query(text="write", where=where), "project/key-rotation"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            ask()
 
 
 def test_an_invalid_query_is_a_usage_error(backend: Backend) -> None:

@@ -234,13 +234,6 @@ def test_an_unavailable_model_is_exit_code_4(cli: Cli, project: Path) -> None:
     assert "unknown/no-such-model" in done.stderr
 
 
-def test_without_a_model_a_first_search_uses_keywords(cli: Cli, project: Path) -> None:
-    """It says that it is degraded and why."""
-    done = cli.run(project, "search", "read_fil", "--model", "unknown/no-such-model")
-    assert done.returncode == 0
-    assert "degraded" in done.stderr
-
-
 def test_no_cache_keeps_nothing(cli: Cli, project: Path) -> None:
     """With --no-cache a search indexes, answers, and stores nothing."""
     done = cli.run(project, "search", "bake bread", "--no-cache")

@@ -44,6 +44,8 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Opening:
             folder, data_dir=data, model=MODEL, mcp_config=[config], allow_calls=True
         )
 
+    with opening() as session:
+        session.index()  # no search asks the server
     return opening
 
 
@@ -66,7 +68,7 @@ def opening(request: pytest.FixtureRequest) -> Opening:
 
 
 def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> None:
-    """The first embedded search indexes; a server has done so already."""
+    """The hit has its name, a confidence and a reason; a limit holds."""
     with opening() as session:
         answer = session.search("read_fil")
         assert (answer.hits[0].id, answer.mode) == ("files__read_file", "hybrid")

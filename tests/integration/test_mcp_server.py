@@ -152,8 +152,8 @@ def test_filters_hold(url: str, mode: Mode) -> None:
     none = called(url, mode, "search", query="write", threshold=0, tags=["unknown"])
 
     assert [hit["kind"] for hit in (found.structured_content or {})["results"]] == ["document"]
-    assert (none.structured_content or {})["totalResults"] == 0
-    assert not none.is_error
+    assert none.is_error
+    assert "There is no tag 'unknown'; " in str(none.content)
 
 
 @BOTH

@@ -4,13 +4,15 @@ import contextlib
 import os
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from repertory.sources import reading_cache
+from repertory.sources import memory
+from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source
 
@@ -61,7 +63,7 @@ def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat no file as recently changed."""
-    monkeypatch.setattr(reading_cache, "GRANULARITY", -60_000_000_000)
+    monkeypatch.setattr(memory, "GRANULARITY", -60_000_000_000)
 
 
 @pytest.mark.usefixtures("later")
@@ -85,6 +87,53 @@ def test_any_edits_give_the_scan_of_a_new_source(
                 number += 1
                 edit(root, number, *each)
             assert source.scan() == a_source(type_, root).scan()
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("type_", TYPES)
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(rounds=st.lists(st.lists(edits, min_size=1, max_size=4), min_size=2, max_size=4))
+def test_a_resumed_source_reads_only_what_has_changed(
+    type_: str, rounds: list[list[tuple[str, ...]]]
+) -> None:
+    """With what it keeps, its scan equals that of a new source; without a change it keeps all."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        remembered = memory.Memory()
+        number = 0
+        for one in rounds:
+            for each in one:
+                number += 1
+                edit(root, number, *each)
+            source, new = a_source(type_, root), a_source(type_, root)
+            assert isinstance(source, FolderSource)
+            source.resume(remembered, lambda: False)
+            scan, whole = source.scan(), new.scan()
+            items = {item.id: item for item in whole.items}
+            assert all(items[item.id] == item for item in scan.items)
+            assert {item.id for item in scan.items} | scan.unchanged == set(items)
+            assert (scan.unread, scan.unread_under) == (whole.unread, whole.unread_under)
+            assert sorted(map(str, scan.problems)) == sorted(map(str, whole.problems))
+            remembered = source.memory()
+            assert remembered.seen.is_current()
+            again = a_source(type_, root)
+            assert isinstance(again, FolderSource)
+            again.resume(remembered, lambda: False)
+            assert again.scan().unchanged >= {
+                one.id
+                for known in remembered.known.values()
+                for one in known.items
+                if not known.broken
+            } - _of_several_files(remembered)
+
+
+def _of_several_files(remembered: memory.Memory) -> set[str]:
+    ids = Counter(one.id for known in remembered.known.values() for one in known.items)
+    return {item for item, files in ids.items() if files > 1}
 
 
 @pytest.mark.usefixtures("later")

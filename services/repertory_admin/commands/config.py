@@ -15,9 +15,17 @@ from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
-from repertory_admin.backend import here
+from repertory_admin.backend import here, target_of
 from repertory_admin.exits import ExitCode
-from repertory_admin.options import Flags, Output, OutputOption
+from repertory_admin.options import (
+    ASKING,
+    INDEXING,
+    STORE,
+    Flags,
+    Output,
+    OutputOption,
+)
+from repertory_admin.progress import Bars
 from repertory_admin.trust import defined_by, described
 
 config = group("config")
@@ -119,17 +127,41 @@ def check(flags: Flags) -> None:
     )
 
 
-@command(config, "trust", examples=("repertory config trust .mcp.json",))
+@command(
+    config,
+    "trust",
+    settings=(*STORE, *INDEXING, *ASKING),
+    examples=("repertory config trust .mcp.json",),
+)
 def trust(flags: Flags, files: FilesArgument) -> None:
-    """Allow the MCP servers of configuration files to be run.
+    """Allow the MCP servers of configuration files to be run, and index their tools.
 
     The permission ends when the file changes.
     """
-    workspace = Workspace(*here(flags))
+    asked = target_of(flags)
+    workspace = Workspace(asked.settings, asked.directory)
+    names: set[str] = set()
     for file in files:
         sources = defined_by(file, workspace)
         workspace.trust.trust(file)
         terminal.tell(f"Trusted {file} until it changes: {described(sources)}.")
+        names |= {source.name for source in sources}
+    # A file that is no part of this catalogue is trusted for another directory.
+    names &= {source.name for source in workspace.catalogue().sources if source.asks_server}
+    if not names:
+        return
+    if asked.server:
+        terminal.tell(f"The server at {asked.server.url} asks them for their tools now.")
+        return
+    with Bars() as bars, asked.open_here(bars) as repertory:
+        bars.wait()
+        run = repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in names)
+    for source in run.stats.sources:
+        if source.name in names:
+            found = source.error or f"{terminal.count(source.items, 'tool')} indexed."
+            terminal.tell(f"{source.name}: {found}")
+    if any(one.error for one in run.stats.sources if one.name in names):
+        raise typer.Exit(ExitCode.UNREAD)
 
 
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))

@@ -14,6 +14,7 @@ from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
+from repertory_admin.progress import Bars
 from repertory_admin.show import items as items_shown
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def list_items(
 ) -> None:
     """List the indexed items by id."""
     where = filter_of(kinds=kind or (), sources=source or (), servers=server or (), tags=tag or ())
-    with target_of(flags).open() as backend:
+    with Bars() as bars, target_of(flags).open(bars) as backend:
         entries = sorted(backend.entries(where), key=lambda entry: entry.id)
     if output is Output.JSON:
         terminal.show_json([summary(entry) for entry in entries])
@@ -70,7 +71,7 @@ def show(
 
     A terminal gets the text as formatted Markdown, a pipe as it was written.
     """
-    with target_of(flags).open() as backend:
+    with Bars() as bars, target_of(flags).open(bars) as backend:
         found = _found(backend, item)
     if output is Output.JSON:
         terminal.show_json(found)

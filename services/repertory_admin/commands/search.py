@@ -56,7 +56,7 @@ TagOption = Annotated[
 @command(
     app,
     "search",
-    settings=(*STORE, *INDEXING, *RANKING, *ASKING),
+    settings=(*STORE, *INDEXING, "tools_max_age", *RANKING, *ASKING),
     examples=(
         "repertory search read file contents",
         'repertory search "commit my changes" -k tool -n 5 --explain',
@@ -82,7 +82,8 @@ def search(
     """Find items for a task, some words or a name.
 
     The server that is configured or runs for this directory answers. Without one, the index is
-    opened here, and built first if nothing is indexed yet.
+    opened here, and files that are new, changed or deleted are indexed first, for a second at most.
+    No MCP server is asked; `repertory index` does that.
 
     A terminal shows the description and the file of each result. A pipe gets one line for each: id,
     kind if there are several, confidence and reason, at least two spaces apart. Programs read
@@ -98,7 +99,7 @@ def search(
         tags=tag or (),
     )
     found: Rendered | None = None
-    with Bars() as bars, target.open(bars) as backend:
+    with Bars() as bars, target.open(bars, embeds=True) as backend:
         answer = backend.search(asked)
         if output is not SearchOutput.TABLE:
             host = Host(gateway=backend.gateway)
@@ -122,7 +123,7 @@ def search(
 @command(
     app,
     "explain",
-    settings=(*STORE, *INDEXING, *RANKING, *ASKING),
+    settings=(*STORE, *INDEXING, "tools_max_age", *RANKING, *ASKING),
     examples=(
         "repertory explain commit my changes git__commit",
         'repertory explain "rotate API keys" team/key-rotation --kind skill --output json',
@@ -161,7 +162,7 @@ def explain(
         servers=server or (),
         tags=tag or (),
     )
-    with Bars() as bars, target.open(bars) as backend:
+    with Bars() as bars, target.open(bars, embeds=True) as backend:
         found = backend.explain(asked, item)
     answers.warn_if_degraded(found)
     answers.show_notices(found)

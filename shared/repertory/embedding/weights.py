@@ -168,8 +168,8 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     notice = ""
     if asked and asked != model:
         notice = (
-            f"The default model {asked.id} is unavailable ({reason}); {model.id} from the "
-            f"installed package {found.package.name} stands in for it."
+            f"{model.id} from the installed package {found.package.name} is used, for the default "
+            f"model {asked.id} is unavailable: {reason}."
         )
     return Weights(
         model=model,

@@ -47,6 +47,7 @@ class Coordinator:
         seen: When each source was last read whole by an earlier process, in Unix seconds.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
+        max_pending: The most items that are sent and not confirmed.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Coordinator:
         seen: Mapping[str, float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        max_pending: int = MAX_PENDING,
     ) -> None:
         self._store = store
         self._queue = queue
@@ -67,6 +69,7 @@ class Coordinator:
         self._tombstones = coordination.tombstones
         self._clock = clock
         self._now = now
+        self._max_pending = max_pending
         self._scans = LatestScans(seen or {})
         self._generations = Generations(store, queue, coordination, active)
         self._ledgers: dict[str, Ledger] = {}
@@ -136,6 +139,13 @@ class Coordinator:
         """The ledger of the collection that the configuration's items are written to."""
         return self._ledgers.get(self._generations.target or "")
 
+    @property
+    def unwritten(self) -> dict[str, str]:
+        """The items that are not written yet, by id, each with its path."""
+        ids = self.ledger.unwritten() if self.ledger else ()
+        items = self._scans.items
+        return {item: items[item].path if item in items else "" for item in ids}
+
     def retire(self) -> None:
         """Drop the collections that this configuration no longer needs, without a delay."""
         self._generations.retire_now()
@@ -176,7 +186,7 @@ class Coordinator:
                 self._compare(ledger)
             self._must_compare = False
         for ledger in self._ledgers.values():
-            self._send(ledger, ledger.next_batch(MAX_PENDING), [], now)
+            self._send(ledger, ledger.next_batch(self._max_pending), [], now)
         if self._is_complete():
             self._generations.publish()
             self._polled_at = float("-inf")
@@ -251,7 +261,13 @@ class Coordinator:
 
     def _changes(self, ledger: Ledger) -> Changes:
         prune = self._queue_name(ledger) is QueueName.BUILDS
-        return diff(self._scans.items, ledger.known(), self._scans.keeps, prune=prune)
+        return diff(
+            self._scans.items,
+            ledger.known(),
+            self._scans.keeps,
+            prune=prune,
+            unchanged=+self._scans.unchanged,
+        )
 
     def _queue_name(self, ledger: Ledger) -> QueueName:
         is_active = ledger.collection == self._generations.active

@@ -1,6 +1,6 @@
 """The second stage: compare hashes to find what changed. Pure: no input or output."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
@@ -38,6 +38,7 @@ def diff(
     states: Mapping[str, State],
     keeps: Callable[[State], bool] = lambda _: False,
     prune: bool = False,
+    unchanged: Collection[str] = (),
 ) -> Changes:
     """Compare what sources offer with what is indexed.
 
@@ -49,14 +50,15 @@ def diff(
         states: The indexed items, by id.
         keeps: Whether an item that was not read may still exist.
         prune: Remove the items of a source that is suddenly empty.
+        unchanged: The sources with items that were not read again.
     """
-    offering = {item.source for item in items.values()}
+    offering = {item.source for item in items.values()}.union(unchanged)
     emptied = frozenset(
         state.source
         for state in states.values()
         if state.source not in offering and not keeps(state) and not prune
     )
-    added, changed, unchanged = [], [], 0
+    added, changed, same = [], [], 0
     for item in items.values():
         state = states.get(item.id)
         if state is None:
@@ -64,7 +66,7 @@ def diff(
         elif item.metadata_hash() != state.metadata_hash:  # it covers the text as well
             changed.append(item)
         else:
-            unchanged += 1
+            same += 1
     removed: list[str] = []
     kept: list[str] = []
     for state in states.values():
@@ -77,6 +79,6 @@ def diff(
         changed=changed,
         removed=sorted(removed),
         kept=sorted(kept),
-        unchanged=unchanged,
+        unchanged=same,
         emptied=emptied,
     )

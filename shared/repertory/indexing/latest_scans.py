@@ -89,8 +89,14 @@ class LatestScans:
 
     @property
     def is_partial(self) -> bool:
-        """Whether anything was unreadable, or was not scanned yet."""
-        return not self.is_complete or any(scan.is_partial for scan in self._by_source.values())
+        """Whether anything was not read, or was not scanned yet."""
+        return not (self.is_complete and all(scan.is_whole for scan in self._by_source.values()))
+
+    @property
+    def unchanged(self) -> Counter[str]:
+        """How many items of each source were not read again, for their files have not changed."""
+        scans = self._by_source.items()
+        return Counter({name: len(one.scan.unchanged) for name, one in scans if one.scan})
 
     def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
         """The state of each source.
@@ -99,7 +105,7 @@ class LatestScans:
             indexed: How many items of each source are indexed.
             emptied: The sources that suddenly offer nothing.
         """
-        offered = Counter(item.source for item in self.items.values())
+        offered = Counter(item.source for item in self.items.values()) + self.unchanged
         states = []
         for source in self.catalogue.sources:
             name = source.name

@@ -160,6 +160,10 @@ class Ledger:
         """How many items are pending or wait to be sent."""
         return len(self.pending) + len(self._backlog)
 
+    def unwritten(self) -> list[str]:
+        """The ids of the items that are pending or wait to be sent."""
+        return [*self.pending, *(item.id for item in self._backlog)]
+
     def progress(self) -> Building:
         """How many items were written to the collection, of how many so far."""
         done = self._sent - len(self.pending)

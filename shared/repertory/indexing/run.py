@@ -1,14 +1,14 @@
 """One run of the lifecycle in this process, until the index equals the sources."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from repertory.errors import StoreError
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
-from repertory.sources.configured import Catalogue
+from repertory.sources.source import Source
 
 IDLE = 0.02  # seconds to wait when nothing is due
 
@@ -20,34 +20,41 @@ Progress = Callable[[str, int, int], None]
 
 
 def run(
-    catalogue: Catalogue, coordinator: Coordinator, queue: InProcessQueue, progress: Progress
+    sources: Sequence[Source],
+    coordinator: Coordinator,
+    queue: InProcessQueue,
+    progress: Progress,
+    *,
+    is_late: Callable[[], bool] = lambda: False,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> None:
-    """Scan every source, and do the jobs that follow, until nothing is left to do.
+    """Scan sources, and do the jobs that follow, until nothing is left to do.
 
     Sources are scanned concurrently; what one offers is indexed while others are still scanned.
     The run can be interrupted at any moment: the next one continues.
 
     Args:
-        catalogue: The sources.
+        sources: The sources to scan. The coordinator has the catalogue, and scans of the others.
         coordinator: Decides what to write.
         queue: Its queue, without a thread of its own.
         progress: Called after every step.
+        is_late: Whether the run is to end, once some of its items are written.
+        on_wait: Called each time that everything read so far is indexed and a scan still runs.
 
     Raises:
         StoreError: A store is unavailable.
     """
-    sources = catalogue.sources
-    coordinator.adopt(catalogue)
     pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="scan")
     try:
         scanning: set[Future[ScanResult]] = {pool.submit(scan_source, source) for source in sources}
-        worked = True
+        worked = has_news = True
         while scanning or worked or not coordinator.is_finished:
             if not worked:
                 time.sleep(IDLE)
             finished, scanning = wait(scanning, 0, FIRST_COMPLETED)
             for scan in finished:
                 coordinator.observe(scan.result())
+                has_news = True
             progress(SCANNING, len(sources) - len(scanning), len(sources))
             coordinator.tick()
             worked = queue.work()
@@ -56,5 +63,10 @@ def run(
             if ledger := coordinator.ledger:
                 building = ledger.progress()
                 progress(INDEXING, building.done, building.total)
+                if is_late() and (building.done or not worked):
+                    return
+            if has_news and scanning and coordinator.is_finished and not worked:
+                has_news = False
+                on_wait()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)

@@ -31,6 +31,11 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
         """Whether anything in the source was unreadable."""
         return self.scan is None or bool(self.scan.unread or self.scan.unread_under)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every item of the source was read."""
+        return not (self.scan is None or self.is_partial or self.scan.unchanged)
+
     def keeps(self, item_id: str) -> bool:
         """Whether an item that the scan did not return may still exist."""
         return self.scan is None or self.scan.keeps(item_id)
@@ -97,8 +102,7 @@ def merge(
                     )
                 )
     unused = apply(catalogue.rules, items)
-    is_whole = len(scanned) == len(catalogue.sources) and not any(one.is_partial for one in scanned)
-    if is_whole:
+    if len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned):
         problems += [_about_nothing(rule) for rule in unused]
         problems += _without_successor(items.values())
     return items, problems

@@ -14,9 +14,9 @@ from repertory.project_search.file import File, Texts
 from repertory.project_search.listing import Listing
 from repertory.project_search.private import has_secrets
 from repertory.sources.documents import described, is_prose
+from repertory.sources.memory import GRANULARITY
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_text
-from repertory.sources.reading_cache import GRANULARITY
 
 SOURCE = "files"  # the first part of the id of a file that is no item
 MAX_LENGTH = 200_000_000  # characters of all texts together

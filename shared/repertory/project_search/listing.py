@@ -7,9 +7,9 @@ from pathlib import Path
 
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
+from repertory.sources.memory import GRANULARITY
 from repertory.sources.reading.files import Found, walk
 from repertory.sources.reading.gitignore import IGNORE_FILE
-from repertory.sources.reading_cache import GRANULARITY
 
 MAX_DEPTH = 100  # folders below the project's directory
 _CHANGING = -1  # the stamp of what may change again without another time

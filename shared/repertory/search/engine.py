@@ -43,7 +43,7 @@ class SearchEngine:
         version: The revision of the index.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part
         self,
         *,
         keywords: KeywordIndex | None,

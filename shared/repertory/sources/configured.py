@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +92,7 @@ def build_catalogue(
     found: bool = False,
     known: Mapping[str, Mapping[str, Any]] | None = None,
     passed_over: Iterable[PassedOver] = (),
+    named: Sequence[str] = (),
     rules: tuple[Rule, ...] = (),
 ) -> Catalogue:
     """Build the sources of configuration entries.
@@ -106,6 +107,8 @@ def build_catalogue(
         known: ``Catalogue.known`` of the last run. If an entry is unreadable, each known source
             that is now missing stays, as ``Unreadable``.
         passed_over: What discovery did not take.
+        named: The files of the entry that the user named for this call. That other files define the
+            same servers is then no problem.
         rules: The configuration's policies.
 
     Raises:
@@ -115,15 +118,17 @@ def build_catalogue(
     missing: dict[str, Source] = {}
     problems: list[Problem] = []
     passed = list(passed_over)
+    taken: dict[str, bool] = {}  # by the name of a source: whether the user named its file
     for entry in entries:
         try:
             built = _build(entry, base, sources, number=found)
             if found and not built:
                 files = files_to_trust(entry, base) or ()
                 passed += [PassedOver(str(file), "it defines no servers") for file in files]
+            is_named = entry.get("config") == named
             for source in built:
                 first = sources.setdefault(source.name, source)
-                if first is not source:
+                if not taken.setdefault(source.name, is_named) and first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
             if not found or entry.get("trusted"):  # the user named it

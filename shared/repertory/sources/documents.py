@@ -1,7 +1,7 @@
 """The documents of a project: prose and included files, without skills and ignored files."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +22,7 @@ from repertory.sources.reading.gitignore import is_usable
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
-from repertory.sources.source import Source, warning
+from repertory.sources.source import Scan, Source, warning
 from repertory.text import cut
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")
@@ -48,6 +48,7 @@ class Documents(FolderSource):
         self._include = tuple(include)
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in include]
         self._included = GitIgnoreSpec.from_lines(include)
+        self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -61,6 +62,15 @@ class Documents(FolderSource):
     def identity(self) -> Mapping[str, Any]:
         included = {"include": list(self._include)} if self._include else {}
         return {**super().identity(), **included}
+
+    @override
+    def scan(self) -> Scan:
+        self._skills = []
+        return super().scan()
+
+    @override
+    def deciding_files(self) -> Iterable[str]:
+        return [*super().deciding_files(), *self._skills]
 
     @override
     def wants(self, filename: str) -> bool:
@@ -80,8 +90,11 @@ class Documents(FolderSource):
         """Why a folder is not read: it is hidden, ignored, or a skill with all that is in it."""
         if reason := super().passes_over(place):
             return reason
-        is_skill = os.path.lexists(self.path / place / SKILL_FILE)
-        return f"its documents belong to the skill of its {SKILL_FILE}" if is_skill else ""
+        skill = os.path.join(self.path, place, SKILL_FILE)  # noqa: PTH118 - speed
+        if not os.path.lexists(skill):
+            return ""
+        self._skills.append(skill)
+        return f"its documents belong to the skill of its {SKILL_FILE}"
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:

@@ -1,7 +1,7 @@
 """The base of all sources that read a folder: one scan, one parser for each file."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +12,13 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.memory import (
+    KnownItem,
+    Memory,
+    Seen,
+    settled_signature,
+    settled_time,
+)
 from repertory.sources.reading.fields import extra, tags
 from repertory.sources.reading.files import (
     FILE_LIMIT,
@@ -70,6 +77,8 @@ class FolderSource(Source):
         self._ignored = GitIgnore(self.path)
         self._others: Sequence[FolderSource] = ()
         self._inner: dict[str, FolderSource] = {}  # by place
+        self._seen = Seen()
+        self._is_unread = False
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -204,6 +213,26 @@ class FolderSource(Source):
         )
         return item, problems
 
+    def resume(self, memory: Memory, is_late: Callable[[], bool]) -> None:
+        """Let the next scan read only what has changed since an earlier process read it.
+
+        Args:
+            memory: What it read.
+            is_late: Whether there is no time to read another file.
+        """
+        self._readings.resume(memory, is_late)
+
+    def memory(self) -> Memory:
+        """What the last scan read; nothing if it failed."""
+        if self._is_unread:
+            return Memory(self._seen)
+        files, known = self._readings.memory()
+        return Memory(Seen(self._seen.folders, self._seen.files | files), known)
+
+    def deciding_files(self) -> Iterable[str]:
+        """The files beside the wanted ones that decided the last scan; they may be missing."""
+        return self._ignored.files()
+
     def chosen(self, files: list[Found]) -> list[Found]:
         """Select the files to read from those with a wanted name."""
         return files
@@ -211,25 +240,37 @@ class FolderSource(Source):
     @override
     def scan(self) -> Scan:
         passed: dict[str, str] = {}
+        self._seen = Seen({str(self.path): settled_time(str(self.path))})
+        self._is_unread = True
         walked = self._walk(passed)
+        self._is_unread = False
         items: dict[str, Item] = {}
         problems = list(walked.problems)
         unread: set[str] = set()
         unread_under = []
+        known: dict[str, KnownItem] = {}
+        postponed = set()
         for place in walked.unlisted:
             unread.add(f"{self.name}/{place}")
             unread_under.append(f"{self.name}/{place}/" if place else f"{self.name}/")
         files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
         for file, reading in zip(files, self._readings.read(files, self._read_file), strict=True):
             problems += reading.problems
-            if reading.broken:
+            known |= {one.id: one for one in reading.known}
+            if reading.postponed:
+                postponed.add(file.path)
+            if reading.broken or (reading.postponed and not reading.known):
                 unread.add(self.file_id(file.place))
                 if self.many_in_a_file:
                     unread_under.append(f"{self.file_id(file.place)}/")
             for item in reading.items:
                 if (first := items.setdefault(item.id, item)) is not item:
                     problems.append(self.same_id(item, first))
-        problems += _shadowed(items.values())
+        names = [*map(KnownItem.of, items.values()), *known.values()]
+        problems += _shadowed(sorted(names, key=lambda one: one.path) if known else names)
+        deciding = {path: settled_signature(path) for path in self.deciding_files()}
+        # A new file changes its folder.
+        self._seen = Seen(walked.listed, {path: one for path, one in deciding.items() if one})
         return Scan(
             items=list(items.values()),
             problems=problems,
@@ -238,6 +279,8 @@ class FolderSource(Source):
             passed_over=[
                 PassedOver(str(self.path / place), passed[place]) for place in sorted(passed)
             ],
+            unchanged=frozenset(known),
+            postponed=frozenset(postponed),
         )
 
     def _walk(self, passed: dict[str, str]) -> Walk:
@@ -286,9 +329,9 @@ class FolderSource(Source):
         return msgspec.structs.replace(reading, problems=problems + reading.problems)
 
 
-def _shadowed(items: Iterable[Item]) -> list[Problem]:
+def _shadowed(items: Iterable[KnownItem]) -> list[Problem]:
     """Return a warning for each skill that has the name of an earlier one."""
-    first: dict[str, Item] = {}
+    first: dict[str, KnownItem] = {}
     problems = []
     for item in items:
         earlier = first.setdefault(item.name, item)

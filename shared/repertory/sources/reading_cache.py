@@ -1,18 +1,15 @@
 """A cache of the files of a folder: an unchanged file is not read again."""
 
-import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.files import Signature, signature
+from repertory.files import Signature
+from repertory.sources.memory import CHANGING, KnownFile, KnownItem, Memory, settled_signature
 from repertory.sources.reading.files import Found
 from repertory.sources.source import Problem
-
-# A file that changed this recently may change again with the same signature: some file systems
-# count times in steps of two seconds.
-GRANULARITY = 2_100_000_000  # nanoseconds
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,16 +19,25 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         items: Its items; none if its author hides them.
         problems: Its problems.
         broken: Whether an item of it could not be read, so that the index keeps its items.
+        known: Its items if an earlier process read it, and this one did not.
+        postponed: Whether it has changed, and there was no time to read it.
     """
 
     items: list[Item] = []
     problems: list[Problem] = []
     broken: bool = False
+    known: tuple[KnownItem, ...] = ()
+    postponed: bool = False
 
 
 class _Cached(msgspec.Struct, frozen=True):
-    signature: Signature | None  # None: read the file again in any case
+    signature: Signature | None
     reading: Reading
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the same signature means the same reading."""
+        return self.signature not in (None, CHANGING) and not self.reading.broken
 
 
 class ReadingCache:
@@ -43,6 +49,23 @@ class ReadingCache:
 
     def __init__(self) -> None:
         self._cached: dict[str, _Cached] = {}
+        self._is_late: Callable[[], bool] = lambda: False
+
+    def resume(self, memory: Memory, is_late: Callable[[], bool]) -> None:
+        """Continue from what an earlier process read.
+
+        Args:
+            memory: What it read.
+            is_late: Whether there is no time to read another file.
+        """
+        self._is_late = is_late
+        ids = Counter(item.id for known in memory.known.values() for item in known.items)
+        for path, known in memory.known.items():
+            # Which file an id belongs to depends on all files that have it: read them again.
+            is_shared = any(ids[item.id] > 1 for item in known.items)
+            reading = Reading(known=known.items, problems=list(known.problems), broken=known.broken)
+            last = CHANGING if is_shared else memory.seen.files.get(path, CHANGING)
+            self._cached[path] = _Cached(last, reading)
 
     def read(self, files: Iterable[Found], parse: Callable[[Found], Reading]) -> list[Reading]:
         """Return a reading for each file, and forget all other files.
@@ -52,14 +75,28 @@ class ReadingCache:
         self._cached = {file.path: self._read_one(file, parse) for file in files}
         return [one.reading for one in self._cached.values()]
 
+    def memory(self) -> tuple[dict[str, Signature | None], dict[str, KnownFile]]:
+        """The signatures of the files of the last scan, and what was read from them."""
+        signatures = {path: one.signature for path, one in self._cached.items()}
+        known = {
+            path: KnownFile(
+                reading.known or tuple(map(KnownItem.of, reading.items)),
+                tuple(reading.problems),
+                reading.broken,
+            )
+            for path, reading in ((path, one.reading) for path, one in self._cached.items())
+        }
+        return signatures, known
+
     def _read_one(self, file: Found, parse: Callable[[Found], Reading]) -> _Cached:
-        now = time.time_ns()
-        current = signature(file.path)
+        current = settled_signature(file.path)
         before = self._cached.get(file.path)
-        if before and current and before.signature == current:
+        if before and before.is_settled and before.signature == current:
             return before
+        if self._is_late():
+            last = before.reading if before else Reading()
+            return _Cached(CHANGING, msgspec.structs.replace(last, postponed=True))
         reading = parse(file)
         if before and reading == before.reading:
             reading = before.reading
-        is_stable = current and not reading.broken and max(current[:2]) < now - GRANULARITY
-        return _Cached(current if is_stable else None, reading)
+        return _Cached(current, reading)

@@ -75,6 +75,8 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         unread_under: Id prefixes of items whose names could not be read (a folder that cannot be
             listed, a broken file of several items). The index keeps these items as well.
         passed_over: What the source could have read and did not, by path.
+        unchanged: The ids of items of files that were not read again. The index keeps them, too.
+        postponed: The paths of changed files that there was no time to read.
     """
 
     items: list[Item]
@@ -82,10 +84,16 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     unread: frozenset[str] = frozenset()
     unread_under: tuple[str, ...] = ()
     passed_over: list[PassedOver] = []
+    unchanged: frozenset[str] = frozenset()
+    postponed: frozenset[str] = frozenset()
 
     def keeps(self, item_id: str) -> bool:
         """Whether the index keeps an item that is not among ``items``."""
-        return item_id in self.unread or item_id.startswith(self.unread_under)
+        return (
+            item_id in self.unchanged
+            or item_id in self.unread
+            or item_id.startswith(self.unread_under)
+        )
 
 
 class WatchedFolder(msgspec.Struct, frozen=True):
@@ -120,6 +128,7 @@ class Source(Protocol):
             so that the user must trust that file first. Several such files may define a source of
             one name, and the first counts. The source stays unchanged while its file is unreadable.
         is_trusted: Whether the source may run. False only if ``needs_trust``.
+        asks_server: Whether a scan starts or calls a server, which a search never does.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
     """
 
@@ -129,6 +138,7 @@ class Source(Protocol):
     folder: WatchedFolder | None = None
     needs_trust: bool = False
     is_trusted: bool = True
+    asks_server: bool = False
     fault: str = ""
 
     def __eq__(self, other: object) -> bool:

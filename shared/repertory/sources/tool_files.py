@@ -39,7 +39,7 @@ class ToolFiles(FolderSource):
     def scan(self) -> Scan:
         if self.path.is_dir():
             scan = super().scan()
-            # The items of a broken file are unknown, so no item counts as deleted.
+            # The items of an unread file are unknown, so no item counts as deleted.
             return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
         [reading] = self._readings.read([Found(self.path.name, str(self.path))], self._read_file)
         if reading.broken:
@@ -47,7 +47,12 @@ class ToolFiles(FolderSource):
                 f"The tool file {self.path} cannot be used, so its items stay as they are: "
                 f"{reading.problems[-1].message}"
             )
-        return Scan(items=reading.items, problems=reading.problems)
+        return Scan(
+            items=reading.items,
+            problems=reading.problems,
+            unchanged=frozenset(one.id for one in reading.known),
+            postponed=frozenset([str(self.path)] if reading.postponed else ()),
+        )
 
     @override
     def same_id(self, item: Item, first: Item) -> Problem:

@@ -40,7 +40,9 @@ def test_a_search_takes_filters_and_limits(client: TestClient) -> None:
     assert "documents/README.md" not in found(kind="skill")
     assert set(found(kind=["skill", "document"])) >= set(found(kind="document"))
     assert found(source="documents") == found(kind="document")
-    assert found(server="unknown") == found(tag="none") == []
+    for unknown in ({"server": "unknown"}, {"tag": "none"}, {"source": "skills"}):
+        assert "There is no " in problem(client.get("/search", params=everything | unknown), 422)
+        assert "There is no " in problem(client.get("/items", params=unknown), 422)
     assert len(found(limit=1)) == 1
 
 

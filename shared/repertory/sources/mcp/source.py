@@ -49,6 +49,7 @@ class McpServer(Source):
         self.name = server.name
         self.location = _location(server)
         self.is_trusted = trusted
+        self.asks_server = trusted and not server.fault
         self.fault = server.fault
         self._server = server
         self._origin = server.origins[-1] if server.origins else ""

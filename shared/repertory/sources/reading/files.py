@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import SourceError
+from repertory.sources.memory import settled_time
 from repertory.sources.source import Problem, error, warning
 from repertory.text import clean, is_clean
 
@@ -82,6 +83,8 @@ class Walk:
         folders: The places of the folders at the top that were entered.
         skipped: The places of folders in ``SKIPPED``.
         elsewhere: The places of links to what another source reads.
+        listed: When each folder was last changed before it was listed, by path; see
+            ``memory.settled_time``.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Walk:
         self.folders: list[str] = []
         self.skipped: list[str] = []
         self.elsewhere: list[str] = []
+        self.listed: dict[str, int] = {}
 
     def run(self) -> None:
         """Walk the folders once."""
@@ -133,8 +137,10 @@ class Walk:
         self.unlisted.sort()
 
     def _list(self, place: str, real: str) -> None:
+        path = self._path(place)
+        self.listed[path] = settled_time(path)
         try:
-            with os.scandir(self._path(place)) as listing:
+            with os.scandir(path) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as exc:
             if not place:
@@ -143,7 +149,7 @@ class Walk:
                     "items are kept. Restore it, or take its source out of the configuration."
                 ) from exc
             message = f"The folder cannot be listed ({exc.strerror})."
-            self.problems.append(error(self._path(place), message))
+            self.problems.append(error(path, message))
             self.unlisted.append(place)
             return
         for entry in entries:

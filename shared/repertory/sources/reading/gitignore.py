@@ -43,10 +43,16 @@ class GitIgnore:
                     return verdict
         return None
 
+    def files(self) -> list[str]:
+        """The files that were looked for so far, whether they are there or not."""
+        return [self._file(folder) for folder in self._specs]
+
+    def _file(self, folder: str) -> str:
+        return os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed
+
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            file = os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed
-            self._specs[folder] = read_patterns(file)
+            self._specs[folder] = read_patterns(self._file(folder))
         return self._specs[folder]
 
 

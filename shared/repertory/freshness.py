@@ -1,0 +1,188 @@
+"""Freshness: what the last command read of the sources, and whether anything has changed since."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from repertory.files import Signature, signature, write_atomically
+from repertory.sources.memory import KnownFile, Memory, Seen
+from repertory.workspace import Workspace
+
+if TYPE_CHECKING:  # a search of an index that is current imports no source
+    from repertory.indexing.scan import ScanResult
+    from repertory.sources.configured import Catalogue
+    from repertory.sources.source import Source
+
+VERSION = 1
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    """What one command leaves for the next.
+
+    Attributes:
+        configuration: The hash of the configuration that is indexed.
+        request: The configuration that was asked for; see ``Workspace.request``.
+        rules: A digest of the policies, which are part of the indexed items.
+        followed: The files that the catalogue follows from.
+        seen: The files and folders of each source, by the digest of its identity.
+        known: What was read from the files of each source, by the same digest. It is decoded only
+            if something has changed.
+    """
+
+    version: int
+    configuration: str
+    request: str
+    rules: str
+    followed: dict[str, Signature | None]
+    seen: dict[str, Seen]
+    known: msgspec.Raw
+
+
+class Freshness:
+    """Compares the sources of a workspace with what the last command read."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._file = workspace.seen_file
+        self._record = self._load()
+        self._followed: dict[str, Signature | None] = {}
+
+    def is_current(self, configuration: str) -> bool:
+        """Whether nothing has changed since, by the sizes and times of all files.
+
+        Args:
+            configuration: The hash of the configuration that is indexed now.
+        """
+        last = self._record
+        return (
+            last is not None
+            and (last.configuration, last.request) == (configuration, self._workspace.request)
+            and self._follows(last)
+            and all(seen.is_current() for seen in last.seen.values())
+        )
+
+    def begin(self) -> None:
+        """Note the files that the catalogue follows from, before they are read."""
+        self._followed = {str(path): signature(str(path)) for path in self._workspace.followed()}
+
+    def scan(
+        self, catalogue: "Catalogue", configuration: str, is_late: Callable[[], bool]
+    ) -> "tuple[list[ScanResult], bool]":
+        """Scan the sources that ask no server; of files, only those that have changed.
+
+        Args:
+            catalogue: The sources.
+            configuration: The hash of the configuration that is indexed now.
+            is_late: Whether there is no time to read another file. Without a record of what is
+                indexed, all files are read.
+
+        Returns:
+            The scans, and whether they differ from what the last command read.
+        """
+        from repertory.indexing.scan import scan_source  # noqa: PLC0415 - only after a change
+        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - as above
+
+        memories = self._memories(configuration)
+        last = self._record
+        news = not (
+            last
+            and (last.configuration, last.request) == (catalogue.hash, self._workspace.request)
+            and self._follows(last)
+        )
+        scans = []
+        for source in catalogue.sources:
+            if source.asks_server:
+                continue
+            memory = memories.get(_digest(source), Memory())
+            if isinstance(source, FolderSource):
+                source.resume(memory, is_late if memories else lambda: False)
+            result = scan_source(source)
+            scans.append(result)
+            if isinstance(source, FolderSource):
+                is_postponed = result.scan is not None and bool(result.scan.postponed)
+                news |= is_postponed or source.memory().known != memory.known
+        return scans, news
+
+    def remember(self, catalogue: "Catalogue", unwritten: Iterable[str] = ()) -> None:
+        """Leave a record for the next command; it is only missed if it cannot be written.
+
+        Args:
+            catalogue: The indexed sources, which have been scanned.
+            unwritten: The items that are not indexed yet, whose files are to be read again.
+        """
+        from repertory.sources.folder import FolderSource  # noqa: PLC0415 - only after a change
+
+        again = frozenset(unwritten)
+        seen: dict[str, Seen] = {}
+        known: dict[str, Mapping[str, KnownFile]] = {}
+        for source in catalogue.sources:
+            if isinstance(source, FolderSource):
+                memory = source.memory().without(again)
+                seen[_digest(source)] = memory.seen
+                known[_digest(source)] = memory.known
+            elif source.folder is not None:
+                path = str(source.folder.path)
+                seen[_digest(source)] = Seen(files={path: signature(path)})
+        with contextlib.suppress(OSError, UnicodeEncodeError):  # a path may be no valid Unicode
+            record = _Record(
+                version=VERSION,
+                configuration=catalogue.hash,
+                request=self._workspace.request,
+                rules=self._workspace.rules,
+                followed=self._followed,
+                seen=_once(seen, known),
+                known=msgspec.Raw(msgspec.msgpack.encode(known)),
+            )
+            write_atomically(self._file, msgspec.msgpack.encode(record))
+
+    def _memories(self, configuration: str) -> Mapping[str, Memory]:
+        """What is known of each source, by its digest; nothing if the index may not hold it."""
+        last = self._record
+        if last is None or (last.configuration, last.rules) != (
+            configuration,
+            self._workspace.rules,
+        ):
+            return {}
+        try:
+            known = msgspec.msgpack.decode(last.known, type=dict[str, dict[str, KnownFile]])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return {}
+        return {
+            digest: Memory(last.seen[digest], read)
+            for digest, read in known.items()
+            if digest in last.seen
+        }
+
+    def _follows(self, last: _Record) -> bool:
+        """Whether the files that the catalogue follows from are as they were."""
+        return all(signature(path) == one for path, one in last.followed.items())
+
+    def _load(self) -> _Record | None:
+        try:
+            record = msgspec.msgpack.decode(self._file.read_bytes(), type=_Record)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        return record if record.version == VERSION else None
+
+
+def _once(seen: Mapping[str, Seen], known: Mapping[str, Collection[str]]) -> dict[str, Seen]:
+    """The same files and folders, each for one source only, which is the one that reads it."""
+    read = {path for files in known.values() for path in files}
+    listed: dict[str, int] = {}
+    found = {}
+    for digest, one in seen.items():
+        own = known.get(digest, ())
+        files = {path: last for path, last in one.files.items() if path in own or path not in read}
+        folders = {path: at for path, at in one.folders.items() if listed.get(path) != at}
+        listed |= folders
+        found[digest] = Seen(folders, files)
+    return found
+
+
+def _digest(source: "Source") -> str:
+    """A digest of a source's identity: its files then have the same ids."""
+    identity = {"type": source.type, "name": source.name, **source.identity()}
+    return hashlib.sha256(msgspec.json.encode(identity, order="deterministic")).hexdigest()[:16]

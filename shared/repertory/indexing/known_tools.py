@@ -1,0 +1,57 @@
+"""The tools that servers offered when they were last asked, as scans: a search asks no server."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from repertory.catalogue.item import Item, item_key
+from repertory.index.vectors import Collection
+from repertory.indexing.scan import ScanResult
+from repertory.sources.source import Problem, Scan, Source
+from repertory.stats import SourceState, WatchStatus
+
+
+def known_tools(
+    servers: Sequence[Source], collection: Collection | None, last: WatchStatus
+) -> list[ScanResult]:
+    """What each server offered when it was last asked.
+
+    Args:
+        servers: The sources that ask a server.
+        collection: The collection that is searched now, if there is one.
+        last: The report of the last command.
+
+    Returns:
+        A scan for each server. One that was never asked has no items, and 0 as its time.
+
+    Raises:
+        StoreError: The collection cannot be read.
+    """
+    states = {one.name: one for one in last.sources}
+    names = {server.name for server in servers}
+    stored = list(collection.states()) if collection is not None and names else []
+    items: dict[str, list[Item]] = {name: [] for name in names}
+    keys = [item_key(state.item) for state in stored if state.source in names]
+    for record in collection.records(keys).values() if collection is not None else ():
+        item = msgspec.convert(record, Item)
+        # The policies of tools are those of the configuration, which are applied again.
+        items[item.source].append(item.under(None))
+    return [
+        _known(server, items[server.name], states.get(server.name), last.problems)
+        for server in servers
+    ]
+
+
+def _known(
+    server: Source, items: list[Item], last: SourceState | None, problems: Iterable[Problem]
+) -> ScanResult:
+    about = f"{server.name}__", f"The MCP server {server.name} "
+    own = [one for one in problems if one.item.startswith(about[0]) or about[1] in one.message]
+    # It was not trusted then, and is now.
+    error = last.error if last and not last.awaits_trust else ""
+    return ScanResult(
+        source=server,
+        scan=Scan(items=sorted(items, key=lambda item: item.id), problems=own),
+        error=error,
+        at=last.seen if last else 0.0,
+    )

@@ -1,0 +1,238 @@
+"""Updates of the index of one directory by one command: of all sources, or of what has changed."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from repertory.compose import Parts
+from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WORDS, WordsEngine
+from repertory.errors import ModelError, StoreError
+from repertory.freshness import Freshness
+from repertory.indexing.collections import configuration_of, model_slug
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.indexing.known_tools import known_tools
+from repertory.indexing.ledger import Ledger
+from repertory.indexing.run import Progress, run
+from repertory.indexing.scan import ScanResult
+from repertory.search.live import LiveSearch
+from repertory.sources.source import Source
+from repertory.stats import WatchStatus
+from repertory.text import cut
+from repertory.workspace import Indexed
+
+MAX_NOTICE_LENGTH = 160  # characters about the model
+BATCH_SIZE = 8  # items that are written before the budget is looked at again
+
+
+class Timer:
+    """Measures from its first question on.
+
+    Args:
+        clock: A clock, in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started: float | None = None
+
+    def exceeds(self, seconds: float) -> bool:
+        """Whether this much time has passed since the first question."""
+        now = self._clock()
+        if self._started is None:
+            self._started = now
+        return now - self._started >= seconds
+
+
+class Update:
+    """One update. Not thread-safe.
+
+    Create it before the sources are read: what changes afterwards is noticed next time.
+
+    Args:
+        parts: The parts of the process.
+        live: The search, whose keyword index follows the update.
+        freshness: What the last command read.
+    """
+
+    def __init__(self, parts: Parts, live: LiveSearch, freshness: Freshness) -> None:
+        self._parts = parts
+        self._live = live
+        self._freshness = freshness
+        self._request = parts.workspace.request
+        freshness.begin()
+        self._catalogue = parts.workspace.catalogue()
+
+    def whole(
+        self,
+        progress: Progress,
+        asks: Callable[[Source], bool],
+        *,
+        words_suffice: bool = False,
+        rebuild: Callable[[InProcessQueue, str], object] | None = None,
+    ) -> Ledger:
+        """Make the index equal to the sources.
+
+        Files can be searched as soon as they are read, and each server's tools when it answers.
+
+        Args:
+            progress: Called with the progress.
+            asks: Whether to ask a server. The last known tools of the others stay.
+            words_suffice: If no model is available and nothing was indexed with one, index
+                keywords alone instead of failing.
+            rebuild: Requests a new generation of a configuration's collection, if one is wanted.
+
+        Returns:
+            What was written.
+
+        Raises:
+            ModelError, StoreError: The model or a store is unavailable.
+        """
+        engine = self._engine(words_suffice=words_suffice)
+        sources = self._catalogue.sources
+        scanned = [one for one in sources if not one.asks_server or asks(one)]
+        with self._lifecycle(engine) as (coordinator, queue):
+            known = self._known_tools()
+            if rebuild is not None:
+                rebuild(queue, self._catalogue.hash)
+                queue.work()  # creates the generation
+            self._begin(coordinator, known)
+
+            def commit() -> None:
+                """Let other processes search and write while servers are awaited."""
+                self._commit(coordinator)
+                self._live.close()
+
+            run(scanned, coordinator, queue, progress, on_wait=commit)
+        ledger = coordinator.ledger
+        assert ledger is not None
+        if ledger.added or ledger.changed or ledger.removed:
+            with self._parts.store.open(ledger.collection) as collection:
+                collection.optimize()
+        self._commit(coordinator)
+        return ledger
+
+    def changes(self, budget_s: float, clock: Callable[[], float] = time.monotonic) -> str:
+        """Index what has changed in files, as far as there is time; no server is asked.
+
+        Args:
+            budget_s: Seconds for reading files and for writing items. Half of it is for either,
+                from the first file and item on: each search comes nearer to the sources.
+            clock: A clock, in seconds.
+
+        Returns:
+            A sentence about the changes that are not indexed yet; empty if all are.
+        """
+        active = self._parts.store.alias(self._parts.active) or ""
+        reading, writing = Timer(clock), Timer(clock)
+        scans, has_news = self._freshness.scan(
+            self._catalogue, configuration_of(active), lambda: reading.exceeds(budget_s / 2)
+        )
+        if not has_news:
+            self._freshness.remember(self._catalogue)
+            return ""
+        read = [scan.scan for scan in scans if scan.scan]
+        behind = {path for scan in read for path in scan.postponed}
+        try:
+            with self._lifecycle(self._engine_of_queries(), BATCH_SIZE) as (coordinator, queue):
+                for part in ("index", "vectors"):  # another process has the store
+                    if why := self._live.missing.get(part):
+                        raise StoreError(why)
+                self._begin(coordinator, [*self._known_tools(), *scans])
+                run(
+                    (),
+                    coordinator,
+                    queue,
+                    _no_progress,
+                    is_late=lambda: writing.exceeds(budget_s / 2),
+                )
+            self._commit(coordinator)
+        except (ModelError, StoreError) as error:
+            changed = {item.path for scan in read for item in scan.items}
+            return _not_yet(behind | changed, f" ({str(error).rstrip('.')})")
+        behind.update(coordinator.unwritten.values())
+        return "" if coordinator.is_finished and not behind else _not_yet(behind)
+
+    def _engine(self, *, words_suffice: bool) -> EmbeddingEngine:
+        """The engine for texts; an index with vectors is never replaced by one without."""
+        parts, slug = self._parts, self._slug
+        has_vectors = slug not in ("", WORDS.slug)
+        engine = parts.text_engine(words_suffice=words_suffice and not has_vectors)
+        # The first run with a model says that it stands in for another one, and that shortly.
+        said = [] if engine.model.slug == slug else parts.notices
+        parts.notices[:] = [cut(notice, MAX_NOTICE_LENGTH) for notice in said]
+        if isinstance(engine, WordsEngine):
+            parts.notices.append(f"Only keywords are indexed: {engine.reason}")
+        elif engine.device == "cpu":  # the one that embeds queries
+            parts.calibrate(engine)
+        return engine
+
+    def _engine_of_queries(self) -> EmbeddingEngine:
+        """The engine for queries, which is loaded anyway, if it is of the model of the index."""
+        if self._slug == WORDS.slug:
+            return WordsEngine("the index has no vectors")
+        engine = self._parts.queries.get()
+        if engine.model.slug != self._slug:
+            raise ModelError(
+                f"the index is of the model {self._slug}, and {engine.model.slug} is set"
+            )
+        return engine
+
+    @property
+    def _slug(self) -> str:
+        """The model of the index that is searched; empty without one."""
+        name = self._parts.store.alias(self._parts.active)
+        return "" if name is None else model_slug(name)
+
+    @contextlib.contextmanager
+    def _lifecycle(
+        self, engine: EmbeddingEngine, max_pending: int | None = None
+    ) -> Iterator[tuple[Coordinator, InProcessQueue]]:
+        parts = self._parts
+        with contextlib.closing(parts.writer(lambda: engine)) as writer:
+            queue = parts.in_process_queue(writer)
+            self._live.refresh()  # its keyword index follows the update
+            yield parts.coordinator(queue, max_pending), queue
+
+    def _begin(self, coordinator: Coordinator, known: list[ScanResult]) -> None:
+        coordinator.adopt(self._catalogue)
+        for scan in known:
+            coordinator.observe(scan)
+
+    def _known_tools(self) -> list[ScanResult]:
+        servers = [source for source in self._catalogue.sources if source.asks_server]
+        last = WatchStatus.read(self._parts.coordination.status.reports()) or WatchStatus()
+        name = self._parts.store.alias(self._parts.active)
+        if not servers or name is None:
+            return known_tools(servers, None, last)
+        with self._parts.store.open(name) as collection:
+            return known_tools(servers, collection, last)
+
+    def _commit(self, coordinator: Coordinator) -> None:
+        """Let the search and the next command find what is indexed now."""
+        parts = self._parts
+        parts.coordination.status.report("watch", msgspec.to_builtins(coordinator.status()))
+        self._live.refresh()  # it reads the report, and closes what is not searched any more
+        self._live.save()
+        coordinator.retire()
+        name = parts.store.alias(parts.active)
+        if name is None or configuration_of(name) != self._catalogue.hash:
+            return  # it is still being built
+        if not parts.settings.values.no_cache:
+            parts.workspace.remember(Indexed.of(self._request, self._catalogue))
+            self._freshness.remember(self._catalogue, coordinator.unwritten)
+
+
+def _not_yet(files: set[str], why: str = "") -> str:
+    number = len(files)
+    if not number:
+        return f"The latest changes are not searchable yet{why}; run `repertory index`."
+    what = "1 changed file is" if number == 1 else f"{number:,} changed files are"
+    return f"{what} not searchable yet{why}; run `repertory index`."
+
+
+def _no_progress(_stage: str, _done: int, _total: int) -> None:
+    """Report nothing."""

@@ -1,0 +1,147 @@
+"""The budget of a search for changed files, and what one command remembers for the next."""
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from repertory.one_shot import Repertory
+from repertory.search.query import Query
+from repertory.sources import memory
+from repertory.sources.folder import FolderSource
+from repertory.sources.reading.files import Found
+from tests.support.builders import write_shop, write_skill
+from tests.support.query_service import MODEL, settings_of
+
+SKILLS = 12
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(memory, "GRANULARITY", -60_000_000_000)  # no file is recent
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An indexed project with three skills and a document."""
+    root = tmp_path / "project"
+    write_shop(root)
+    with Repertory(settings_of(root), root) as repertory:
+        repertory.index()
+    return root
+
+
+def search(project: Path, text: str, budget_s: float = 600.0) -> tuple[list[str], tuple[str, ...]]:
+    """The ids that a new process finds, and its notices."""
+    with Repertory(settings_of(project), project, budget_s=budget_s) as repertory:
+        repertory.ensure_indexed()
+        answer = repertory.search(Query(text=text, limit=50, threshold=0.0))
+    return [hit.id for hit in answer.hits], answer.notices
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The places of the files that are parsed from now on."""
+    parsed: list[str] = []
+    read = FolderSource._read_file
+
+    def noting(self: FolderSource, file: Found) -> object:
+        parsed.append(file.place)
+        return read(self, file)
+
+    monkeypatch.setattr(FolderSource, "_read_file", noting)
+    return parsed
+
+
+def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an earlier process read and is unchanged is not parsed again."""
+    parsed = counted(monkeypatch)
+    write_skill(project, "knots", "Tie a bowline")
+    write_skill(project, "postmortem", "Sail a dinghy")
+
+    found, notices = search(project, "tie a bowline")
+
+    assert found[0] == "project/knots"
+    assert "project/key-rotation" in found
+    assert sorted(parsed) == ["knots/SKILL.md", "postmortem/SKILL.md"]
+    assert notices == ()
+
+
+def test_without_time_the_changed_files_are_counted(project: Path) -> None:
+    """They are named in one line, and what was indexed before is found as it was."""
+    for number in range(SKILLS):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+    (project / "skills" / "postmortem" / "SKILL.md").unlink()
+
+    found, notices = search(project, "tie a knot", budget_s=0.0)
+
+    assert notices == (f"{SKILLS} changed files are not searchable yet; run `repertory index`.",)
+    assert "project/key-rotation" in found
+    assert not [item for item in found if "knots" in item]
+    assert "project/postmortem" not in found
+
+
+def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
+    """Each search comes nearer to the sources, however small its budget is."""
+    for number in range(SKILLS):
+        write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
+
+    left = [SKILLS]
+    for _ in range(2 * SKILLS):
+        found, notices = search(project, "tie a knot", budget_s=1e-9)
+        left.append(SKILLS - sum("knots" in item for item in found))
+        assert left[-1] <= left[-2]
+        assert bool(left[-1]) == bool(notices)
+        if not left[-1]:
+            break
+    assert left[-1] == 0
+
+
+@pytest.mark.parametrize("change", ["delete", "move"])
+def test_a_deleted_item_is_never_found(project: Path, change: str) -> None:
+    """Not even if there is no time to index anything, and it takes no place of another."""
+    folder = project / "skills" / "postmortem"
+    if change == "delete":
+        shutil.rmtree(folder)
+    else:
+        folder.rename(project / "elsewhere")
+    with Repertory(settings_of(project), project) as repertory:  # does not look at the files
+        [only] = repertory.search(Query(text="postmortem", limit=1, threshold=0.0)).hits
+
+    assert only.id != "project/postmortem"
+    assert "project/postmortem" not in search(project, "postmortem", budget_s=0.0)[0]
+
+
+def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
+    """A search of a current index imports neither sources nor the lifecycle."""
+    code = """
+        import sys
+        from pathlib import Path
+        from repertory.one_shot import Repertory
+        from repertory.search.query import Query
+        from repertory.settings import load
+        project = Path(sys.argv[1])
+        given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}
+        with Repertory(load(given, project, {}), project) as repertory:
+            repertory.ensure_indexed()
+            repertory.search(Query(text="postmortem"))
+        print(*sys.modules)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(project), MODEL]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    loaded = set(done.stdout.split())
+
+    assert "repertory.freshness" in loaded
+    assert not loaded & {"repertory.update", "repertory.sources.folder", "repertory.indexing.run"}
+
+
+def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
+    """Without a record of what was read, everything is read again."""
+    for record in (project.parent / "data" / "workspaces").glob("*.seen"):
+        record.write_bytes(b"of another release")
+    write_skill(project, "postmortem", "Sail a dinghy upwind")
+
+    assert search(project, "sail a dinghy")[0][0] == "project/postmortem"

@@ -1,0 +1,93 @@
+"""The notices beside an answer, and the checks of filters."""
+
+import pytest
+
+from repertory.catalogue.item import Kind
+from repertory.catalogue.names import compact_name
+from repertory.errors import UsageError
+from repertory.filters import check
+from repertory.index.keywords.document import Entry
+from repertory.index.vectors import Filter
+from repertory.notices import about_servers, about_sources
+from repertory.stats import SourceState
+
+DAY = 86_400.0
+
+
+def source(
+    name: str, *, error: str = "", awaits_trust: bool = False, seen: float = 0.0
+) -> SourceState:
+    """A server as it was last scanned."""
+    return SourceState(
+        name=name,
+        type="mcp",
+        location="",
+        items=0,
+        stale=0,
+        error=error,
+        awaits_trust=awaits_trust,
+        seen=seen,
+    )
+
+
+def entry(name: str, *, server: str, tags: tuple[str, ...] = ()) -> Entry:
+    """A tool of the index."""
+    return Entry(
+        id=f"{server}__{name}",
+        kind=Kind.TOOL,
+        name=name,
+        source=server,
+        server=server,
+        description="",
+        path="",
+        tags=tags,
+        hash="",
+        compact=compact_name(name),
+    )
+
+
+def test_failed_sources_are_named_with_their_reason() -> None:
+    """Three of them, each in one line, and how many more there are."""
+    failed = [source(f"s{number}", error="It hangs.\nReally.") for number in range(5)]
+    first, _, _, more = about_sources(failed)
+    assert first == "The source s0 could not be read: It hangs. Really."
+    assert more.startswith("2 more sources could not be read")
+
+
+def test_servers_that_await_trust_have_not_failed() -> None:
+    """One notice names them all, and the command that trusts each file."""
+    waiting = [source(name, error="Run X.", awaits_trust=True) for name in ("a", "b")]
+    assert about_sources(waiting) == ("MCP servers await your trust: a, b. Run X.",)
+
+
+def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
+    """Servers that failed or were never asked are no old ones."""
+    now = 100 * DAY
+    states = [
+        source("never"),
+        source("new", seen=now - DAY / 2),
+        source("old", seen=now - 3 * DAY),
+        source("failed", seen=now - 3 * DAY, error="It hangs."),
+    ]
+    assert about_servers(states, DAY, now) == (
+        "1 MCP server was not asked yet: never; `repertory index` asks.",
+        "The tools of old were listed 3 days ago; `repertory index` asks again.",
+    )
+    assert about_servers(states[1:2], DAY, now) == ()
+
+
+def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
+    """A server that failed is known; an empty index knows everything."""
+    entries = [entry("commit", server="git", tags=("read-only",))]
+    states = [source("down", error="It hangs.")]
+
+    check(
+        Filter(sources=("git", "down"), servers=("down",), tags=("read-only",)),
+        entries,
+        lambda: states,
+    )
+    check(Filter(servers=("nope",)), [], lambda: states)
+    with pytest.raises(UsageError, match=r"There is no server 'gti'; available: git, down."):
+        check(Filter(servers=("git", "gti")), entries, lambda: states)
+    with pytest.raises(UsageError, match=r"There is no tag 'ops'; available: "):
+        check(Filter(tags=("ops",)), entries, lambda: states)
