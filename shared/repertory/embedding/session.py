@@ -61,8 +61,8 @@ class Session:
             forget_pages(self._mapped)
 
 
-# The open sessions by graph and device: queries and texts are embedded with the same one.
-_open: "WeakValueDictionary[tuple[str, str], Session]" = WeakValueDictionary()
+# The open sessions by graph, device and cache: queries and texts are embedded with the same one.
+_open: "WeakValueDictionary[tuple[str, str, Path], Session]" = WeakValueDictionary()
 _opening = threading.Lock()
 
 
@@ -85,7 +85,7 @@ def open_session(graph: Path, cache: Path, device: str = "cpu") -> Session:
     """
     keep_little()  # else what one batch frees is not used by the next one of another size
     try:
-        key = (identity(graph), device)
+        key = (identity(graph), device, cache)
     except OSError as exc:
         raise ModelError(f"The weights {graph} cannot be read: {exc}.") from exc
     with _opening:
