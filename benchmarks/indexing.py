@@ -19,11 +19,11 @@ def prepare(folder: Path) -> None:
     write_tools(folder / "project" / "tools", ITEMS)
 
 
-def index(folder: Path) -> dict[str, Any]:
-    """Index that project, with the data directory beside it; the JSON that it prints."""
+def index(folder: Path, project: str = "project") -> dict[str, Any]:
+    """Index a project, with the data directory beside it; the JSON that it prints."""
     done = subprocess.run(
         [sys.executable, "-m", "repertory_admin", "index", "--output", "json"],
-        cwd=folder / "project",
+        cwd=folder / project,
         env=environment(folder),
         stdout=subprocess.PIPE,
         check=True,
@@ -32,11 +32,11 @@ def index(folder: Path) -> dict[str, Any]:
     return result
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """The environment of a command in the project: its data directory and its model."""
+def environment(folder: Path, data: str = "data") -> dict[str, str]:
+    """The environment of a command in a project: its data directory and its model."""
     return {
         **os.environ,
-        "REPERTORY_DATA_DIR": str(folder / "data"),
+        "REPERTORY_DATA_DIR": str(folder / data),
         "REPERTORY_SEARCH_MODEL": MODEL,
     }
 

@@ -13,10 +13,10 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The work that is measured.
-        ours: Its time, or its rate.
+        ours: Its time, its rate, or its memory.
         other: The same of the floor or the peer.
         against: The floor or the peer, in words.
-        unit: ``s``, ``ms``, ``texts/s`` or ``requests/s``.
+        unit: ``s``, ``ms``, ``MB``, ``texts/s`` or ``requests/s``.
         target: The required ratio ours / other.
         at_least: Whether the target is a minimum; else it is a maximum.
     """

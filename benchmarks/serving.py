@@ -21,6 +21,7 @@ CLIENTS = 16
 ROUNDS = 3
 READY_TIMEOUT_S = 60.0
 ROUND_S = 10.0  # of searches in a round, and as many of embedding alone
+SINGLE_ROUND_S = 3.0  # the same, asked one at a time
 QUESTIONS = 20_000  # more than are asked: cached answers would say nothing
 
 
@@ -28,12 +29,15 @@ def run(folder: Path) -> list[Figure]:
     """Ask a server of the index that the indexing benchmark left."""
     asked = {route: cycle(dict.fromkeys(questions(QUESTIONS))) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
+    single: dict[str, list[float]] = {"/search": [], "/embed": []}
     with server(folder) as port:
         for route, texts in asked.items():  # not measured: the first of everything
             _ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
             for route, texts in asked.items():
                 taken[route] += _ask(port, route, texts, ROUND_S)
+            for route, texts in asked.items():
+                single[route] += _ask(port, route, texts, SINGLE_ROUND_S, clients=1)
     searches, alone = taken["/search"], taken["/embed"]
     name = f"search over HTTP, {CLIENTS} at once, at {ITEMS:,} items"
     against = "the same server with a handler that only embeds"
@@ -46,7 +50,15 @@ def run(folder: Path) -> list[Figure]:
         target=0.5,
         at_least=True,
     )
-    return [rate] + [
+    alone_and_warm = Figure(
+        name=f"search over HTTP, one at a time, at {ITEMS:,} items, p50",
+        ours=float(np.median(single["/search"])) * 1e3,
+        other=float(np.median(single["/embed"])) * 1e3,
+        against=against,
+        unit="ms",
+        target=1.4,
+    )
+    return [alone_and_warm, rate] + [
         Figure(
             name=f"{name}, p{share}",
             ours=float(np.percentile(searches, share)) * 1e3,
@@ -93,7 +105,9 @@ def _wait_until_ready(port: int) -> None:
         time.sleep(0.1)
 
 
-def _ask(port: int, route: str, texts: Iterator[str], duration: float) -> list[float]:
+def _ask(
+    port: int, route: str, texts: Iterator[str], duration: float, clients: int = CLIENTS
+) -> list[float]:
     """Ask as fast as answers come, each client on a persistent connection.
 
     Returns:
@@ -113,5 +127,5 @@ def _ask(port: int, route: str, texts: Iterator[str], duration: float) -> list[f
         connection.close()
         return taken
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        return [one for taken in pool.map(client, range(CLIENTS)) for one in taken]
+    with ThreadPoolExecutor(clients) as pool:
+        return [one for taken in pool.map(client, range(clients)) for one in taken]

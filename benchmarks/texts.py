@@ -76,6 +76,14 @@ def write_tools(folder: Path, count: int) -> None:
         (folder / f"server{server}.json").write_bytes(msgspec.json.encode({"tools": tools}))
 
 
+def write_files(folder: Path, count: int) -> None:
+    """Write JSON files that a source of tools reads, and that list none."""
+    for number in range(count):
+        file = folder / f"{number % 100}" / f"{number}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"{}")
+
+
 def questions(count: int) -> list[str]:
     """Make queries: a few words of a text, some with two letters swapped."""
     chosen = random.Random(2)

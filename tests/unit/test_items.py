@@ -7,7 +7,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts
+from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts, point_uuid
 from repertory.catalogue.views import LONG_BODY, MAX_SECTIONS, split_at_headings
 
 SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
@@ -95,4 +95,6 @@ def test_point_ids_are_a_pure_function_of_item_and_section() -> None:
     points = [point_id(a), point_id(a, 0), point_id(a, 1), point_id(b)]
     assert len(set(points)) == 4
     assert [str(uuid.UUID(point)) for point in points] == points
-    assert [point_parts(point) for point in points] == [(a, None), (a, 0), (a, 1), (b, None)]
+    parts = [(a, None), (a, 0), (a, 1), (b, None)]
+    assert [point_parts(uuid.UUID(point)) for point in points] == parts
+    assert [str(point_uuid(*part)) for part in parts] == points

@@ -4,8 +4,6 @@ A tool that does another thing with the right object is no answer: ``delete_note
 note".
 """
 
-from functools import lru_cache
-
 from repertory.catalogue.names import split_name
 
 _VERBS = {
@@ -41,7 +39,6 @@ _BEFORE = frozenset(
 _MAX_WORDS = 8  # of a request among which its verb is searched
 
 
-@lru_cache(maxsize=20_000)
 def of_name(name: str) -> frozenset[str]:
     """The actions of an item by its name: those of the first verb in it."""
     for word in split_name(name).split():

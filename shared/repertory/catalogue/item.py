@@ -4,6 +4,7 @@ import hashlib
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -96,6 +97,7 @@ class Item(
 # A point's id is the key of its item and the number of its section, so that the id alone
 # identifies a match: reading payloads takes longer than searching.
 KEY_LENGTH = 24  # hex digits
+SECTION_BITS = 32
 
 
 def item_key(item_id: str) -> str:
@@ -109,8 +111,12 @@ def point_id(key: str, section: int | None = None) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def point_parts(point: str) -> tuple[str, int | None]:
+def point_uuid(key: str, section: int | None = None) -> UUID:
+    """The same id, not as text."""
+    return UUID(int=int(key, 16) << SECTION_BITS | (0 if section is None else section + 1))
+
+
+def point_parts(point: UUID) -> tuple[str, int | None]:
     """The key of the item whose point it is, and the number of the section."""
-    digits = point.replace("-", "")
-    number = int(digits[KEY_LENGTH:], 16)
-    return digits[:KEY_LENGTH], number - 1 if number else None
+    key, number = divmod(point.int, 1 << SECTION_BITS)
+    return f"{key:0{KEY_LENGTH}x}", number - 1 if number else None

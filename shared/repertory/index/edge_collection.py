@@ -6,7 +6,7 @@ text, which costs milliseconds when many search at once.
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -59,18 +59,16 @@ class EdgeCollection(StoredCollection):
             _any(field, values) for field, values in layout.conditions(where)
         ]
         found = self._nearest(vector, limit, must, engine.SearchParams(hnsw_ef=layout.SEARCH_EF))
-        return [layout.match(str(point.id), point.score) for point in found]
+        return [layout.match(cast("UUID", point.id), point.score) for point in found]
 
     @override
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        ids: dict[engine.PointId, str] = {
-            UUID(int=int(point.replace("-", ""), 16)): item
-            for point, item in layout.own_and_leads(items).items()
-        }
-        named = engine.HasIdCondition({*ids})
+        item_of = layout.own_and_leads(items)
+        ids: set[engine.PointId] = {*item_of}
+        named = engine.HasIdCondition(ids)
         found = self._nearest(vector, len(ids), [named], engine.SearchParams(exact=True))
         # Best first, so that the better of an item's two is kept.
-        return {ids[point.id]: point.score for point in reversed(found)}
+        return {item_of[cast("UUID", point.id)]: point.score for point in reversed(found)}
 
     @override
     def count(self) -> int:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import item_key, point_id, point_parts
+from repertory.catalogue.item import item_key, point_id, point_parts, point_uuid
 from repertory.catalogue.views import LEAD
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.vectors import Filter, Match, Point, State
@@ -79,7 +80,7 @@ def state(stored: dict[str, Any] | None) -> State:
         raise StoreCorruptError(f"A stored point cannot be read: {exc}.") from exc
 
 
-def match(point: str, score: float) -> Match:
+def match(point: UUID, score: float) -> Match:
     """A match, from the id of the found point."""
     key, section = point_parts(point)
     return Match(key=key, section=section, score=score)
@@ -131,10 +132,10 @@ def pages(keys: Iterable[str]) -> Iterator[list[str]]:
         yield ids[start : start + PAGE]
 
 
-def own_and_leads(items: Iterable[str]) -> dict[str, str]:
+def own_and_leads(items: Iterable[str]) -> dict[UUID, str]:
     """The ids of the own points of items and of their leads, each with its item's id."""
     keys = {item_key(item): item for item in items}
-    return {point_id(key, part): item for key, item in keys.items() for part in (None, LEAD)}
+    return {point_uuid(key, part): item for key, item in keys.items() for part in (None, LEAD)}
 
 
 def numbers(vector: NDArray[np.float32]) -> list[float]:

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,11 +66,11 @@ class QdrantCollection(StoredCollection):
             _any(field, values) for field, values in layout.conditions(where)
         ]
         found = self._nearest(vector, limit, must, _SEARCH)
-        return [layout.match(str(point.id), point.score) for point in found]
+        return [layout.match(UUID(str(point.id)), point.score) for point in found]
 
     @override
     def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        ids = layout.own_and_leads(items)
+        ids = {str(point): item for point, item in layout.own_and_leads(items).items()}
         if not ids:
             return {}
         found = self._nearest(vector, len(ids), [models.HasIdCondition(has_id=list(ids))], _EXACT)

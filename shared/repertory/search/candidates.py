@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from heapq import nlargest
 
 import msgspec
@@ -49,7 +50,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     close: Mapping[int, float]
 
 
-class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The items that may answer a query, and how each compares with it.
 
     Attributes:
@@ -80,9 +81,14 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     close: Values
     sections: Mapping[int, int]
 
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """The entry of each candidate."""
+        return [self.index.entries[row] for row in self.rows.tolist()]
+
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
-        return self.index.entries[int(self.rows[place])]
+        return self.entries[place]
 
 
 def read(query: Query, index: KeywordIndex) -> Words:

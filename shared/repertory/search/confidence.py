@@ -9,6 +9,7 @@ raised where the words themselves answer: a name that was typed, a word that an 
 """
 
 import math
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -21,7 +22,7 @@ from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import EXACT, ONE_EDIT, UNPREFIXED
 from repertory.index.keywords.query_words import plain
-from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, word_count
+from repertory.index.keywords.tokens import STOP_WORDS, term_of, term_set, terms, word_count
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Values
 from repertory.values import Values as Settings
@@ -133,14 +134,14 @@ def likeness(similarity: Values) -> Values:
 
 def evidence_of_words(found: Candidates) -> Values:
     """The evidence that is weighed: shape ``(candidates, fields of Weights)``, in their order."""
-    text, terms, weights = found.query.text, found.matches.terms, found.weights
+    text, asked_terms, weights = found.query.text, found.matches.terms, found.weights
     shares = found.matches.shares
-    rarities = np.array([term.rarity for term in terms], np.float32)
-    typed = frozenset(term.stem for term in terms)
+    rarities = np.array([term.rarity for term in asked_terms], np.float32)
+    typed = frozenset(term.stem for term in asked_terms)
     asked = actions.of_request(plain(text))
-    entries = [found.entry(place) for place in range(len(found.rows))]
-    doing = np.array([actions.agreement(asked, actions.of_name(one.name)) for one in entries])
-    names = [term_set(entry.name) for entry in entries]
+    entries = found.entries
+    read = [_of_name(entry.name) for entry in entries]
+    doing = np.array([actions.agreement(asked, does) for does, _ in read])
     servers = {
         server: sum(map(rarity, term_set(server) & typed))
         for server in {entry.server for entry in entries}
@@ -150,7 +151,7 @@ def evidence_of_words(found: Candidates) -> Values:
         "share": shares @ (weights > 0),
         "mass": np.minimum(rarities @ weights, MAX_RARITY),
         "named": shares @ _has(weights, NAME.least),
-        "whole": [len(name) > 1 and name <= typed for name in names],
+        "whole": [len(name) > 1 and name <= typed for _, name in read],
         "like": likeness(found.similarity),
         "action": doing > 0,
         "mismatch": doing < 0,
@@ -162,6 +163,12 @@ def evidence_of_words(found: Candidates) -> Values:
     for place, name in enumerate(Weights.__struct_fields__):
         evidence[:, place] = columns[name]
     return evidence
+
+
+@lru_cache(maxsize=20_000)  # every search reads the names of a hundred items
+def _of_name(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The actions and the terms of an item by its name."""
+    return actions.of_name(name), frozenset(terms(name))
 
 
 def log_odds_of_words(found: Candidates, by: Weights = BESIDE_VECTORS) -> Values:
@@ -185,6 +192,8 @@ def confidences(found: Candidates) -> Confidences:
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
+    if not found.close.any():
+        return confidence
     return np.maximum(confidence, _of_typed_names(found, confidence))
 
 
@@ -201,8 +210,11 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
     weight = found.matches.only([whole]).weights(found.rows)[0]
+    has_whole = _has(weight, BODY.least)
+    if not has_whole.any():
+        return of_parts
     of_whole = _of_one_word(found, whole, weight, confidence)
-    return np.where(_has(weight, BODY.least), np.maximum(of_parts, of_whole), of_parts)
+    return np.where(has_whole, np.maximum(of_parts, of_whole), of_parts)
 
 
 def _of_one_word(
@@ -245,11 +257,9 @@ def _of_all_words(found: Candidates, confidence: Confidences) -> Confidences:
         _has(found.weights, field.least) for field in (NAME, DESCRIPTION, HEADINGS)
     )
     covered = found.matches.shares @ in_rest
-    least: Confidences = np.select(
-        [in_name.all(axis=0), in_description.all(axis=0), covered >= MEANINGFUL_SHARE],
-        [ALL_IN_NAME, ALL_IN_DESCRIPTION, MEANINGFUL],
-        -1.0,
-    )
+    least = np.where(covered >= MEANINGFUL_SHARE, MEANINGFUL, -1.0)
+    least[in_description.all(axis=0)] = ALL_IN_DESCRIPTION
+    least[in_name.all(axis=0)] = ALL_IN_NAME
     return least + ADDED * confidence
 
 

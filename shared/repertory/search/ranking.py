@@ -78,7 +78,7 @@ def ordered(
     Of equals, the more harmless tool, then the source of higher precedence, comes first.
     ``precedence`` gives the rank of each source, from 0; unknown sources come last.
     """
-    entries = [candidates.index.entries[row] for row in candidates.rows.tolist()]
+    entries = candidates.entries
     last = len(precedence)
     rank = np.array([precedence.get(entry.source, last) for entry in entries])
     risk = np.array([safety(entry.tags) for entry in entries])

@@ -86,6 +86,10 @@ def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
     Args:
         found: For each text, the rows that were found, best first, with their confidences, 0…1.
     """
+    if len(found) == 1:
+        alone = {row: round(confidence, 6) for row, confidence in found[0]}
+        order = sorted(alone, key=alone.__getitem__, reverse=True)
+        return Merged(order=order, confidence=alone, text=dict.fromkeys(alone, 0))
     best: dict[int, tuple[float, int, int]] = {}
     firsts = set()
     for number, rows in enumerate(found):
