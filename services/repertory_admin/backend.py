@@ -9,17 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory import running
-from repertory.client import Client
 from repertory.errors import StoreError, WeightsUnavailableError
 from repertory.project import located
 from repertory.settings import Settings
 from repertory_admin import terminal
 from repertory_admin.options import Flags
 from repertory_admin.progress import Bars
-from repertory_admin.show import runs
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
+    from repertory.client import Client
     from repertory.one_shot import Repertory
 
 
@@ -34,9 +33,9 @@ class Target(msgspec.Struct, frozen=True):
 
     settings: Settings
     directory: Path
-    server: Client | None
+    server: "Client | None"
 
-    def required_server(self) -> Client:
+    def required_server(self) -> "Client":
         """The server; StoreError if none is configured or runs."""
         if self.server is None:
             raise StoreError(
@@ -110,6 +109,8 @@ def target(settings: Settings, directory: Path) -> Target:
 
 
 def _index(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
+    from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
+
     words_suffice |= repertory.settings.values.model is None
     run = repertory.index_files(bars.step, words_suffice=words_suffice)
     bars.clear()

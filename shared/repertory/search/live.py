@@ -76,8 +76,8 @@ class LiveSearch:
         # A model may take long to load, and its first calibration longer.
         for name, step in (("live-search", self._step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
-            thread.start()
             self._threads.append(thread)
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -261,7 +261,8 @@ class LiveSearch:
         """Make a search engine from the current parts."""
         if self._feed is None:
             return
-        self._feed.index.prepare()
+        if self._threads:  # else one search builds what it needs
+            self._feed.index.prepare()
         collection = self._feed.collection
         if model_slug(collection.name) == WORDS.slug:
             self._missing["model"] = NO_VECTORS
