@@ -248,7 +248,7 @@ def test_the_model_that_stands_in_is_said_once(own: Cli, project: Path) -> None:
     first, second = own.run(project, "index"), own.run(project, "index")
     words = "from the installed package"
 
-    [line] = [line for line in first.stdout.splitlines() if words in line]
+    [line] = [line for line in first.stderr.splitlines() if words in line]
     assert len(line) <= 160
     assert words not in second.stdout + second.stderr
 

@@ -27,7 +27,7 @@ def test_only_changed_texts_are_embedded(cli: Cli, project: Path) -> None:
     """A second run embeds nothing, and one after a change only the new text."""
     cli.run(project, "index")
     again = cli.json(project, "index")
-    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+    add_skill(project, "knots", "---\nname: knots\ndescription: Tie a sheet bend.\n---\n")
     third = cli.json(project, "index")
 
     assert (again["unchanged"], again["embedded"]) == (7, 0)

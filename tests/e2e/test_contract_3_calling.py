@@ -52,6 +52,7 @@ def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     arguments = ("--model", MODEL, "--mcp-config", str(folder / "mcp.json"), "--allow-calls")
     log = folder.parent / "log"
     with Serve(user, folder, log, *arguments, "--call-timeout", "1") as running:
+        running.wait_for_sources()
         yield running
 
 

@@ -94,6 +94,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(user: Cli, project: Path) -> Iterator[Serve]:
     """A server of the project."""
     with Serve(user, project, project.parent / "log", "--mcp-config", "servers.json") as server:
+        server.wait_for_sources()
         yield server
 
 

@@ -57,6 +57,7 @@ def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
     config.write_text(json.dumps(WEATHER))
     arguments = ("--model", MODEL, "--mcp-config", str(config), "--allow-calls")
     with Serve(user, folder, folder.parent / "log", *arguments) as server:
+        server.wait_for_sources()
         yield lambda: repertory.connect(server.url)
 
 

@@ -54,6 +54,7 @@ def test_every_request_is_answered(
     shutil.copytree(ROOT / "examples", folder)
     arguments = ("--config", "repertory.toml", "--allow-calls")
     with Serve(user, folder, tmp_path / "log", *arguments) as server:
+        server.wait_for_sources()
         for line in lines:
             command = line.replace("http://127.0.0.1:7700", server.url).replace("> tools.ts", "")
             done = subprocess.run(

@@ -47,6 +47,10 @@ class Serve:
     def __exit__(self, *_: object) -> None:
         self._kill()
 
+    def wait_for_sources(self) -> None:
+        """Wait until no MCP server is starting any more."""
+        until(lambda: not any(one["isStarting"] for one in self.get("/stats")["sources"]))
+
     def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON at an address."""
         with urlopen(self.url + target, timeout=TIMEOUT_S) as response:

@@ -78,15 +78,13 @@ def merge(
 ) -> tuple[dict[str, Item], list[Problem]]:
     """Merge scans into all items by id, with the catalogue's policies, and all problems.
 
-    If two sources offer the same id, the earlier source wins. A source that failed is a problem,
-    unless it only waits for trust. A policy for an unknown item is one, once every source was read.
+    If two sources offer the same id, the earlier source wins. A policy for an unknown item is a
+    problem, once every source was read.
     """
     items: dict[str, Item] = {}
     problems: list[Problem] = []
     for one in scanned:
         if one.scan is None:
-            if one.source.is_trusted:
-                problems.append(_failed(one))
             continue
         problems += one.scan.problems
         for item in one.scan.items:
@@ -106,10 +104,6 @@ def merge(
         problems += [_about_nothing(rule) for rule in unused]
         problems += _without_successor(items.values())
     return items, problems
-
-
-def _failed(one: ScanResult) -> Problem:
-    return Problem(severity=Severity.ERROR, message=one.error, path=one.source.name)
 
 
 def _about_nothing(rule: Rule) -> Problem:
