@@ -21,6 +21,7 @@ from repertory.errors import (
     ModelError,
     RepertoryError,
     StoreError,
+    UnknownFilterError,
     UnknownItemError,
     UsageError,
 )
@@ -121,6 +122,7 @@ def _methods(app: Starlette, scope: Scope) -> list[str]:
 
 _STATUS: dict[type, int] = {  # by the class of the error
     UnknownItemError: 404,
+    UnknownFilterError: 404,
     CallsOffError: 403,
     UsageError: 422,
     CallTimeoutError: 504,

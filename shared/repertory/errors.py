@@ -21,6 +21,10 @@ class UnknownItemError(UsageError):
     """No item has that id."""
 
 
+class UnknownFilterError(UsageError):
+    """A filter names a source, server or tag that the index does not have."""
+
+
 class CallsOffError(UsageError):
     """Calling tools is switched off here, or not allowed for this caller."""
 

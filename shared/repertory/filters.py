@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence, Set
 
 from repertory.catalogue.safety import CLAIMS
-from repertory.errors import UsageError
+from repertory.errors import UnknownFilterError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.stats import SourceState
@@ -26,7 +26,7 @@ def check(
         sources: Gives the sources as they were last scanned.
 
     Raises:
-        UsageError: A value is unknown; the message lists the known ones, the closest first.
+        UnknownFilterError: A value is unknown; the message lists the known ones, the closest first.
     """
     if not entries:
         return
@@ -41,7 +41,7 @@ def check(
             known |= {one.name for one in sources() if what == "source" or one.type == "mcp"}
         for value in given:
             if value not in known:
-                raise UsageError(
+                raise UnknownFilterError(
                     f"There is no {what} {value[:MAX_LENGTH]!r}; {_listed(value, known)}"
                 )
 

@@ -325,10 +325,11 @@ def test_the_command_line_reports_errors_in_one_line(tmp_path: Path) -> None:
         ("items", "show", "unknown"): "no item 'unknown'",
         ("items", "show", os.fsdecode(b"\xff")): "no item",
         ("index", os.fsdecode(b"\xff")): "There is no",
+        ("search", "x", "--output", "json", "--tag", os.fsdecode(b"\xff")): "There is no tag",
     }
     fruitless = (
         ("search", "x", "--limit", str(HUGE)),
-        ("search", os.fsdecode(b"rotate \xff"), "--output", "json", "--tag", os.fsdecode(b"\xff")),
+        ("search", os.fsdecode(b"xyzzy \xff"), "--output", "json"),
     )
     with ThreadPoolExecutor() as pool:  # each of them is slow to start
         refused = pool.map(lambda arguments: cli.run(project, *arguments), wrong)

@@ -99,7 +99,7 @@ def test_filters_offer_the_indexed_values(client: TestClient) -> None:
     assert 'name="server"' not in text
     assert 'value="skill" checked' in client.get("/?kind=skill").text
     gone = client.get("/?server=gone&kind=skill")
-    assert gone.status_code == 422
+    assert gone.status_code == 404
     assert "There is no server" in gone.text
 
 

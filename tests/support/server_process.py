@@ -48,8 +48,15 @@ class Serve:
         self._kill()
 
     def wait_for_sources(self) -> None:
-        """Wait until no MCP server is starting any more."""
-        until(lambda: not any(one["isStarting"] for one in self.get("/stats")["sources"]))
+        """Wait until the tools of each MCP server are indexed."""
+
+        def are_indexed() -> bool:
+            sources = [one for one in self.get("/stats")["sources"] if one["type"] == "mcp"]
+            return bool(sources) and all(
+                one["items"] or one["error"] or one["awaitsTrust"] for one in sources
+            )
+
+        until(are_indexed, self.process)
 
     def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON at an address."""
