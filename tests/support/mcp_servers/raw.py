@@ -123,8 +123,11 @@ def silent() -> None:
 
 
 def held() -> None:
-    """Answer nothing until a file exists, then list one tool."""
+    """Answer nothing until a file exists, then list one tool; end if the parent was killed."""
+    parent = os.getppid()
     while not Path(os.environ["RELEASED"]).exists():
+        if os.getppid() != parent:
+            return
         time.sleep(0.02)
     serve_page(tool("hoist_sails"))
 
