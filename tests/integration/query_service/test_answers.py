@@ -41,8 +41,8 @@ def test_a_search_takes_filters_and_limits(client: TestClient) -> None:
     assert set(found(kind=["skill", "document"])) >= set(found(kind="document"))
     assert found(source="documents") == found(kind="document")
     for unknown in ({"server": "unknown"}, {"tag": "none"}, {"source": "skills"}):
-        assert "There is no " in problem(client.get("/search", params=everything | unknown), 422)
-        assert "There is no " in problem(client.get("/items", params=unknown), 422)
+        assert "There is no " in problem(client.get("/search", params=everything | unknown), 404)
+        assert "There is no " in problem(client.get("/items", params=unknown), 404)
     assert len(found(limit=1)) == 1
 
 
