@@ -11,21 +11,19 @@ import json
 import os
 import select
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.running import claimed
 from repertory.settings import Settings
 from repertory.wire import PROJECTS, WantedProject
-from repertory.workspace import read_json
+from repertory.workspace import read_json, write_json
 
 ANSWER_TIMEOUT_S = 60.0  # for the host to open a project
 
@@ -124,30 +122,13 @@ class Joined:
         return bool(received) and not received.strip()  # the end of a line belongs to the answer
 
 
-@contextmanager
-def hosting(settings: Settings) -> Iterator[bool]:
+def hosting(settings: Settings) -> AbstractContextManager[bool]:
     """Try to be the host of a data directory, which must exist; gives whether this process is.
 
     Raises:
         StoreError: The data directory cannot be written.
     """
-    place = _place(settings)
-    lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE)
-    try:
-        make_private(place.parent)
-        lock.acquire(timeout=0)
-    except Timeout:
-        yield False
-        return
-    except OSError as error:
-        raise StoreError(
-            f"{place.parent} cannot be written: {error.strerror}; choose another --data-dir."
-        ) from error
-    try:
-        yield True
-    finally:
-        place.unlink(missing_ok=True)
-        lock.release()
+    return claimed(_place(settings))
 
 
 def invite(settings: Settings, url: str, secret: str) -> None:
@@ -157,14 +138,7 @@ def invite(settings: Settings, url: str, secret: str) -> None:
         StoreError: The note cannot be written.
     """
     note = HostNote(url=url, pid=os.getpid(), secret=secret, terms=Terms.of(settings))
-    place = _place(settings)
-    try:
-        data = json.dumps(msgspec.to_builtins(note)).encode("ascii")
-        write_atomically(place, data, mode=PRIVATE)
-    except OSError as error:
-        raise StoreError(
-            f"Cannot write {place}: {error.strerror}; choose another --data-dir."
-        ) from error
+    write_json(_place(settings), note)
 
 
 def join(settings: Settings, directory: Path) -> Joined:

@@ -85,28 +85,43 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[None]:
 
     Raises:
         StoreBusyError: Another process is.
+        StoreError: The data directory cannot be written.
+    """
+    place = _place(settings, directory)
+    with claimed(place) as is_claimed:
+        if not is_claimed:
+            note = read_json(place, Note)
+            who = f" (process {note.pid} at {note.url})" if note else ""
+            raise StoreBusyError(
+                f"A server of {directory} runs already{who}; use it or stop it, or give this one "
+                "another --data-dir."
+            )
+        yield
+
+
+@contextmanager
+def claimed(place: Path) -> Iterator[bool]:
+    """Try to be the process that leaves a note; gives whether it is, and removes the note after it.
+
+    Raises:
+        StoreError: The data directory cannot be written.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
-    place = _place(settings, directory)
     # Not local to a thread: another thread may release it.
     lock = FileLock(place.with_suffix(".lock"), mode=PRIVATE, thread_local=False)
     try:
         make_private(place.parent)
         lock.acquire(timeout=0)
-    except Timeout as exc:
-        note = read_json(place, Note)
-        who = f" (process {note.pid} at {note.url})" if note else ""
-        raise StoreBusyError(
-            f"A server of {directory} runs already{who}; use it or stop it, or give this one "
-            "another --data-dir."
-        ) from exc
+    except Timeout:
+        yield False
+        return
     except OSError as exc:
         raise StoreError(
             f"{place.parent} cannot be written: {exc.strerror}; choose another --data-dir."
         ) from exc
     try:
-        yield
+        yield True
     finally:
         place.unlink(missing_ok=True)
         lock.release()
