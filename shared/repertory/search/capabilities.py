@@ -71,9 +71,10 @@ class Job(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=256)
 def jobs(query: str) -> list[Job]:
     """The jobs that a query plainly asks for, those with most of its words first."""
-    typed = {term for term in terms(query.lower()) if len(term) > 1 and not term.isdigit()}
-    parts = (term for word in query_words(query) for term in (word.term, term_of(word.whole)))
-    typed.update(term for term in parts if any(term in job.words for job in JOBS))
+    asked = query_words(query)
+    typed = {word.term for word in asked if len(word.term) > 1 and not word.term.isdigit()}
+    wholes = (term_of(word.whole) for word in asked if word.whole)
+    typed.update(term for term in wholes if any(term in job.words for job in JOBS))
     own = {job: typed & job.words for job in JOBS if job.is_asked_by(typed)}
     plain = [job for job in own if len(own[job]) >= MIN_SHARE * len((typed - PLAIN) | own[job])]
     return sorted(plain, key=lambda job: -len(own[job]))
