@@ -91,6 +91,10 @@ class OnnxEngine(ModelEngine):
                 pass
 
     def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        if len(texts) == 1:
+            # Does not release Python's lock, so that the keyword arm, on another thread, takes the
+            # lock while the graph runs and not before.
+            return [self._tokenizer.encode(self.model.cut(texts[0])).ids]
         encodings = self._tokenizer.encode_batch([self.model.cut(text) for text in texts])
         return [encoding.ids for encoding in encodings]
 

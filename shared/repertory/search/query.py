@@ -1,6 +1,7 @@
 """One search: its text, its limits, its weights and its filters."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
@@ -102,8 +103,13 @@ def check(query: Query) -> None:
         UsageError: The text is empty or too long, or a number is out of range.
     """
     check_text(query.text)
-    weights = msgspec.structs.asdict(query.weights)
-    for name, value in {"limit": query.limit, "threshold": query.threshold, **weights}.items():
+    _check_numbers(query.limit, query.threshold, query.weights)
+
+
+@lru_cache(typed=True)  # nearly all searches have the same; True is no 1
+def _check_numbers(limit: int, threshold: float, weights: Weights) -> None:
+    numbers = {"limit": limit, "threshold": threshold, **msgspec.structs.asdict(weights)}
+    for name, value in numbers.items():
         try:
             SETTINGS[name].read(value)
         except ValueError:
