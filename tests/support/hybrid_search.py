@@ -65,15 +65,15 @@ class Points:
             if _is_allowed(self._owners[at], where or Filter())
         ][:limit]
 
-    def scores(self, vector: Vectors, items: Sequence[str]) -> dict[str, float]:
+    def scores(self, vector: Vectors, keys: Sequence[int]) -> dict[int, float]:
         """The best cosine of each item."""
-        wanted, found = {*items}, dict[str, float]()
+        wanted, found = {*keys}, dict[int, float]()
         for item, cosine in zip(self._owners, (self._vectors @ vector).tolist(), strict=True):
-            if item.id in wanted:
-                found[item.id] = max(cosine, found.get(item.id, -1.0))
+            if (key := item_key(item.id)) in wanted:
+                found[key] = max(cosine, found.get(key, -1.0))
         return found
 
-    def records(self, keys: Sequence[str]) -> Mapping[str, Any]:
+    def records(self, keys: Sequence[int]) -> Mapping[str, Any]:
         """The records of some items."""
         items = [self._items[key] for key in keys if key in self._items]
         return {item.id: msgspec.to_builtins(item) for item in items}

@@ -8,7 +8,7 @@ from repertory.index.vectors import Match, Point
 
 DIMENSION = 4
 
-_ITEMS: dict[str, str] = {}  # the items of all points, by key
+_ITEMS: dict[int, str] = {}  # the items of all points, by key
 
 
 def direction(*numbers: float) -> NDArray[np.float32]:

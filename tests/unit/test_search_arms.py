@@ -59,12 +59,12 @@ class Failing(Points):
         return super().search(vector, limit, where)
 
     @override
-    def scores(self, vector: Vectors, items: Sequence[str]) -> dict[str, float]:
+    def scores(self, vector: Vectors, keys: Sequence[int]) -> dict[int, float]:
         self._fail("scores")
-        return super().scores(vector, items)
+        return super().scores(vector, keys)
 
     @override
-    def records(self, keys: Sequence[str]) -> Any:
+    def records(self, keys: Sequence[int]) -> Any:
         self._fail("records")
         return super().records(keys)
 

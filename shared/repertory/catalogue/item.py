@@ -96,27 +96,23 @@ class Item(
 
 # A point's id is the key of its item and the number of its section, so that the id alone
 # identifies a match: reading payloads takes longer than searching.
-KEY_LENGTH = 24  # hex digits
+KEY_BYTES = 12
 SECTION_BITS = 32
+SECTION_MASK = (1 << SECTION_BITS) - 1
 
 
-def item_key(item_id: str) -> str:
-    """The start of the ids of all points of an item: 24 hex digits of a digest of its id."""
-    return hashlib.blake2b(item_id.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+def item_key(item_id: str) -> int:
+    """The start of the ids of all points of an item: a digest of its id, of ``KEY_BYTES``."""
+    text = item_id.encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=KEY_BYTES).digest())
 
 
-def point_id(key: str, section: int | None = None) -> str:
-    """The UUID under which an item, or one section of it, is stored, by the item's key."""
-    digits = f"{key}{0 if section is None else section + 1:08x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+def point_id(key: int, section: int | None = None) -> UUID:
+    """The id under which an item, or one section of it, is stored, by the item's key."""
+    return UUID(int=key << SECTION_BITS | (0 if section is None else section + 1))
 
 
-def point_uuid(key: str, section: int | None = None) -> UUID:
-    """The same id, not as text."""
-    return UUID(int=int(key, 16) << SECTION_BITS | (0 if section is None else section + 1))
-
-
-def point_parts(point: UUID) -> tuple[str, int | None]:
+def point_parts(point: UUID) -> tuple[int, int | None]:
     """The key of the item whose point it is, and the number of the section."""
-    key, number = divmod(point.int, 1 << SECTION_BITS)
-    return f"{key:0{KEY_LENGTH}x}", number - 1 if number else None
+    number = point.int & SECTION_MASK
+    return point.int >> SECTION_BITS, number - 1 if number else None

@@ -62,7 +62,8 @@ def host_name(item_id: str) -> str:
     if _NAME.fullmatch(item_id):
         return item_id
     start = re.sub(r"[^a-zA-Z0-9_-]+", "_", item_id)[: MAX_NAME_LENGTH - _DIGITS - 1]
-    return f"{start}_{item_key(item_id)[:_DIGITS]}"
+    digits = f"{item_key(item_id):024x}"[:_DIGITS]
+    return f"{start}_{digits}"
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,13 +62,11 @@ class EdgeCollection(StoredCollection):
         return [layout.match(cast("UUID", point.id), point.score) for point in found]
 
     @override
-    def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        item_of = layout.own_and_leads(items)
-        ids: set[engine.PointId] = {*item_of}
+    def scores(self, vector: NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
+        ids = cast("set[engine.PointId]", layout.own_and_leads(keys))
         named = engine.HasIdCondition(ids)
         found = self._nearest(vector, len(ids), [named], engine.SearchParams(exact=True))
-        # Best first, so that the better of an item's two is kept.
-        return {item_of[cast("UUID", point.id)]: point.score for point in reversed(found)}
+        return layout.scores((cast("UUID", point.id), point.score) for point in found)
 
     @override
     def count(self) -> int:
@@ -131,12 +129,12 @@ class EdgeCollection(StoredCollection):
 
     @override
     def _retrieve(
-        self, keys: Sequence[str], fields: Sequence[str]
+        self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
             with translated(self._path):
                 found = self._shard.engine.retrieve(
-                    [UUID(point) for point in ids], with_payload=list(fields), with_vector=False
+                    [*ids], with_payload=list(fields), with_vector=False
                 )
             for point in found:
                 yield point.payload

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import item_key, point_id, point_parts, point_uuid
+from repertory.catalogue.item import SECTION_BITS, point_id, point_parts
 from repertory.catalogue.views import LEAD
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.vectors import Filter, Match, Point, State
@@ -125,17 +125,24 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
         yield number, chunk
 
 
-def pages(keys: Iterable[str]) -> Iterator[list[str]]:
+def pages(keys: Iterable[int]) -> Iterator[list[UUID]]:
     """The ids of the own points of these items, by their keys: each once, in pages."""
     ids = [point_id(key) for key in dict.fromkeys(keys)]
     for start in range(0, len(ids), PAGE):
         yield ids[start : start + PAGE]
 
 
-def own_and_leads(items: Iterable[str]) -> dict[UUID, str]:
-    """The ids of the own points of items and of their leads, each with its item's id."""
-    keys = {item_key(item): item for item in items}
-    return {point_uuid(key, part): item for key, item in keys.items() for part in (None, LEAD)}
+def own_and_leads(keys: Iterable[int]) -> set[UUID]:
+    """The ids of the own points of items and of their leads, by the items' keys."""
+    return {point_id(key, part) for key in keys for part in (None, LEAD)}
+
+
+def scores(found: Iterable[tuple[UUID, float]]) -> dict[int, float]:
+    """The best score of each item by its key, from the ids of its points, the best first."""
+    best: dict[int, float] = {}
+    for point, score in found:
+        best.setdefault(point.int >> SECTION_BITS, score)
+    return best
 
 
 def numbers(vector: NDArray[np.float32]) -> list[float]:

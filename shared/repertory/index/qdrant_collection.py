@@ -69,13 +69,12 @@ class QdrantCollection(StoredCollection):
         return [layout.match(UUID(str(point.id)), point.score) for point in found]
 
     @override
-    def scores(self, vector: NDArray[np.float32], items: Sequence[str]) -> dict[str, float]:
-        ids = {str(point): item for point, item in layout.own_and_leads(items).items()}
+    def scores(self, vector: NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
+        ids = [str(point) for point in layout.own_and_leads(keys)]
         if not ids:
             return {}
-        found = self._nearest(vector, len(ids), [models.HasIdCondition(has_id=list(ids))], _EXACT)
-        # Best first, so that the better of an item's two is kept.
-        return {ids[str(point.id)]: point.score for point in reversed(found)}
+        found = self._nearest(vector, len(ids), [models.HasIdCondition(has_id=[*ids])], _EXACT)
+        return layout.scores((UUID(str(point.id)), point.score) for point in found)
 
     @override
     def count(self) -> int:
@@ -135,7 +134,7 @@ class QdrantCollection(StoredCollection):
 
     @override
     def _retrieve(
-        self, keys: Sequence[str], fields: Sequence[str]
+        self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
             with self._use() as client:

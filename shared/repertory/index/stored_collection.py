@@ -29,7 +29,7 @@ class StoredCollection(Collection):
         return map(layout.state, self._retrieve([item_key(item) for item in items], layout.STATE))
 
     @override
-    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         return dict(map(layout.record, self._retrieve(keys, layout.RECORD)))
 
     @override
@@ -42,7 +42,7 @@ class StoredCollection(Collection):
 
     @abstractmethod
     def _retrieve(
-        self, keys: Sequence[str], fields: Sequence[str]
+        self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         """These payload fields of the own points of the items of these keys."""
 

@@ -6,6 +6,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
+from uuid import UUID
 
 import msgspec
 
@@ -29,7 +30,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         record: The item as plain data on the item's own point; ``{"heading": …}`` on a section's.
     """
 
-    id: str
+    id: UUID
     vector: "NDArray[np.float32]"
     item: str
     section: int | None = None
@@ -71,7 +72,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 class Match(msgspec.Struct, frozen=True, kw_only=True):
     """One point that a search found: its item's key (``item_key``), and its cosine in -1…1."""
 
-    key: str
+    key: int
     section: int | None
     score: float
 
@@ -113,7 +114,7 @@ class Collection(Protocol):
         """
         ...
 
-    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records, by id, of the items of these keys; missing ones are left out."""
         ...
 
@@ -130,8 +131,8 @@ class Collection(Protocol):
         """
         ...
 
-    def scores(self, vector: "NDArray[np.float32]", items: Sequence[str]) -> dict[str, float]:
-        """The cosine of a vector with each of these items; missing ones are left out.
+    def scores(self, vector: "NDArray[np.float32]", keys: Sequence[int]) -> dict[int, float]:
+        """The cosine of a vector with each item of these keys; missing ones are left out.
 
         It is the higher one of the item's own point and its ``LEAD``; sections do not count.
         """

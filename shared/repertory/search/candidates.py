@@ -112,14 +112,14 @@ def gather(
     words: Words,
     also: Collection[int],
     nearest: Sequence[Match],
-    cosines_of: Callable[[list[str]], Mapping[str, float]],
+    cosines_of: Callable[[list[int]], Mapping[int, float]],
     calibration: Calibration,
     mode: Mode,
 ) -> Candidates:
     """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
 
-    The rows ``also`` are scored too. ``cosines_of`` returns the cosines of other items by id; it is
-    empty without the semantic arm.
+    The rows ``also`` are scored too. ``cosines_of`` returns the cosines of other items by key; none
+    without the semantic arm.
     """
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
@@ -129,8 +129,8 @@ def gather(
     ordered = sorted(found)
     rows = np.array(ordered, np.int64)
 
-    rest = [index.entries[row].id for row in ordered if row not in cosines]
-    cosines |= {index.row_of[item]: value for item, value in cosines_of(rest).items()}
+    rest = [index.keys[row] for row in ordered if row not in cosines]
+    cosines |= {index.row_of_key[key]: value for key, value in cosines_of(rest).items()}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     weights = words.matches.weights(rows)
     return Candidates(

@@ -141,7 +141,8 @@ def evidence_of_words(found: Candidates) -> Values:
     asked = actions.of_request(plain(text))
     entries = found.entries
     read = [_of_name(entry.name) for entry in entries]
-    doing = np.array([actions.agreement(asked, does) for does, _ in read])
+    agreement = {does: actions.agreement(asked, does) for does in {does for does, _ in read}}
+    doing = np.array([agreement[does] for does, _ in read])
     servers = {
         server: sum(map(rarity, term_set(server) & typed))
         for server in {entry.server for entry in entries}

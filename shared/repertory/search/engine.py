@@ -87,7 +87,7 @@ class SearchEngine:
             items=len(whole.candidates.index),
             stale_sources=self._stale,
             notices=self._notices(whole),
-            best_below=max((confidence[row] for row in below), default=0.0),
+            best_below=max(map(confidence.__getitem__, below), default=0.0),
         )
 
     def _notices(self, found: Ranked) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class SearchEngine:
             words=words,
             also=also,
             nearest=nearest,
-            cosines_of=lambda items: self._cosines(vector, items),
+            cosines_of=lambda keys: self._cosines(vector, keys),
             calibration=calibration,
             mode=mode,
         )
@@ -243,11 +243,11 @@ class SearchEngine:
             problems.append(str(error))
             return [(None, [])] * len(queries)
 
-    def _cosines(self, vector: Vectors | None, items: list[str]) -> Mapping[str, float]:
-        if vector is None or self.collection is None or not items:
+    def _cosines(self, vector: Vectors | None, keys: list[int]) -> Mapping[int, float]:
+        if vector is None or self.collection is None or not keys:
             return {}
         try:
-            return self.collection.scores(vector, items)
+            return self.collection.scores(vector, keys)
         except StoreError:  # unavailable since the search: the candidates are scored without
             return {}
 

@@ -1,6 +1,7 @@
 """Candidates to hits: the shown fields of each, with its reason and its evidence."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -35,7 +36,8 @@ def explained(
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
     places = Places(entry, item)
-    matched = found.matches.in_item(row, places)
+    held = compress(found.matches.terms, found.weights[:, place] > 0)
+    matched = [match for term in held if (match := found.matches.in_item_term(term, row, places))]
     section = ""
     if item and not close:
         if (number := found.sections.get(row)) is not None:

@@ -169,9 +169,9 @@ def _embedding_for(function: str) -> Iterator[None]:
         raise ModelError(f"{function} embedding generation failed: {error}") from error
 
 
-def _near(collection: Collection, vector: Vectors, where: Filter | None = None) -> dict[str, float]:
+def _near(collection: Collection, vector: Vectors, where: Filter | None = None) -> dict[int, float]:
     """The best cosine of each item with at least ``MIN_SCORE``, by its key, best first."""
-    best: dict[str, float] = {}
+    best: dict[int, float] = {}
     for match in nearest(
         collection, vector, FIRST_LIMIT, lambda found: found[-1].score < MIN_SCORE, where
     ):

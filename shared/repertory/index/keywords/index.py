@@ -79,9 +79,14 @@ class KeywordIndex:
         return {entry.id: row for row, entry in enumerate(self.entries)}
 
     @cached_property
-    def row_of_key(self) -> dict[str, int]:
+    def keys(self) -> list[int]:
+        """The key of each item, by its row."""
+        return [item_key(entry.id) for entry in self.entries]
+
+    @cached_property
+    def row_of_key(self) -> dict[int, int]:
         """The row of each item, by its key."""
-        return {item_key(entry.id): row for row, entry in enumerate(self.entries)}
+        return {key: row for row, key in enumerate(self.keys)}
 
     def match(self, query: str) -> Matches:
         """The terms of a query with their corrections and completions, and their matches."""

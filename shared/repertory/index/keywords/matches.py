@@ -142,11 +142,6 @@ class Matches:
         score: Scores = self.shares @ self.weights(rows)
         return score
 
-    def in_item(self, row: int, places: Places) -> list[ItemMatch]:
-        """The terms that the item of a row contains."""
-        found = (self.in_item_term(term, row, places) for term in self.terms)
-        return [match for match in found if match]
-
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
         """One term as an item has it, or None if the item does not contain it."""
         vocabulary, holds = self._postings.vocabulary, self._postings.holds

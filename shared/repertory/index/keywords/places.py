@@ -15,7 +15,7 @@ from repertory.index.keywords.document import (
     fields,
     spoken_tags,
 )
-from repertory.index.keywords.tokens import wholes, words
+from repertory.index.keywords.tokens import spellings
 
 
 class Places:
@@ -29,12 +29,12 @@ class Places:
     """
 
     def __init__(self, entry: Entry, item: Item | None, *, with_body: bool = False) -> None:
-        self._spellings: dict[str, dict[str, str]] = {}
-        for field, text in _texts(entry, item):
-            found = words(text) + wholes(text) if with_body or field != BODY.name else []
-            for written, term in found:
-                for key in (term, WRITTEN + written):
-                    self._spellings.setdefault(key, {}).setdefault(field, written)
+        self._words = [
+            (field, written, term)
+            for field, text in _texts(entry, item)
+            if with_body or field != BODY.name
+            for written, term in spellings(text)
+        ]
         self._unread = _unread_field(entry, item)
 
     def of(self, key: str, unread: str) -> dict[str, str]:
@@ -43,16 +43,20 @@ class Places:
         A term that was not read has the spelling ``unread`` and is in the one unread field; the
         field is empty if several are unread.
         """
-        return self._spellings.get(key) or {self._unread: unread}
+        spelling: dict[str, str] = {}
+        is_written, key = key.startswith(WRITTEN), key.removeprefix(WRITTEN)
+        for field, written, term in self._words:
+            if key == (written if is_written else term):
+                spelling.setdefault(field, written)
+        return spelling or {self._unread: unread}
 
     def has_all(self, stems: Collection[str]) -> bool:
         """Whether all of some stems occur in the fields that were read."""
-        return all(stem in self._spellings for stem in stems)
+        return {*stems} <= {term for _, _, term in self._words}
 
     def words(self) -> list[str]:
         """All words that were read, as the item spells them, each once and always in one order."""
-        found = (written for fields in self._spellings.values() for written in fields.values())
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(written for _, written, _ in self._words))
 
 
 def _texts(entry: Entry, item: Item | None) -> list[tuple[str, str]]:

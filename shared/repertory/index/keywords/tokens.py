@@ -68,6 +68,11 @@ def wholes(text: str) -> list[Pair]:
     return [pair for run in runs(text) for pair in _wholes(run)]
 
 
+def spellings(text: str) -> list[Pair]:
+    """The words and the wholes of a text together, word by word."""
+    return [pair for run in runs(text) for pair in _spellings(run)]
+
+
 @lru_cache(maxsize=20_000)  # names and servers, which every search reads
 def term_set(text: str) -> frozenset[str]:
     """The terms of a short text."""
@@ -112,6 +117,11 @@ def _wholes(run: str) -> tuple[Pair, ...]:
     joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
+
+
+@lru_cache(maxsize=200_000)
+def _spellings(run: str) -> tuple[Pair, ...]:
+    return _words(run) + _wholes(run)
 
 
 def _may_be_one_word(text: str) -> bool:
