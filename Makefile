@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench eval clean
+.PHONY: help install demo test check bench eval train clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,12 @@ bench: install ## Measure the speed: print a table, write benchmarks/results.jso
 # The first run takes half an hour; .eval keeps the embeddings.
 eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.quality "$(DATA)"
+
+# Stops and goes on where it was stopped; build/encoder keeps the checkpoints.
+train: install ## Train the encoder on training/data, write it into build/encoder
+	@$(BIN)/python $(PIP) install -r training/requirements.txt
+	@$(BIN)/python -m training.train build/encoder
+	@$(BIN)/python -m training.export build/encoder/model build/encoder/package
 
 clean: ## Remove environments, caches and build results
 	@rm -rf .venv .demo .eval dist .coverage .hypothesis .*_cache

@@ -1,0 +1,1 @@
+"""Trains the encoder of tools and skills; see README.md."""

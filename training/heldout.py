@@ -1,0 +1,34 @@
+"""Writes the part of the set `written` that is left out of training, for `repertory eval`.
+
+    python -m training.heldout ../shared/data/retrieval/written build/written-test
+
+Its corpus is whole: the right items compete with those that were trained on.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+from training.dataset import items, queries, split
+
+
+def main() -> int:
+    """Copy the corpus, and the queries of the test."""
+    whole, part = Path(sys.argv[1]), Path(sys.argv[2])
+    part.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
+    test = {query.item for query in split(queries(), items()).test}
+    grades = (whole / "qrels.jsonl").read_text("utf-8").splitlines(keepends=True)
+    kept = [line for line in grades if json.loads(line)["item_id"] in test]
+    asked = {json.loads(line)["query_id"] for line in kept}
+    texts = (whole / "queries.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (part / "qrels.jsonl").write_text("".join(kept), "utf-8")
+    chosen = [line for line in texts if json.loads(line)["id"] in asked]
+    (part / "queries.jsonl").write_text("".join(chosen), "utf-8")
+    print(f"{len(chosen)} queries for {len(test)} items in {part}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
