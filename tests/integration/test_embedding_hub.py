@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repertory.embedding.folder import Format
-from repertory.embedding.models import BGE_SMALL, MINILM
+from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Origin, Weights, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
@@ -128,7 +128,7 @@ def test_the_default_model_is_replaced_while_the_hub_is_away(
     hub.lie_about.add(ONNX)
     for _ in range(2):
         found = resolve(None, Format.ONNX, tmp_path)
-        assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
+        assert (found.model, found.origin) == (ENCODER, Origin.PACKAGE)
         assert "is not what the hub lists" in found.notice
     assert sum("/api/models/" in line for line in hub.requests) == 1
 

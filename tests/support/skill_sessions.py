@@ -37,5 +37,6 @@ def open_library(root: Path, face: str) -> Iterator[Library]:
             yield Library(session=session, folder=folder)
         return
     (root / "home").mkdir()
-    with Serve(Cli(root / "home", root / "data"), folder, root / "log") as server:
+    own = Cli(root / "home", root / "data")
+    with Serve(own, folder, root / "log", "--model", MODEL) as server:
         yield Library(session=repertory.connect(server.url), folder=folder, url=server.url)

