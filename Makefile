@@ -34,7 +34,7 @@ bench: install ## Measure the speed: print a table, write benchmarks/results.jso
 eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.quality "$(DATA)"
 
-# Stops and goes on where it was stopped; build/encoder keeps the checkpoints.
+# It may be stopped: the next run goes on from the last checkpoint in build/encoder.
 train: install ## Train the encoder on training/data, write it into build/encoder
 	@$(BIN)/python $(PIP) install -r training/requirements.txt
 	@$(BIN)/python -m training.train build/encoder

@@ -33,7 +33,6 @@ from training.mine import mine
 
 SEED = 13
 BATCH = 64
-PASSES = 1  # over the queries, each with other negatives
 LEARNING_RATE = 5e-5
 SCALE = 20.0  # of cosines, in the loss
 MAX_TOKENS = 48  # of a text in training; later ones say little of what an item does
@@ -65,11 +64,12 @@ def main() -> int:
             seed=SEED,
             num_train_epochs=1.0,
             use_cpu=not has_gpu,
+            # Twice as fast where the processor has it; torch has no other name for this question.
             bf16=has_gpu or torch.cpu._is_avx512_bf16_supported(),
             per_device_train_batch_size=BATCH,
             learning_rate=LEARNING_RATE,
             lr_scheduler_type="cosine",
-            warmup_steps=0.1,
+            warmup_steps=0.1,  # of all steps
             batch_sampler=BatchSamplers.NO_DUPLICATES,
             save_steps=100,
             save_total_limit=1,
@@ -96,12 +96,13 @@ def _pairs(train: list[Query], of: dict[str, Item], folder: Path) -> Dataset:
     texts = engine.embed_texts([item.texts()[0] for item in of.values()])
     vectors = engine.embed_texts([plain(query.text) for query in train])
     ids = list(of)
-    chance = random.Random(SEED)  # noqa: S311 - nothing secret
+    # The same negatives in every run; nothing here is secret.
+    chance = random.Random(SEED)  # noqa: S311
     rows: dict[str, list[str]] = {"query": [], "item": [], "other": [], "sibling": []}
     mined = mine(train, vectors, of, texts)
-    # An item that is left out of training is no negative either.
+    # An item that is left out of training is no negative either, unless there is no other.
     trained = {query.item for query in train}
-    for query, (others, siblings) in [*zip(train, mined, strict=True)] * PASSES:
+    for query, (others, siblings) in zip(train, mined, strict=True):
         near = [one for one in others if ids[one] in trained] or others
         own = [one for one in siblings if ids[one] in trained] or near
         rows["query"].append(plain(query.text))

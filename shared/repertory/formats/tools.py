@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.search.answer import Hit
 from repertory.text import clean, one_line
 
@@ -62,7 +62,7 @@ def host_name(item_id: str) -> str:
     if _NAME.fullmatch(item_id):
         return item_id
     start = re.sub(r"[^a-zA-Z0-9_-]+", "_", item_id)[: MAX_NAME_LENGTH - _DIGITS - 1]
-    digits = f"{item_key(item_id):024x}"[:_DIGITS]
+    digits = f"{item_key(item_id):0{2 * KEY_BYTES}x}"[:_DIGITS]
     return f"{start}_{digits}"
 
 
