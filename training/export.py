@@ -22,6 +22,7 @@ from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Origin, Weights
 from repertory.search.calibration import FOLDER, calibrate
+from training.arguments import paths
 from training.evaluate import transformer_of
 
 INT8_MAX = 127
@@ -47,7 +48,9 @@ class _Graph(torch.nn.Module):
 
 def main() -> int:
     """Write the files and their digests."""
-    checkpoint, package = Path(sys.argv[1]), Path(sys.argv[2])
+    checkpoint, package = paths(
+        __doc__, checkpoint="the trained model", package="the folder for the files"
+    )
     shutil.rmtree(package / "model", ignore_errors=True)
     half = SentenceTransformer(str(checkpoint), device="cpu", model_kwargs={"dtype": torch.float16})
     half.save(str(package / "model"), create_model_card=False)

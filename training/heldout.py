@@ -8,14 +8,14 @@ Its corpus is whole: the right items compete with those that were trained on.
 import json
 import shutil
 import sys
-from pathlib import Path
 
+from training.arguments import paths
 from training.dataset import items, queries, split
 
 
 def main() -> int:
     """Copy the corpus, and the queries of the test."""
-    whole, part = Path(sys.argv[1]), Path(sys.argv[2])
+    whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
     part.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(whole / "corpus.jsonl", part / "corpus.jsonl")
     test = {query.item for query in split(queries(), items()).test}

@@ -10,11 +10,11 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from rapidfuzz import fuzz, process
 
+from training.arguments import paths
 from training.dataset import queries
 
 NEAR = 90.0
@@ -25,11 +25,12 @@ CHUNK = 500
 
 def main() -> int:
     """Print what overlaps; the exit code is 1 if anything does."""
+    (measures,) = paths(__doc__, measures="the folder of the labelled sets")
     ours = [normal(query.text) for query in queries()]
     exact = frozenset(ours)
     long = [text for text in ours if len(text.split()) >= MIN_WORDS]
     found = 0
-    for folder in sorted(Path(sys.argv[1]).iterdir()):
+    for folder in sorted(measures.iterdir()):
         file = folder / "queries.jsonl"
         if folder.name in TRAINED_ON or not file.is_file():
             continue

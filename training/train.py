@@ -27,6 +27,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.models import MINILM
 from repertory.embedding.weights import resolve
 from repertory.index.keywords.query_words import plain
+from training.arguments import paths
 from training.dataset import Item, Query, Split, items, queries, split
 from training.evaluate import ndcg, transformer_of
 from training.mine import mine
@@ -42,7 +43,7 @@ SHARES = (1.0, 0.8, 0.6)  # of the trained weights in the average; the best is k
 
 def main() -> int:
     """Mine, train, average, and save."""
-    folder = Path(sys.argv[1])
+    (folder,) = paths(__doc__, folder="for the checkpoints and the result")
     torch.manual_seed(SEED)
     of = items()
     parts = split(queries(), of)
