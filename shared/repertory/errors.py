@@ -69,5 +69,9 @@ class StoreBusyError(StoreError):
     """Another process holds the store; the message names it."""
 
 
+class StoreRefusedError(StoreError):
+    """The store answered that a request is invalid: repeating it would not help."""
+
+
 class StoreCorruptError(StoreError):
     """Stored data cannot be read; the message says where it was moved."""
