@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.coordination.failures import Failure
@@ -14,7 +15,7 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing.attempts import retry
-from repertory.indexing.collections import ACTIVE, generation_of
+from repertory.indexing.collections import ACTIVE, generation_of, recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, Coordinator
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
@@ -242,6 +243,53 @@ def test_a_collection_without_a_model_is_dropped_once_there_is_one(team: Team) -
     team.tick(GRACE_S + 1)
     team.tick(GRACE_S + 1)
     assert team.store.collections() == [team.store.alias(ACTIVE)]
+
+
+def test_a_release_with_another_recipe_builds_again(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server is upgraded while it runs: a new collection, and no recipes mixed in one."""
+    (folder,) = team.folders
+    before = team.store.alias(ACTIVE) or ""
+    for module in ("indexing.collections", "catalogue.item"):
+        monkeypatch.setattr(f"repertory.{module}.RECIPE", recipe_of(before) + 1)
+    team.start()
+    team.tick()
+    assert team.coordinator.status().building
+    folder.write("b")
+    team.scan()
+    assert set(team.queues()) == {QueueName.SAVES, QueueName.BUILDS}
+    team.work()
+    active = team.store.alias(ACTIVE) or ""
+    assert recipe_of(active) == recipe_of(before) + 1
+    assert team.indexed() == {"team/a", "team/b"}
+    assert team.coordinator.status().building is None
+    with team.store.open(before) as old:
+        assert [state.item for state in old.states()] == ["team/a"]
+
+
+def test_unreadable_jobs_leave_the_list_when_their_collection_is_whole(team: Team) -> None:
+    """Their items were sent again meanwhile; a failed request stays until one succeeds."""
+    (folder,) = team.folders
+    unreadable = Failure(
+        id="unreadable",
+        collection=team.store.alias(ACTIVE) or "",
+        items={},
+        error="The job is of version 0.",
+        at=0.0,
+        attempts=1,
+        job={},
+    )
+    request = msgspec.structs.replace(unreadable, id="request", is_request=True)
+    stranger = msgspec.structs.replace(unreadable, id="stranger", collection="")
+    for failure in (unreadable, request, stranger):
+        team.failures.add(failure)
+    folder.write("b")
+    team.scan()
+    team.tick()
+    assert {failure.id for failure in team.failures.list()} == {"unreadable", "request"}
+    team.work()
+    assert [failure.id for failure in team.failures.list()] == ["request"]
 
 
 def test_failures_are_dropped_with_their_collection(team: Team) -> None:

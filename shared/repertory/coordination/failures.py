@@ -17,17 +17,18 @@ RETENTION_S = 86_400  # of an attempt count, after the last attempt
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that failed.
+    """A job, or another request to a worker, that failed.
 
     Attributes:
         id: The job's id.
         collection: The collection it should have written to.
         items: The metadata hashes, by id, of the items it should have written; empty for an
-            unreadable job.
+            unreadable job and for a request.
         error: The reason, in a sentence.
         at: The time, in seconds since the epoch.
         attempts: The number of attempts.
         job: The job as plain data, for a retry.
+        is_request: Whether it is a request; such a failure is removed when a later one succeeds.
     """
 
     id: str
@@ -37,6 +38,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     attempts: int
     job: dict[str, Any]
+    is_request: bool = False
 
 
 class Failures(Protocol):

@@ -57,6 +57,22 @@ def generation_of(collection: str) -> int:
     return int(found[1]) if found else 0
 
 
+def recipe_of(collection: str) -> int:
+    """The embedding recipe of a collection's vectors; 0 if its name does not say."""
+    found = re.search(r"-r(\d+)_g\d+$", collection)
+    return int(found[1]) if found else 0
+
+
+def is_writable(collection: str, slug: str) -> bool:
+    """Whether this release writes to a collection with a model: models and recipes never mix."""
+    return model_slug(collection) == slug and recipe_of(collection) == RECIPE
+
+
+def is_newer(collection: str) -> bool:
+    """Whether only a newer release knows the embedding recipe of a collection."""
+    return recipe_of(collection) > RECIPE
+
+
 def model_slug(collection: str) -> str:
     """The slug of the model whose vectors a collection holds."""
     found = re.fullmatch(r"repertory_[0-9a-f]+_(.+)-r\d+_g\d+", collection)

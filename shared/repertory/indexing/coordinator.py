@@ -78,6 +78,7 @@ class Coordinator:
         self._must_compare = False  # the scans or a ledger changed
         self._must_reload = False  # a ledger may differ from what the store holds
         self._send_failed = False  # a ledger lists jobs that were never queued
+        self._has_unreadable = False  # failures that no item of a ledger stands for
         self._polled_at = self._snapshot_at = float("-inf")
         self._store_error = self._refusal = ""
 
@@ -236,9 +237,11 @@ class Coordinator:
 
     def _follow_failures(self) -> None:
         """Stop waiting for failed items; drop failures whose items have changed since."""
-        if not any(ledger.pending or ledger.failed for ledger in self._ledgers.values()):
+        is_waiting = any(ledger.pending or ledger.failed for ledger in self._ledgers.values())
+        if not is_waiting and not self._has_unreadable:
             return
         listed = self._failures.list()
+        self._has_unreadable = any(not one.items for one in listed)
         for name, ledger in self._ledgers.items():
             own = [one for one in listed if one.collection == name]
             ledger.fail({item: found for one in own for item, found in one.items.items()})
@@ -247,10 +250,13 @@ class Coordinator:
 
     def _is_obsolete(self, failure: Failure) -> bool:
         """Whether the failed job's items or target collection are obsolete."""
-        if not failure.items:  # the job was unreadable
-            return False
+        ledger = self._ledgers.get(failure.collection)
+        if failure.is_request:
+            return bool(failure.collection) and ledger is None
+        if not failure.items:  # the job was unreadable: its items were sent again
+            return ledger is None or not ledger.outstanding
         wanted = map(self._scans.offers, failure.items, failure.items.values())
-        return failure.collection not in self._ledgers or not any(wanted)
+        return ledger is None or not any(wanted)
 
     def _compare(self, ledger: Ledger) -> None:
         changes = self._changes(ledger)
