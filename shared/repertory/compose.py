@@ -30,6 +30,7 @@ from repertory.workspace import Workspace
 if TYPE_CHECKING:  # a search imports none of them
     from repertory.embedding.models import Model
     from repertory.index.cache import VectorCache
+    from repertory.indexing.celery_queue import CeleryQueue
     from repertory.indexing.coordinator import Coordinator
     from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
@@ -190,7 +191,7 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def queue(self) -> "JobQueue":
+    def queue(self) -> "CeleryQueue":
         """The queue of a team's server.
 
         Raises:
