@@ -151,8 +151,14 @@ def server(client: Client) -> Iterator[Finding]:
     count = terminal.count(stats.items, "item")
     items = f"{count} in {stats.collection}" if stats.collection else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
-    for why in stats.missing.values():
+    for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
+    if stats.queue.failed:
+        failed = terminal.count(stats.queue.failed, "job")
+        yield Finding(State.BAD, "queue", f"{failed} failed; see `repertory queue list`")
+    if stats.watch and stats.watch.pending:
+        items = terminal.count(stats.watch.pending, "item")
+        yield Finding(State.UNSURE, "queue", f"{items} not indexed yet")
 
 
 def index(repertory: Repertory) -> Iterator[Finding]:

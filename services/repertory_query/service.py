@@ -75,6 +75,7 @@ class Service(Local):
         coordination = self.parts.coordination
         return Jobs(
             waiting=self._queue.waiting(),
+            taken=self._queue.taken(),
             running=[
                 msgspec.convert({"worker": name, **report}, Worker)
                 for name, report in sorted(coordination.status.reports().items())
@@ -101,6 +102,10 @@ class Service(Local):
         return available(self._queue.waiting, troubles) or {}
 
     @override
+    def _taken(self) -> int | None:
+        return available(self._queue.taken, [])
+
+    @override
     def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:
         oldest = time.time() - SILENCE_S
         silent = []
@@ -108,4 +113,5 @@ class Service(Local):
             silent.append("The watch service does not report; start `repertory watch`.")
         if self.parts.is_team and not any(one["at"] >= oldest for one in workers.values()):
             silent.append("No worker reports; start `repertory worker`.")
-        return silent
+        errors = [one.get("error") for one in workers.values() if one["at"] >= oldest]
+        return [*silent, *(f"A worker waits: {error}" for error in errors if error)]

@@ -178,7 +178,7 @@ class Local(Backend, abc.ABC):
         watch = WatchStatus.read(reports or {}) or WatchStatus()
         workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
         failed = available(coordination.failures.list, troubles)
-        waiting = self._waiting(troubles)
+        waiting, taken = self._waiting(troubles), self._taken()
         if reports is not None:
             troubles += self._silent(workers, watch)
         if watch.error:
@@ -210,6 +210,7 @@ class Local(Backend, abc.ABC):
             queue=Lengths(
                 saves=waiting.get("saves"),
                 builds=waiting.get("builds"),
+                taken=taken,
                 failed=None if failed is None else len(failed),
             ),
             workers=[
@@ -272,8 +273,12 @@ class Local(Backend, abc.ABC):
         """How many jobs wait, by queue: none do between two commands."""
         return {"saves": 0, "builds": 0}
 
+    def _taken(self) -> int | None:
+        """How many jobs workers have; None while the queue is unavailable."""
+        return 0
+
     def _silent(self, _workers: Mapping[str, Any], _watch: WatchStatus) -> list[str]:
-        """Which processes should report and do not: between two commands none should."""
+        """Which processes should report and do not, or cannot work; none between two commands."""
         return []
 
     @property

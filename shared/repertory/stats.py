@@ -106,6 +106,10 @@ class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     saves: int | None
     builds: int | None
+    taken: Annotated[
+        int | None,
+        msgspec.Meta(description="Jobs that workers have, also those that they try again."),
+    ] = 0
     failed: int | None
 
 
@@ -116,6 +120,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         at: When, in Unix seconds.
         busy: What it is doing; empty when it is idle.
         jobs, items: How many it has done.
+        error: Why it cannot work now; empty when it can.
     """
 
     worker: str
@@ -126,6 +131,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     busy: dict[str, Any] = {}
     jobs: int = 0
     items: int = 0
+    error: str = ""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -220,9 +226,17 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Pending jobs by queue, what each busy worker does, and the failed jobs."""
+    """Pending jobs by queue, what each busy worker does, and the failed jobs.
+
+    Attributes:
+        waiting: How many wait, by queue.
+        taken: How many workers have, also those that they try again.
+        running: The busy workers.
+        failed: The failed jobs.
+    """
 
     waiting: dict[str, int]
+    taken: int = 0
     running: list[Worker]
     failed: list[Failed]
 

@@ -49,7 +49,8 @@ def worker(
     queue: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only take jobs from saves, maintenance or builds; repeatable."
+            metavar="NAME",
+            help="Only take from saves, maintenance, builds or snapshots; repeatable.",
         ),
     ] = None,
 ) -> None:

@@ -26,7 +26,12 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         terminal.say()
     kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
-    pending = {"saves": stats.queue.saves, "builds": stats.queue.builds}
+    pending = {
+        "items": stats.watch.pending if stats.watch else 0,
+        "saves waiting": stats.queue.saves,
+        "builds waiting": stats.queue.builds,
+        "jobs with workers": stats.queue.taken,
+    }
     counts = {"error": stats.errors, "warning": stats.warnings}
     problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"

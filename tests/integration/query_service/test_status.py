@@ -109,6 +109,30 @@ def test_failed_jobs_are_listed_and_retried(server: RunningService, client: Test
     assert client.get("/queue").json()["failed"] == []
 
 
+def test_what_workers_retry_is_visible(server: RunningService, client: TestClient) -> None:
+    """Jobs that wait for a store are counted, and the statistics say why."""
+    error = "The Qdrant server at http://qdrant:6333 cannot be reached."
+    board = server.parts.coordination.status
+    board.report("worker:a:1", {"error": error, "jobs": 3})
+    board.report("worker:a:2", {"error": ""})
+    queue = server.service._queue
+    queue.taken = lambda: 2  # type: ignore[method-assign] # nothing blocks this queue's worker
+    try:
+        stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
+        assert stats.queue == Lengths(saves=0, builds=0, taken=2, failed=0)
+        assert stats.troubles == [f"A worker waits: {error}"]
+        assert client.get("/queue").json()["taken"] == 2
+        found = metrics(client)
+        assert found["repertory_queue_taken"] == 2
+        assert found['repertory_worker_waits{"worker": "worker:a:1"}'] == 1
+        assert found['repertory_worker_waits{"worker": "worker:a:2"}'] == 0
+        page = client.get("/status", headers={"Accept": "text/html"}).text
+        assert "A worker waits" in page
+        assert "Taken by workers</dt><dd>2</dd>" in page
+    finally:
+        del queue.taken  # type: ignore[method-assign] # the class has it
+
+
 def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
     """A second request returns the running rebuild; searches continue meanwhile."""
     project = tmp_path / "project"
