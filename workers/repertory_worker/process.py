@@ -49,6 +49,7 @@ class Process:
         self._board = parts.coordination.status
         self._broker = app.connection_for_read()
         self._queues = list(queues)
+        self._namespace = settings.values.namespace
         self._engine: EmbeddingEngine | None = None  # until it is loaded
         self._busy: dict[str, object] = {}
         self._jobs = self._items = 0
@@ -62,7 +63,7 @@ class Process:
         first = self._with_retries(lambda: self._read(text))
         if first is None:
             return
-        with waiting_beside(self._broker, redis_key(queue_name)) as others:
+        with waiting_beside(self._broker, redis_key(queue_name, self._namespace)) as others:
             jobs = self._gathered(first, others, queue_name)
             items = sum(len(job.items) + len(job.removed) for job in jobs)
             work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}

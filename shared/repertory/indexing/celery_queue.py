@@ -14,6 +14,7 @@ from typing_extensions import override
 from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.values import NAMESPACE
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"
@@ -31,19 +32,20 @@ TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
 VISIBILITY_TIMEOUT_S = 1_800
 
 
-def redis_key(queue: str) -> str:
+def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
     """The Redis list of one of the ``QUEUES``."""
-    return f"repertory:{queue}"
+    return f"{namespace}:{queue}"
 
 
-def celery_app(redis_url: str) -> Celery:
+def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
     """Celery as all of Repertory uses it; it does not connect yet."""
+    keys = [redis_key(queue, namespace) for queue in QUEUES]
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
-        task_queues=[Queue(redis_key(queue), routing_key=redis_key(queue)) for queue in QUEUES],
+        task_queues=[Queue(key, routing_key=key) for key in keys],
         # An exchange would have bindings, which a flushed Redis loses.
         task_default_exchange="",
-        task_default_queue=redis_key(MAINTENANCE),
+        task_default_queue=redis_key(MAINTENANCE, namespace),
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -64,9 +66,9 @@ def celery_app(redis_url: str) -> Celery:
             # In the order of ``QUEUES``, not in turns.
             "queue_order_strategy": "priority",
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "unacked_key": "repertory:unacked",
-            "unacked_index_key": "repertory:unacked_index",
-            "unacked_mutex_key": "repertory:unacked_mutex",
+            "unacked_key": redis_key("unacked", namespace),
+            "unacked_index_key": redis_key("unacked_index", namespace),
+            "unacked_mutex_key": redis_key("unacked_mutex", namespace),
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_timeout": TIMEOUT_S,
             # Attempts to connect when submitting; a worker's consumer tries for ever.
@@ -80,9 +82,9 @@ def celery_app(redis_url: str) -> Celery:
 class CeleryQueue(JobQueue):
     """Hands jobs to the workers that listen on a Redis. Thread-safe."""
 
-    def __init__(self, redis_url: str) -> None:
-        self._redis = RedisServer(redis_url)
-        self._app = celery_app(redis_url)
+    def __init__(self, redis_url: str, namespace: str = NAMESPACE) -> None:
+        self._redis = RedisServer(redis_url, namespace)
+        self._app = celery_app(redis_url, namespace)
 
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
@@ -100,11 +102,13 @@ class CeleryQueue(JobQueue):
     @override
     def waiting(self) -> dict[str, int]:
         with self._redis.translated():
-            return {name.value: self._redis.client.llen(redis_key(name)) for name in QueueName}
+            return {
+                name.value: self._redis.client.llen(self._redis.key(name)) for name in QueueName
+            }
 
     def _ask(self, task: str, *args: object) -> None:
         with self._redis.translated():
-            waiting = self._redis.client.llen(redis_key(MAINTENANCE))
+            waiting = self._redis.client.llen(self._redis.key(MAINTENANCE))
         if waiting >= MAX_MAINTENANCE:
             raise StoreError(
                 f"No worker takes requests, and {waiting} of them wait; start `repertory worker`."
@@ -117,7 +121,7 @@ class CeleryQueue(JobQueue):
                 self._app.send_task(
                     task,
                     args=args,
-                    queue=redis_key(queue),
+                    queue=self._redis.key(queue),
                     countdown=delay or None,
                     compression="gzip",
                     argsrepr="…",  # or a part of the job would be in the headers and in logs
