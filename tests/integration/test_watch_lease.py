@@ -4,18 +4,33 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
+from repertory.compose import Parts
 from repertory.coordination.lease import LEASE_S, Holder, RedisLease
 from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.team import on_redis
+from repertory.index.cache import SqliteVectorCache
+from repertory.index.edge import EdgeStore
+from repertory.index.edge_collection import EdgeCollection
 from repertory.index.qdrant import QdrantStore
-from repertory.stats import WatchStatus
+from repertory.index.vectors import Collection
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.scan import scan_source
+from repertory.settings import load
+from repertory.sources.configured import Catalogue
+from repertory.stats import Stats, WatchStatus
+from repertory_query.service import Service
+from tests.support.builders import Folder, coordination, words_writer
 from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
+from tests.support.lossy_queue import LossyQueue
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
@@ -67,6 +82,12 @@ class _Watches:
         with self.store.open(name) as collection:
             return sorted(state.item for state in collection.states())
 
+    def stats(self) -> Stats:
+        """What a query service says."""
+        parts = Parts(load({}, self._root, self._environment), self._root)
+        with ThreadPoolExecutor(1) as reader, parts.live_search(reader) as live:
+            return Service(parts, live, parts.queue()).stats()
+
     def published(self) -> list[int]:
         """How often each watch service published."""
         return [len(one.events("collection_published")) for one in self.processes[1:]]
@@ -110,6 +131,12 @@ def test_a_second_watch_waits_and_takes_over(
     assert held.holder.configuration
     assert [Path(one.directory).name for one in held.waiting] == ["plants"]
     assert f"process {held.holder.process} on {held.holder.host}" in waits["reason"]
+    shown = watches.stats().watch
+    assert shown
+    assert shown.holder
+    assert shown.holder.since == pytest.approx(held.holder.since, abs=5)
+    assert msgspec.structs.replace(shown.holder, since=held.holder.since) == held.holder
+    assert [one.process for one in shown.waiting] == [held.waiting[0].process]
     assert watches.published() == [1, 0]
     end(first)
     until(lambda: watches.items() == ["project/plants"])
@@ -193,3 +220,67 @@ def test_a_watch_without_the_lease_writes_nothing(watches: _Watches) -> None:
     watches.server.client.pexpire("repertory:lease", int(LEASE_S * 1_000))
     watches.lease.release()
     until(lambda: watches.items() == ["project/bread"])
+
+
+def test_a_coordinator_without_the_lease_sends_and_publishes_nothing(
+    tmp_path: Path, redis_server: RedisProcess
+) -> None:
+    """It may lose it between two steps: while it slept, or while a build was compared."""
+    clock = SimpleNamespace(time=0.0)
+    lease = RedisLease(RedisServer(redis_server.url), clock=lambda: clock.time)
+    ports = coordination(tmp_path, lease=lease)
+    store = _SlowStore(tmp_path, clock)
+    with closing(SqliteVectorCache(tmp_path / "vectors.sqlite", 1)) as cache:
+        queue = LossyQueue(words_writer(store, cache, ports))
+        coordinator = Coordinator(store=store, queue=queue, coordination=ports, active="repertory")
+        folder = Folder("team", "a")
+        coordinator.adopt(Catalogue((folder,)))
+        coordinator.observe(scan_source(folder))
+
+        def step() -> None:
+            coordinator.tick()
+            while queue.jobs:
+                queue.deliver(0)
+
+        step()
+        assert store.collections() == []
+        lease.take(ELSE)
+        until_written = iter(range(100))
+        while not store.collections() or not any(map(_count, map(store.open, store.collections()))):
+            assert next(until_written) < 99
+            step()
+            assert store.alias("repertory") is None
+        clock.time += 100.0
+        for _ in range(5):
+            step()
+        assert store.alias("repertory") is None
+        lease.take(ELSE)
+        store.is_slow = True
+        for _ in range(5):
+            step()
+        assert store.alias("repertory") is None
+        store.is_slow = False
+        lease.take(ELSE)
+        for _ in range(5):
+            step()
+        assert store.alias("repertory")
+
+
+class _SlowStore(EdgeStore):
+    """A store that takes longer to open a collection than a lease lasts, while it is slow."""
+
+    is_slow = False
+
+    def __init__(self, folder: Path, clock: SimpleNamespace) -> None:
+        super().__init__(folder)
+        self._clock = clock
+
+    def open(self, name: str) -> EdgeCollection:
+        """Open, and let time pass."""
+        self._clock.time += 100.0 * self.is_slow
+        return super().open(name)
+
+
+def _count(collection: Collection) -> int:
+    with collection:
+        return collection.count()

@@ -65,6 +65,15 @@ class RedisServer:
         """A script that the server runs in one step. Call it within ``translated``."""
         return self.client.register_script(lua)
 
+    def eviction_policy(self) -> str:
+        """What the server deletes when its memory is full; ``noeviction`` is nothing.
+
+        Raises:
+            StoreError: It is unavailable.
+        """
+        with self.translated():  # some providers forbid CONFIG
+            return str(self.client.info("memory").get("maxmemory_policy", "unknown"))
+
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:
         """Translate the client's exceptions to ``StoreError``."""
