@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,97 +11,25 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from repertory.compose import Parts
 from repertory.coordination.lease import LEASE_S, Holder, RedisLease
 from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.team import on_redis
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
-from repertory.settings import load
 from repertory.sources.configured import Catalogue
-from repertory.stats import Stats, WatchStatus
-from repertory_query.service import Service
+from repertory.stats import WatchStatus
 from tests.support.builders import Folder, coordination, words_writer
-from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.lossy_queue import LossyQueue
-from tests.support.model_folders import write_model
-from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
+from tests.support.watches import Watches
 
 ELSE = Holder(host="elsewhere", process=1, directory="/srv/other")
-
-
-class _Watches:
-    """A Redis, a Qdrant, a worker, and watch services that a test starts."""
-
-    def __init__(self, root: Path, redis: RedisProcess, qdrant: QdrantProcess) -> None:
-        self._root = root
-        self.redis = redis
-        self.store = QdrantStore(qdrant.url)
-        self.server = RedisServer(redis.url)
-        self.lease = RedisLease(self.server)
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        self._environment = kept | {
-            "HOME": str(root / "home"),
-            "REPERTORY_DATA_DIR": str(root / "data"),
-            "REPERTORY_REDIS_URL": redis.url,
-            "REPERTORY_QDRANT_URL": qdrant.url,
-            "REPERTORY_SEARCH_MODEL": str(write_model(root / "model")),
-            "REPERTORY_WATCH_RECONCILE": "1",
-        }
-        self.processes: list[LoggedProcess] = []
-        self.start("worker", "worker")
-
-    def start(self, folder: str, command: str = "watch") -> LoggedProcess:
-        """Start a process in a folder; a watch's holds a skill of the same name."""
-        directory = self._root / folder
-        directory.mkdir(exist_ok=True)
-        if command == "watch":
-            skill = directory / "skills" / folder / "SKILL.md"
-            skill.parent.mkdir(parents=True, exist_ok=True)
-            skill.write_text(f"---\nname: {folder}\ndescription: {folder} and nothing else\n---\n")
-        log = self._root / f"{folder}-{len(self.processes)}.log"
-        process = LoggedProcess([*COMMAND, command], directory, log, self._environment)
-        process.start()
-        self.processes.append(process)
-        return process
-
-    def items(self) -> list[str]:
-        """The ids of the active collection."""
-        name = self.store.alias("repertory")
-        if name is None:
-            return []
-        with self.store.open(name) as collection:
-            return sorted(state.item for state in collection.states())
-
-    def stats(self) -> Stats:
-        """What a query service says."""
-        parts = Parts(load({}, self._root, self._environment), self._root)
-        with ThreadPoolExecutor(1) as reader, parts.live_search(reader) as live:
-            return Service(parts, live, parts.queue()).stats()
-
-    def published(self) -> list[int]:
-        """How often each watch service published."""
-        return [len(one.events("collection_published")) for one in self.processes[1:]]
-
-
-@pytest.fixture
-def watches(tmp_path: Path) -> Iterator[_Watches]:
-    """What the watch services need."""
-    with RedisProcess() as redis, QdrantProcess() as qdrant:
-        made = _Watches(tmp_path, redis, qdrant)
-        try:
-            yield made
-        finally:
-            for process in made.processes:
-                process.kill()
 
 
 def killed(process: LoggedProcess) -> None:
@@ -118,7 +45,7 @@ def ended(process: LoggedProcess) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("end", [killed, ended])
 def test_a_second_watch_waits_and_takes_over(
-    watches: _Watches, end: Callable[[LoggedProcess], None]
+    watches: Watches, end: Callable[[LoggedProcess], None]
 ) -> None:
     """It says for whom it waits, publishes nothing until then, and is listed as waiting."""
     first = watches.start("bread")
@@ -148,7 +75,7 @@ def test_a_second_watch_waits_and_takes_over(
 
 
 @pytest.mark.timeout(240)
-def test_two_catalogues_do_not_take_turns(watches: _Watches) -> None:
+def test_two_catalogues_do_not_take_turns(watches: Watches) -> None:
     """Through many reconciliations the index is that of the first; saves of the other wait."""
     watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
@@ -178,7 +105,7 @@ def stopped(process: LoggedProcess) -> Iterator[None]:
 
 
 @pytest.mark.timeout(240)
-def test_a_watch_that_hung_does_not_publish_again(watches: _Watches) -> None:
+def test_a_watch_that_hung_does_not_publish_again(watches: Watches) -> None:
     """After another one took over it waits, without ending."""
     first = watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
@@ -195,7 +122,7 @@ def test_a_watch_that_hung_does_not_publish_again(watches: _Watches) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_a_lost_redis_costs_nobody_the_lease(watches: _Watches) -> None:
+def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
     """A Redis that restarts empty has one holder again, and the index stays."""
     watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
@@ -210,7 +137,7 @@ def test_a_lost_redis_costs_nobody_the_lease(watches: _Watches) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_watch_without_the_lease_writes_nothing(watches: _Watches) -> None:
+def test_a_watch_without_the_lease_writes_nothing(watches: Watches) -> None:
     """Whoever has it, also on a machine that nobody can see from here."""
     assert watches.lease.take(ELSE)
     waiting = watches.start("bread")
