@@ -159,6 +159,27 @@ def server(client: Client) -> Iterator[Finding]:
     if stats.watch and stats.watch.pending:
         items = terminal.count(stats.watch.pending, "item")
         yield Finding(State.UNSURE, "queue", f"{items} not indexed yet")
+    for name, why in (stats.watch.polling if stats.watch else {}).items():
+        yield Finding(State.UNSURE, f"source {name}", f"scanned at intervals, because {why}")
+
+
+def redis(url: str) -> Iterator[Finding]:
+    """Whether a team's Redis answers, and keeps what it was given."""
+    from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow, optional
+
+    try:
+        policy = RedisServer(url).eviction_policy()
+    except RepertoryError as error:
+        yield Finding(State.BAD, "Redis", str(error))
+        return
+    if policy == "noeviction":
+        yield Finding(State.GOOD, "Redis", "answers, and evicts nothing")
+        return
+    text = (
+        f"its maxmemory-policy is {policy}: when its memory is full, it deletes waiting jobs, and "
+        "saves are found late; set it to noeviction"
+    )
+    yield Finding(State.UNSURE, "Redis", text)
 
 
 def index(repertory: Repertory) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ Flags = dict[str, Any]
 
 PANEL = "Settings"
 EVERYWHERE = ("config", "mcp_config", "data_dir", "quiet", "verbose")
-STORE = ("model", "qdrant_url", "qdrant_api_key")
+STORE = ("model", "qdrant_url", "qdrant_api_key", "namespace")
 INDEXING = ("device", "mcp_timeout", "no_cache")
 WEIGHTS = ("alpha", "name_weight", "section_weight")
 RANKING = ("limit", "threshold", *WEIGHTS)

@@ -20,7 +20,6 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import ACTIVE
 from repertory.search.calibration import Progress, calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
@@ -83,7 +82,8 @@ class Parts:
     @property
     def active(self) -> str:
         """The alias of the searched collection: a team has one; embedded, each workspace has."""
-        return ACTIVE if self.is_team else f"{ACTIVE}_{self.workspace.key}"
+        namespace = self.settings.values.namespace
+        return namespace if self.is_team else f"{namespace}_{self.workspace.key}"
 
     @cached_property
     def store(self) -> VectorStore:
@@ -103,7 +103,7 @@ class Parts:
         if self.is_team and url:
             from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow
 
-            return on_redis(RedisServer(url))
+            return on_redis(RedisServer(url, self.settings.values.namespace))
         status_file = self._folder / "status" / f"{self.workspace.key}.json"
         return self._common.coordination(self._folder, status_file)
 
@@ -169,7 +169,9 @@ class Parts:
                     QdrantVectorCache,
                 )
 
-            return QdrantVectorCache(values.qdrant_url, values.qdrant_api_key, model)
+            return QdrantVectorCache(
+                values.qdrant_url, values.qdrant_api_key, model, values.namespace
+            )
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
 
         return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
@@ -205,7 +207,7 @@ class Parts:
             )
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
-        return CeleryQueue(values.redis_url)
+        return CeleryQueue(values.redis_url, values.namespace)
 
     def in_process_queue(self, writer: "Writer | None" = None) -> "InProcessQueue":
         """The queue and the worker of this process."""

@@ -14,6 +14,7 @@ from typing_extensions import override
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
+from repertory.coordination.lease import Holders
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
@@ -179,6 +180,7 @@ class Local(Backend, abc.ABC):
         workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
         failed = available(coordination.failures.list, troubles)
         waiting, taken = self._waiting(troubles), self._taken()
+        lease = available(coordination.lease.holders, []) or Holders()
         if reports is not None:
             troubles += self._silent(workers, watch)
         if watch.error:
@@ -226,6 +228,8 @@ class Local(Backend, abc.ABC):
                 watching=watch.watching,
                 polling=watch.polling,
                 configuration_error=watch.configuration_error,
+                holder=lease.holder,
+                waiting=lease.waiting,
             )
             if watch.at
             else None,
@@ -259,7 +263,7 @@ class Local(Backend, abc.ABC):
         if target and target != active:
             return Rebuild(configuration=configuration, generation=generation_of(target))
         slug = model_slug(target or active or "")
-        stored = generations(store, configuration, slug)
+        stored = generations(store, self.settings.values.namespace, configuration, slug)
         generation = max(map(generation_of, stored), default=0) + 1
         queue.begin(configuration, generation)
         return Rebuild(configuration=configuration, generation=generation)
@@ -291,7 +295,9 @@ class Local(Backend, abc.ABC):
 
         given = Path(self.settings.values.sandbox or "").expanduser()
         folder = self.workspace.directory / given
-        return SkillVectors(folder, lambda: self.parts.store, self.embedding)
+        return SkillVectors(
+            folder, lambda: self.parts.store, self.embedding, self.settings.values.namespace
+        )
 
     @cached_property
     def _project_search(self) -> "ProjectSearch":

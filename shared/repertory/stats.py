@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from repertory.coordination.lease import Holder
 from repertory.sources.source import Problem, Severity
 
 
@@ -135,13 +136,20 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The watch, as it last reported; see ``WatchStatus``."""
+    """The watch, as it last reported; see ``WatchStatus``.
+
+    Attributes:
+        holder: Who watches for the team; null without a team, or if nobody does.
+        waiting: Who would take over.
+    """
 
     at: float
     pending: int = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
     configuration_error: str = ""
+    holder: Holder | None = None
+    waiting: list[Holder] = []
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

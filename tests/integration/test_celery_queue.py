@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kombu import Connection, Message, Queue
@@ -175,7 +176,8 @@ def test_a_renewed_job_is_not_delivered_again(
     with celery_app(redis_server.url).connection_for_read() as other:
 
         def restored() -> int:
-            other.default_channel.qos.restore_visible(interval=1)
+            channel: Any = other.default_channel
+            channel.qos.restore_visible(interval=1)
             return queue.waiting()["saves"]
 
         queue.submit(job_with(1), QueueName.SAVES)

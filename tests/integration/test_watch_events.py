@@ -359,8 +359,31 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     items = [f"team/folder{number}/one" for number in range(5)]
     watching = watch("team/first", *items)
     watching.wait(lambda: list(watching.status["polling"]) == ["team"])
+    limit = int(Path("/proc/sys/fs/inotify/max_user_watches").read_text())
+    assert watching.status["polling"]["team"] == (
+        "the system grants no further file watches; "
+        f"raise fs.inotify.max_user_watches above {limit:,} with sysctl"
+    )
     save(skills / "folder4" / "two.md")
     watching.wait_for("team/first", *items, "team/folder4/two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_a_service_beyond_the_limit_of_instances_polls(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names another limit than that of watches."""
+
+    def init() -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    monkeypatch.setattr(inotify_c, "inotify_init", init)
+    watching = watch()
+    watching.wait(lambda: list(watching.status["polling"]) == ["team"])
+    assert "fs.inotify.max_user_instances" in watching.status["polling"]["team"]
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its inotify reports that")

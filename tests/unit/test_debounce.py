@@ -73,6 +73,17 @@ def test_a_burst_is_due_once(gaps: list[float], files: int) -> None:
     assert len(play(gaps, files)) == 1
 
 
+def test_a_file_that_never_rests_is_due_at_the_bound() -> None:
+    """A log that is written all the time delays no save for longer, again and again."""
+    debounce = Debounce(QUIET, Files())
+    due = []
+    for number in range(100):
+        now = number * QUIET / 4
+        due += [now] * len(debounce.due(now))
+        debounce.add("source", "log", now)
+    assert due == [MAX_QUIET_PERIODS * QUIET, 2 * MAX_QUIET_PERIODS * QUIET]
+
+
 def test_a_file_that_grows_without_events_is_waited_for() -> None:
     """A file that changes without an event restarts the quiet period."""
     files = Files()

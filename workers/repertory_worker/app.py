@@ -48,14 +48,15 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
         )
     queues = [queue for queue in QUEUES if queue in only]
-    app = celery_app(settings.values.redis_url)
+    namespace = settings.values.namespace
+    app = celery_app(settings.values.redis_url, namespace)
     _register(app, settings, queues)
     logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned
     # About a setting that is on purpose, each time that Redis is lost.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker = app.Worker(
         concurrency=concurrency,
-        queues=[redis_key(queue) for queue in queues],
+        queues=[redis_key(queue, namespace) for queue in queues],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

@@ -57,6 +57,7 @@ class Process:
         self._errors: dict[str, str] = {}  # why it cannot work now, by the cause
         self._broker = app.connection_for_read()
         self._queues = list(queues)
+        self._namespace = settings.values.namespace
         self._engine: EmbeddingEngine | None = None  # until it is loaded
         self._busy: dict[str, object] = {}
         self._jobs = self._items = 0
@@ -76,7 +77,8 @@ class Process:
         """
         newer: NewerReleaseError | None = None
         jobs: list[Job] = []
-        with self._holding(tag), waiting_beside(self._broker, redis_key(queue_name)) as others:
+        key = redis_key(queue_name, self._namespace)
+        with self._holding(tag), waiting_beside(self._broker, key) as others:
             try:
                 first = self._with_retries(lambda: self._read(text))
             except NewerReleaseError as error:

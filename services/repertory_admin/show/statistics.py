@@ -1,10 +1,11 @@
 """Shows statistics: the same for a server and for the index of a directory."""
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.stats import Stats, Worker
+from repertory.stats import Stats, Watch, Worker
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
@@ -24,6 +25,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
             stats.sources, "Last read", lambda one: ago(now - one.seen) if one.seen else "never"
         )
         terminal.say()
+        _show_polled(stats.watch)
     kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
     pending = {
@@ -44,6 +46,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         **place,
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
+        **_watches(stats.watch),
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
         "pending": ", ".join(
             f"{_number(count)} {name}" for name, count in pending.items() if count != 0
@@ -78,6 +81,28 @@ def doing(busy: Mapping[str, Any]) -> str:
     """A worker's current job in a few words."""
     parts = [f"{name} {value}" for name, value in busy.items() if name not in ("worker", "since")]
     return ", ".join(parts) or "nothing"
+
+
+def _show_polled(watch: Watch | None) -> None:
+    """Say which sources are polled, and why."""
+    polled: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in (watch.polling if watch else {}).items():
+        polled[why].append(name)
+    for why, names in polled.items():
+        terminal.tell(f"{', '.join(names)}: scanned at intervals, because {why}.")
+    if polled:
+        terminal.say()
+
+
+def _watches(watch: Watch | None) -> dict[str, str]:
+    """Who watches for a team, and who would take over."""
+    now = time.time()
+    holder = watch.holder if watch else None
+    waiting = watch.waiting if watch else []
+    return {
+        "watched by": f"{holder}; began {ago(now - holder.since)}" if holder else "",
+        "would take over": "; ".join(map(str, waiting)),
+    }
 
 
 def _show_workers(workers: Sequence[Worker]) -> None:

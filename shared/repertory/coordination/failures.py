@@ -115,10 +115,8 @@ class MemoryFailures(Failures):
             return count
 
 
-_FAILURES = "repertory:failures"  # as JSON, by id
-_ORDER = "repertory:failures:order"  # their ids
-
-# KEYS: the two. ARGV: an id, a failure and how many to keep.
+# KEYS: the failures as JSON, by id, and their ids in order. ARGV: an id, a failure and how many to
+# keep.
 _ADD = """
 redis.call('LREM', KEYS[2], 0, ARGV[1])
 redis.call('RPUSH', KEYS[2], ARGV[1])
@@ -136,18 +134,20 @@ class RedisFailures(Failures):
         self._server = server
         self._limit = limit
         self._add = server.script(_ADD)
+        self._failures = server.key("failures")
+        self._order = server.key("failures", "order")
 
     @override
     def add(self, failure: Failure) -> None:
         data = msgspec.json.encode(failure)
         with self._server.translated():
-            self._add([_FAILURES, _ORDER], [failure.id, data, self._limit])
+            self._add([self._failures, self._order], [failure.id, data, self._limit])
 
     @override
     def list(self) -> list[Failure]:
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.lrange(_ORDER, 0, -1)
-            batch.hgetall(_FAILURES)
+            batch.lrange(self._order, 0, -1)
+            batch.hgetall(self._failures)
             order, found = batch.execute()
         return _read([found.get(one) for one in order])
 
@@ -156,23 +156,22 @@ class RedisFailures(Failures):
         if not (ids := list(dict.fromkeys(ids))):
             return []
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.hmget(_FAILURES, ids)
-            batch.hdel(_FAILURES, *ids)
+            batch.hmget(self._failures, ids)
+            batch.hdel(self._failures, *ids)
             for one in ids:
-                batch.lrem(_ORDER, 0, one)
-            batch.delete(*map(_count, ids))
+                batch.lrem(self._order, 0, one)
+            batch.delete(*map(self._count, ids))
             return _read(batch.execute()[0])
 
     @override
     def attempt(self, job: str) -> int:
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.incr(_count(job))
-            batch.expire(_count(job), RETENTION_S)
+            batch.incr(self._count(job))
+            batch.expire(self._count(job), RETENTION_S)
             return int(batch.execute()[0])
 
-
-def _count(job: str) -> str:
-    return f"repertory:attempts:{job}"
+    def _count(self, job: str) -> str:
+        return self._server.key("attempts", job)
 
 
 def _read(stored: Sequence[bytes | None]) -> list[Failure]:

@@ -16,6 +16,7 @@ from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.cache import Vector, VectorCache
 from repertory.index.qdrant_connection import QdrantServer
+from repertory.values import NAMESPACE
 
 
 class QdrantVectorCache(VectorCache):
@@ -25,15 +26,23 @@ class QdrantVectorCache(VectorCache):
     another key is not taken for this one.
     """
 
-    def __init__(self, url: str, api_key: str | None, model: Model) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, model: Model, namespace: str = NAMESPACE
+    ) -> None:
         """Use a server; nothing is sent to it yet. The collection is made on first use.
+
+        Args:
+            url: The server's URL.
+            api_key: Its key, if it has one.
+            model: The model of the vectors.
+            namespace: The prefix of the collection's name.
 
         Raises:
             StoreError: The URL is invalid.
         """
         self._server = QdrantServer(url, api_key)
         # No index has such a name: an index has a hash in the place of "vectors".
-        self._name = layout.checked_name(f"repertory_vectors_{model.slug}")
+        self._name = layout.checked_name(f"{namespace}_vectors_{model.slug}")
         self._dimension = model.dimension
         self._made = False
         self._closed = False

@@ -17,6 +17,7 @@ from repertory.catalogue.views import RECIPE
 from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.values import NAMESPACE
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"
@@ -38,23 +39,24 @@ VISIBILITY_TIMEOUT_S = 1_800
 LEASE_S = 20.0
 RESTORE_INTERVAL_S = 5.0  # between two looks for such messages
 
-_UNACKED = "repertory:unacked"
-_UNACKED_INDEX = "repertory:unacked_index"  # when each message was taken, by its tag
+_UNACKED = "unacked"
+_UNACKED_INDEX = "unacked_index"  # when each message was taken, by its tag
 
 
-def redis_key(queue: str) -> str:
+def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
     """The Redis list of one of the ``QUEUES``."""
-    return f"repertory:{queue}"
+    return f"{namespace}:{queue}"
 
 
-def celery_app(redis_url: str) -> Celery:
+def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
     """Celery as all of Repertory uses it; it does not connect yet."""
+    keys = [redis_key(queue, namespace) for queue in QUEUES]
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
-        task_queues=[Queue(redis_key(queue), routing_key=redis_key(queue)) for queue in QUEUES],
+        task_queues=[Queue(key, routing_key=key) for key in keys],
         # An exchange would have bindings, which a flushed Redis loses.
         task_default_exchange="",
-        task_default_queue=redis_key(MAINTENANCE),
+        task_default_queue=redis_key(MAINTENANCE, namespace),
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -75,9 +77,9 @@ def celery_app(redis_url: str) -> Celery:
             # In the order of ``QUEUES``, not in turns.
             "queue_order_strategy": "priority",
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "unacked_key": _UNACKED,
-            "unacked_index_key": _UNACKED_INDEX,
-            "unacked_mutex_key": "repertory:unacked_mutex",
+            "unacked_key": redis_key(_UNACKED, namespace),
+            "unacked_index_key": redis_key(_UNACKED_INDEX, namespace),
+            "unacked_mutex_key": redis_key("unacked_mutex", namespace),
             "unacked_mutex_expire": 10,
             "unacked_restore_interval": RESTORE_INTERVAL_S,
             "unacked_restore_throttle": 1,  # each time
@@ -94,9 +96,9 @@ def celery_app(redis_url: str) -> Celery:
 class CeleryQueue(JobQueue):
     """Hands jobs to the workers that listen on a Redis. Thread-safe."""
 
-    def __init__(self, redis_url: str) -> None:
-        self._redis = RedisServer(redis_url)
-        self._app = celery_app(redis_url)
+    def __init__(self, redis_url: str, namespace: str = NAMESPACE) -> None:
+        self._redis = RedisServer(redis_url, namespace)
+        self._app = celery_app(redis_url, namespace)
 
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
@@ -115,7 +117,7 @@ class CeleryQueue(JobQueue):
     @override
     def keep_keywords(self, collection: str) -> None:
         with self._redis.translated():
-            waiting = self._redis.client.lrange(redis_key(SNAPSHOTS), 0, -1)
+            waiting = self._redis.client.lrange(self._redis.key(SNAPSHOTS), 0, -1)
         if collection not in {json.loads(message)["headers"]["id"] for message in waiting}:
             self._send(KEEP_KEYWORDS, SNAPSHOTS, collection, task_id=collection)
 
@@ -126,7 +128,7 @@ class CeleryQueue(JobQueue):
     @override
     def taken(self) -> int:
         with self._redis.translated():
-            return self._redis.client.hlen(_UNACKED)
+            return self._redis.client.hlen(self._redis.key(_UNACKED))
 
     def renew(self, tags: Iterable[str]) -> None:
         """Keep messages that this process has taken from being delivered again, for ``LEASE_S``.
@@ -138,11 +140,11 @@ class CeleryQueue(JobQueue):
         at = time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
         if times := dict.fromkeys(tags, at):
             with self._redis.translated():
-                self._redis.client.zadd(_UNACKED_INDEX, times, xx=True)
+                self._redis.client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
 
     def _length(self, queue: str) -> int:
         with self._redis.translated():
-            return self._redis.client.llen(redis_key(queue))
+            return self._redis.client.llen(self._redis.key(queue))
 
     def _send(
         self,
@@ -157,7 +159,7 @@ class CeleryQueue(JobQueue):
                 self._app.send_task(
                     task,
                     args=args,
-                    queue=redis_key(queue),
+                    queue=self._redis.key(queue),
                     countdown=delay or None,
                     task_id=task_id,
                     compression="gzip",

@@ -67,6 +67,7 @@ class Coordinator:
         self._deltas = coordination.deltas
         self._failures = coordination.failures
         self._tombstones = coordination.tombstones
+        self._lease = coordination.lease
         self._clock = clock
         self._now = now
         self._max_pending = max_pending
@@ -106,9 +107,9 @@ class Coordinator:
         """Follow finished jobs, send new ones, and publish a complete build.
 
         If the store is unavailable, ``error`` says so and the next tick tries again. Without a
-        configuration this does nothing.
+        configuration or the lease this does nothing.
         """
-        if not self._is_configured:
+        if not self._is_configured or not self._lease.is_held:
             return
         try:
             self._tick(self._clock())
@@ -188,7 +189,7 @@ class Coordinator:
             self._must_compare = False
         for ledger in self._ledgers.values():
             self._send(ledger, ledger.next_batch(self._max_pending), [], now)
-        if self._is_complete():
+        if self._is_complete() and self._lease.is_held:  # building may have taken long
             self._generations.publish()
             self._polled_at = float("-inf")
         if is_due:

@@ -11,6 +11,7 @@ from repertory.indexing.collections import (
     configuration_of,
     generations,
     model_slug,
+    namespace_of,
     next_alias,
 )
 from repertory.indexing.job import JobQueue
@@ -41,6 +42,7 @@ class Generations:
         self._deltas = coordination.deltas
         self._snapshots = coordination.snapshots
         self._alias = alias
+        self._namespace = namespace_of(alias)
         self._configuration = ""
         self._requested_at = float("-inf")
         self._unused_since: dict[str, float] = {}
@@ -89,7 +91,7 @@ class Generations:
         """Make the target collection the active one."""
         assert self.target
         self._queue.keep_keywords(self.target)
-        self._store.set_alias(alias_name(self._configuration), self.target)
+        self._store.set_alias(alias_name(self._namespace, self._configuration), self.target)
         self._store.set_alias(self._alias, self.target)
         self.active = self.target
         _log.info("collection_published", extra={"collection": self.target})
@@ -118,7 +120,7 @@ class Generations:
         stored = {
             one
             for slug in (model_slug(name), WORDS.slug)
-            for one in generations(self._store, self._configuration, slug)
+            for one in generations(self._store, self._namespace, self._configuration, slug)
         }
         return stored - {self.active, self.target}
 

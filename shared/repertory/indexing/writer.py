@@ -29,6 +29,7 @@ from repertory.indexing.collections import (
     generations,
     is_writable,
     model_slug,
+    namespace_of,
     next_alias,
 )
 from repertory.indexing.embed import embed
@@ -68,6 +69,7 @@ class Writer:
         self._coordination = coordination
         self._tombstones = coordination.tombstones
         self._active = active
+        self._namespace = namespace_of(active)
         self._notify = notify
         self._lock = threading.Lock()
         self._engine: EmbeddingEngine | None = None
@@ -123,13 +125,13 @@ class Writer:
         self._reload_missing_model()
         model = self.engine.model
         alias = next_alias(self._active, configuration)
-        stored = generations(self._store, configuration, model.slug)
+        stored = generations(self._store, self._namespace, configuration, model.slug)
         newest = max(map(generation_of, stored), default=0)
         name = self._store.alias(alias)
         if model == WORDS and name is not None and model_slug(name) != WORDS.slug:
             return  # keep the vectors until there is a model again
         if name is None or not is_writable(name, model.slug):
-            name = current(self._store, configuration, model.slug)
+            name = current(self._store, self._namespace, configuration, model.slug)
         if generation is not None and generation > newest:
             name = None
         if name is not None:
@@ -141,7 +143,8 @@ class Writer:
                 self._coordination.snapshots.drop(name)
                 name = None
         if name is None:
-            name = collection_name(configuration, model.slug, max(newest + 1, generation or 0))
+            number = max(newest + 1, generation or 0)
+            name = collection_name(self._namespace, configuration, model.slug, number)
             try:
                 self._store.create(name, model.dimension).close()
             except StoreError:

@@ -130,7 +130,7 @@ def test_what_workers_retry_is_visible(server: RunningService, client: TestClien
         assert "A worker waits" in page
         assert "Taken by workers</dt><dd>2</dd>" in page
     finally:
-        del queue.taken  # type: ignore[method-assign] # the class has it
+        del queue.taken
 
 
 def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
