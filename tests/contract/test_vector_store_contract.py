@@ -20,7 +20,7 @@ from repertory.catalogue.views import LEAD
 from repertory.errors import StoreError
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
-from repertory.index.vectors import Collection, Filter, Point, State, VectorStore
+from repertory.index.vectors import Collection, Filter, Point, State, VectorQuery, VectorStore
 from tests.support.points import DIMENSION, direction, item_of, point
 
 
@@ -60,7 +60,11 @@ def scores(
 ) -> dict[str, float]:
     """The cosines of a vector with some items."""
     keys = {item_key(item): item for item in items}
-    return {keys[key]: score for key, score in collection.scores(vector, [*keys]).items()}
+    nothing = Filter(kinds=("no such kind",))
+    query = VectorQuery(vector=vector, limit=1, where=nothing, keys=[*keys])
+    (answer,) = collection.query([query])
+    assert not answer.matches
+    return {keys[key]: score for key, score in answer.scores.items()}
 
 
 def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> None:

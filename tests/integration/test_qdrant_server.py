@@ -59,7 +59,6 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
     lambda store, _: store.collections(),
     lambda store, _: store.open("c"),
     lambda _, collection: collection.search(direction(1), 3),
-    lambda _, collection: collection.scores(direction(1), [item_key("a")]),
     lambda _, collection: collection.records([item_key("a")]),
     lambda _, collection: list(collection.states(["a"])),
 ]
