@@ -61,6 +61,10 @@ class EdgeCollection(StoredCollection):
             return self._shard.engine.count(engine.CountRequest(exact=True))
 
     @override
+    def is_ready(self) -> bool:
+        return True  # nothing is built but by ``optimize``
+
+    @override
     def optimize(self) -> None:
         """Build the search graph and drop deleted points, where there are enough of either.
 

@@ -77,14 +77,31 @@ class QdrantCollection(StoredCollection):
             return client.count(self._name, exact=True).count
 
     @override
+    def is_ready(self) -> bool:
+        """Whether the server has built its indexes, which it does by itself.
+
+        After a restart it does so only when it is told to, which this does.
+
+        Raises:
+            StoreError: It failed to.
+        """
+        with self._use() as client:
+            info = client.get_collection(self._name)
+            if info.status is models.CollectionStatus.GREY:
+                empty = models.OptimizersConfigDiff()
+                client.update_collection(self._name, optimizers_config=empty)
+        if info.status is models.CollectionStatus.RED:
+            raise StoreError(
+                f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
+                "see its log."
+            )
+        return info.status is models.CollectionStatus.GREEN
+
+    @override
     def optimize(self) -> None:
-        """Wait until the server, which optimizes by itself, has done so; an hour at most."""
+        """Wait until the server has built its indexes, an hour at most."""
         deadline = time.monotonic() + OPTIMIZE_TIMEOUT_S
-        while time.monotonic() < deadline:
-            with self._use() as client:
-                status = client.get_collection(self._name).status
-            if status is not models.CollectionStatus.YELLOW:
-                return
+        while not self.is_ready() and time.monotonic() < deadline:
             time.sleep(_POLL_INTERVAL_S)
 
     @override

@@ -168,6 +168,14 @@ class Collection(Protocol):
         """The number of points, sections included."""
         ...
 
+    def is_ready(self) -> bool:
+        """Whether the structures for fast searches are built, as far as a server does it.
+
+        Raises:
+            StoreError: The server failed to build them.
+        """
+        ...
+
     def optimize(self) -> None:
         """Build the structures that speed up a large collection; may take minutes."""
         ...
