@@ -17,10 +17,6 @@ OPTIMIZER_DELAY_S = 0.2  # after the last write
 
 _DONE = {"operation_id": 0, "status": "completed"}
 _DISTANCES = {"Cosine": engine.Distance.Cosine, "Dot": engine.Distance.Dot}
-_INDEXES = {
-    "keyword": engine.PayloadSchemaType.Keyword,
-    "integer": engine.PayloadSchemaType.Integer,
-}
 _HNSW = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}
 _OPTIMIZER = {
     "deleted_threshold": 0.2,
@@ -133,12 +129,15 @@ class ServedCollection:
         """PUT of an index."""
         fields(body, "field_name", "field_schema")
         params = fields(body["field_schema"], "type", "on_disk")
-        if params["type"] not in _INDEXES:
+        if params["type"] not in ("keyword", "integer"):
             raise RefusedError(501, f"index {params}")
         self._strict.index(len(self._settings["indexed"]))
-        self._shard.update(
-            engine.UpdateOperation.create_field_index(body["field_name"], _INDEXES[params["type"]])
-        )
+        # Those of the filters decide what a graph links; the others change no answer.
+        if params["type"] == "keyword" and not params.get("on_disk"):
+            schema = engine.PayloadSchemaType.Keyword
+            self._shard.update(
+                engine.UpdateOperation.create_field_index(body["field_name"], schema)
+            )
         made = {"data_type": params["type"], "params": params, "points": 0}
         self._settings["indexed"][body["field_name"]] = made
         save(self._directory / "settings.json", self._settings)
