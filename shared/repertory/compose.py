@@ -29,6 +29,7 @@ from repertory.workspace import Workspace
 if TYPE_CHECKING:  # a search imports none of them
     from repertory.embedding.models import Model
     from repertory.index.cache import VectorCache
+    from repertory.index.qdrant_connection import Replication
     from repertory.indexing.celery_queue import CeleryQueue
     from repertory.indexing.coordinator import Coordinator
     from repertory.indexing.in_process_queue import InProcessQueue
@@ -93,7 +94,7 @@ class Parts:
             with _team_extra():
                 from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - slow, optional
 
-            return QdrantStore(values.qdrant_url, values.qdrant_api_key)
+            return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
         return self._common.store(self._folder, self._lock_timeout)
 
     @cached_property
@@ -170,11 +171,26 @@ class Parts:
                 )
 
             return QdrantVectorCache(
-                values.qdrant_url, values.qdrant_api_key, model, values.namespace
+                values.qdrant_url,
+                values.qdrant_api_key,
+                model,
+                self._replication(),
+                namespace=values.namespace,
             )
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
 
         return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
+
+    def _replication(self) -> "Replication":
+        """How a Qdrant cluster spreads new collections."""
+        from repertory.index.qdrant_connection import Replication  # noqa: PLC0415 - slow, optional
+
+        values = self.settings.values
+        return Replication(
+            replication_factor=values.qdrant_replication_factor,
+            shard_number=values.qdrant_shard_number,
+            write_consistency_factor=values.qdrant_write_consistency,
+        )
 
     def writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> "Writer":
         """The worker's side.

@@ -109,10 +109,30 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     qdrant_url: Annotated[
         str | None,
-        _personal("qdrant.url", "A Qdrant server to use instead of the embedded engine."),
+        _personal(
+            "qdrant.url",
+            "A Qdrant server to use instead of the embedded engine, or the addresses of several "
+            "nodes of one cluster, separated by commas.",
+        ),
     ] = None
     qdrant_api_key: Annotated[
         str | None, _personal("qdrant.api_key", "The key for Qdrant.", secret=True)
+    ] = None
+    qdrant_replication_factor: Annotated[
+        int | None,
+        _personal("qdrant.replication_factor", "Copies of each shard in a Qdrant cluster.", ge=1),
+    ] = None
+    qdrant_shard_number: Annotated[
+        int | None,
+        _personal("qdrant.shard_number", "Shards of a collection in a Qdrant cluster.", ge=1),
+    ] = None
+    qdrant_write_consistency: Annotated[
+        int | None,
+        _personal(
+            "qdrant.write_consistency",
+            "Copies in a Qdrant cluster that must confirm a write.",
+            ge=1,
+        ),
     ] = None
     redis_url: Annotated[
         str | None,

@@ -12,14 +12,14 @@ import pytest
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
-from repertory.index import qdrant_connection
+from repertory.index import qdrant_cluster, qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
-from tests.support.qdrant_collections import Json
+from tests.support.qdrant_http import Json
 from tests.support.qdrant_server import QdrantStandIn
 
 
@@ -59,7 +59,6 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
     lambda store, _: store.collections(),
     lambda store, _: store.open("c"),
     lambda _, collection: collection.search(direction(1), 3),
-    lambda _, collection: collection.scores(direction(1), [item_key("a")]),
     lambda _, collection: collection.records([item_key("a")]),
     lambda _, collection: list(collection.states(["a"])),
 ]
@@ -70,7 +69,7 @@ def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> 
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(qdrant_connection, "TIMEOUT_S", 1_000)
-        monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
+        monkeypatch.setattr(qdrant_cluster, "QUERY_TIMEOUT_S", 1)
         store = QdrantStore(url)
         server = QdrantServer(url, None)
         collection = QdrantCollection(server, "c")  # opening it would be a query, too
@@ -168,8 +167,8 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
     [
         ("GET", "/telemetry", None),
         ("GET", "/collections?anonymize=true", None),
-        ("PATCH", "/collections/c", None),
-        ("POST", "/collections/c/points/query/batch", {"searches": []}),
+        ("PATCH", "/collections/c", {"params": {}}),
+        ("POST", "/collections/c/points/query/groups", {"group_by": "kind"}),
         ("PUT", "/collections/e", {"vectors": {"size": 4, "distance": "Manhattan"}}),
         ("POST", "/collections/c/points/count", {"exact": True, "shard_key": "a"}),
         ("POST", "/collections/c/points/delete", {"filter": {"should": []}}),
