@@ -23,6 +23,22 @@ from tests.support.qdrant_http import Json
 from tests.support.qdrant_server import QdrantStandIn
 
 
+def test_only_sections_that_exist_are_deleted() -> None:
+    """Items without old sections, as all of a first index, cost no deletion."""
+
+    def deletions() -> int:
+        return sum(request.path.endswith("/points/delete") for request in server.requests)
+
+    with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
+        collection.upsert([point("a"), point("b"), point("b", section=0)])
+        collection.delete_sections(["a", "unknown"], before=2)
+        collection.delete_sections(["a", "b"], before=1)
+        assert deletions() == 0
+        collection.delete_sections(["a", "b"], before=2)
+        assert deletions() == 1
+        assert collection.count() == 2
+
+
 def test_an_unavailable_server_is_an_error() -> None:
     """The message names the server, without the user and the password in its URL."""
     with QdrantStandIn() as server:

@@ -228,8 +228,14 @@ class ServedCollection:
 
     def count(self, body: Json) -> Json:
         """POST of a count."""
-        exact = fields(body, "exact")["exact"]
-        return {"count": self._shard.count(engine.CountRequest(exact=exact))}
+        asked = fields(body, "exact", "filter")
+        where = asked.get("filter")
+        if where:
+            self._strict.filter(where, self._settings["indexed"])
+        request = engine.CountRequest(
+            exact=asked["exact"], filter=_filter(where) if where else None
+        )
+        return {"count": self._shard.count(request)}
 
     def timeout(self, seconds: int) -> None:
         """Check the time limit of a request."""
