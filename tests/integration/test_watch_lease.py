@@ -138,7 +138,7 @@ def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_watch_without_the_lease_writes_nothing(watches: Watches) -> None:
-    """Whoever has it, also on a machine that nobody can see from here."""
+    """Also while a machine has it that cannot be reached from here."""
     assert watches.lease.take(ELSE)
     waiting = watches.start("bread")
     [waits] = waiting.wait_for("watch_waits")
