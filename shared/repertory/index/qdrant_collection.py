@@ -1,8 +1,8 @@
 """One collection of a Qdrant server."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
@@ -100,9 +100,9 @@ class QdrantCollection(StoredCollection):
     @override
     def optimize(self) -> None:
         """Wait until the server has built its indexes, an hour at most."""
-        deadline = time.monotonic() + OPTIMIZE_TIMEOUT_S
-        while not self.is_ready() and time.monotonic() < deadline:
-            time.sleep(_POLL_INTERVAL_S)
+        deadline = monotonic() + OPTIMIZE_TIMEOUT_S
+        while not self.is_ready() and monotonic() < deadline:
+            sleep(_POLL_INTERVAL_S)
 
     @override
     def close(self) -> None:
