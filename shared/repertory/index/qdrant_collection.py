@@ -64,11 +64,16 @@ class QdrantCollection(StoredCollection):
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
+        # Below the client's own method, which looks for texts to embed for longer than this takes.
         with self._use() as client:
-            answers = client.query_batch_points(
-                self._name, asked, timeout=self._server.query_timeout
-            )
-        found = iter([(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers)
+            answers = client.http.search_api.query_batch_points(
+                self._name,
+                timeout=self._server.query_timeout,
+                query_request_batch=models.QueryRequestBatch(searches=asked),
+            ).result
+        found = iter(
+            [(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers or ()
+        )
         return [_answer(one, next(found), next(found) if one.keys else []) for one in queries]
 
     @override
