@@ -307,7 +307,7 @@ def test_every_filter_has_its_index() -> None:
 def test_an_unknown_answer_names_the_versions(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client refuses what it does not know; the server is there all the same."""
+    """The client refuses what it does not know, although the server is available."""
     QdrantStore(server.url).create("c", DIMENSION)
     monkeypatch.setattr(server, "_result", lambda *_: {"status": "purple"})
     with pytest.raises(StoreError, match=r"qdrant-client .* does not know"):

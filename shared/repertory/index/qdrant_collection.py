@@ -85,7 +85,7 @@ class QdrantCollection(StoredCollection):
     def is_ready(self) -> bool:
         """Whether the server has built its indexes, which it does by itself.
 
-        After a restart it does so only when it is told to, which this does.
+        After a restart it begins only at the next write or change of a setting: this makes one.
 
         Raises:
             StoreError: It failed to.
