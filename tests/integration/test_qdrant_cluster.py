@@ -2,11 +2,14 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 
 from repertory.catalogue.item import item_key
+from repertory.compose import Parts
+from repertory.embedding.models import Model
 from repertory.errors import StoreError, StoreRefusedError
 from repertory.index import qdrant_cluster
 from repertory.index.qdrant import QdrantStore
@@ -14,6 +17,7 @@ from repertory.index.qdrant_cluster import MAX_RETRY_AFTER_S, Cluster
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer, Replication
 from repertory.index.vectors import Filter, VectorQuery
+from repertory.settings import load
 from tests.integration.test_qdrant_server import ask
 from tests.support.points import DIMENSION, direction, point
 from tests.support.ports import free_port
@@ -216,6 +220,32 @@ def test_new_collections_are_spread_as_the_settings_say(server: QdrantStandIn) -
         request for request in server.requests if request.path == "/collections/d" and request.body
     )
     assert not {*names} & {*made.body}
+
+
+def test_the_settings_of_a_cluster_reach_index_and_cache(
+    server: QdrantStandIn, tmp_path: Path
+) -> None:
+    """Several addresses, and how new collections are spread."""
+    environment = {
+        "REPERTORY_QDRANT_URL": f"{away()},{server.url}",
+        "REPERTORY_REDIS_URL": "redis://127.0.0.1:1/0",
+        "REPERTORY_QDRANT_REPLICATION_FACTOR": "2",
+        "REPERTORY_QDRANT_SHARD_NUMBER": "4",
+        "REPERTORY_QDRANT_WRITE_CONSISTENCY": "1",
+    }
+    parts = Parts(load({"data_dir": str(tmp_path)}, tmp_path, environment), tmp_path)
+    parts.store.create("c", DIMENSION)
+    parts.cache(Model(id="m", slug="m", dimension=DIMENSION, max_tokens=8)).count()
+    made = [
+        request.body
+        for request in server.requests
+        if request.method == "PUT" and "vectors" in request.body
+    ]
+    assert len(made) == 2
+    for body in made:
+        assert body["replication_factor"] == 2
+        assert body["shard_number"] == 4
+        assert body["write_consistency_factor"] == 1
 
 
 def test_readiness_follows_the_servers_optimizer(server: QdrantStandIn) -> None:
