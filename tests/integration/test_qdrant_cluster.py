@@ -1,6 +1,7 @@
 """Several addresses of a Qdrant cluster, servers that ask to wait, and refusals by their status."""
 
 import socket
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -85,6 +86,10 @@ def test_a_write_does_not_wait_for_ever(server: QdrantStandIn, waited: list[floa
     with pytest.raises(StoreError, match="Slowly"):
         collection.upsert([point("a")])
     assert waited == [25, 25]
+    waited.clear()
+    server.refusals = [RefusedError(429, "Slowly", int(MAX_RETRY_AFTER_S))]
+    collection.upsert([point("a")])
+    assert waited == [MAX_RETRY_AFTER_S]
     waited.clear()
     server.refusals = [RefusedError(429, "Slowly", 0)] * 1_000
     with pytest.raises(StoreError, match="Slowly"):
@@ -199,6 +204,16 @@ def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> 
         cluster(client.build_request("GET", "http://qdrant/c"), send)
     assert sent == [address]
     assert address.removesuffix("/c") == cluster.shown
+
+
+@pytest.mark.parametrize("urls", ["https://a", "https://a,http://b"])
+def test_a_key_that_is_sent_unencrypted_is_a_warning(urls: str) -> None:
+    """One address without encryption suffices."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        QdrantServer(urls, "key").close()
+    messages = [str(one.message) for one in caught]
+    assert any("insecure" in message for message in messages) == ("http:" in urls)
 
 
 def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:
