@@ -97,12 +97,23 @@ def test_a_write_does_not_wait_for_ever(server: QdrantStandIn, waited: list[floa
     assert len(waited) <= MAX_RETRY_AFTER_S
 
 
-def test_a_query_does_not_wait(server: QdrantStandIn, waited: list[float]) -> None:
-    """A user waits for it, and the words can answer."""
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda c: c.search(direction(1), 1),
+        lambda c: c.records([item_key("a")]),
+        lambda c: list(c.states()),
+        lambda c: c.count(),
+    ],
+)
+def test_a_read_does_not_wait(
+    server: QdrantStandIn, waited: list[float], read: Callable[[QdrantCollection], object]
+) -> None:
+    """A user waits for it, or a service that has more to do."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(429, "Slowly", 1)]
     with pytest.raises(StoreError, match="Slowly"):
-        collection.search(direction(1), 1)
+        read(collection)
     assert waited == []
 
 

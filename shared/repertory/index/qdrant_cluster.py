@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 
 QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
 CONNECT_TIMEOUT_S = 2
-MAX_RETRY_AFTER_S = 60.0  # that a request waits in all because a server asked for it
+MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for it
 
 _PORTS = {"http": 6333, "https": 443}
 _RATE_LIMITED, _UNAVAILABLE = 429, 503
@@ -52,13 +52,12 @@ class Cluster:
     def __call__(
         self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
     ) -> httpx.Response:
-        """Send a request to a node that answers; unless it is a query, wait if that asks for it."""
+        """Send a request to a node that answers; a write waits if the node asks for it."""
         timeout = request.extensions["timeout"]
         timeout["connect"] = CONNECT_TIMEOUT_S
         if request.method == "GET":
             timeout["read"] = self.query_timeout
-        is_query = request.method == "GET" or "timeout" in request.url.params
-        waits = 0.0 if is_query else MAX_RETRY_AFTER_S
+        waits = MAX_RETRY_AFTER_S if "wait" in request.url.params else 0.0
         while True:
             response = self._sent(request, send)
             seconds = _retry_after(response)
