@@ -129,6 +129,7 @@ class Parts:
             active=self.active,
             embedding=self.queries.get,
             reader=reader,
+            is_shared=self.is_team,
         )
 
     def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:

@@ -204,6 +204,7 @@ class Local(Backend, abc.ABC):
             kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
             points=available(stored.count, []) if stored else None,
             missing=live.missing,
+            verification=live.verification,
             calls_allowed=self.calls_allowed,
             sources=watch.sources,
             building=watch.building,

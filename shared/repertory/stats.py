@@ -138,6 +138,18 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     configuration_error: str = ""
 
 
+class Verification(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a query process compared its keyword index with the collection.
+
+    Attributes:
+        at: When it last ended a pass over the whole collection, in Unix seconds; 0 for never.
+        repaired: How many items it had missed and repaired since it started.
+    """
+
+    at: float
+    repaired: int
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How an index is doing."""
 
@@ -159,6 +171,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         dict[str, str],
         msgspec.Meta(description="Unavailable parts (`index`, `vectors`, `model`, …) and why."),
     ]
+    verification: Annotated[
+        Verification | None,
+        msgspec.Meta(description="Of the process that answers; null between two commands."),
+    ] = None
     calls_allowed: Annotated[
         bool, msgspec.Meta(description="Whether tools may be called through here.")
     ] = False

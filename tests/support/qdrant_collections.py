@@ -190,8 +190,10 @@ class ServedCollection:
 
     def count(self, body: Json) -> Json:
         """POST of a count."""
-        exact = fields(body, "exact")["exact"]
-        return {"count": self._shard.count(engine.CountRequest(exact=exact))}
+        fields(body, "exact", "filter")
+        where = _filter(body["filter"]) if "filter" in body else None
+        request = engine.CountRequest(exact=body["exact"], filter=where)
+        return {"count": self._shard.count(request)}
 
 
 def fields(body: Json, *known: str) -> Json:
@@ -217,6 +219,8 @@ def _condition(
             return engine.FieldCondition(key, match=engine.MatchAny(values))
         case {"key": key, "range": {"lt": number, **more}, **rest} if not rest and not more:
             return engine.FieldCondition(key, range=engine.RangeFloat(lt=number))
+        case {"key": key, "range": {"gte": number, **more}, **rest} if not rest and not more:
+            return engine.FieldCondition(key, range=engine.RangeFloat(gte=number))
         case {"is_empty": {"key": key}, **rest} if not rest:
             return engine.IsEmptyCondition(key)
         case {"has_id": ids, **rest} if not rest:
