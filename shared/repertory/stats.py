@@ -173,7 +173,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     verification: Annotated[
         Verification | None,
-        msgspec.Meta(description="Of the process that answers; null between two commands."),
+        msgspec.Meta(description="Of the process that answers; null while it has no index."),
     ] = None
     calls_allowed: Annotated[
         bool, msgspec.Meta(description="Whether tools may be called through here.")

@@ -172,7 +172,7 @@ def test_a_record_that_is_missing_is_read_again(
 ) -> None:
     """A state without its record does not count as indexed."""
     with monkeypatch.context() as lagging:
-        lagging.setattr(EdgeCollection, "records", lambda self, keys: {})
+        lagging.setattr(EdgeCollection, "records", lambda *_: {})
         served.save(skill("new"), skill("s1", "Changed"))
         served.follow()
     assert served.follow(20) == served.stored()
@@ -210,7 +210,7 @@ def test_what_differs_in_number_is_looked_for_without_a_pause(
     deltas.is_lost = True
     served.save(removed=["s2"])
     assert served.follow(30) == served.stored()
-    monkeypatch.setattr(EdgeCollection, "count_items", lambda self: 1_000)
+    monkeypatch.setattr(EdgeCollection, "count_items", lambda _: 1_000)
     pages = _pages(monkeypatch)
     served.follow(600)
     unhurried = 2 * 600 / 4  # a slice and a page of what is recent, every four to six seconds

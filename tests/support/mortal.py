@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -38,8 +38,7 @@ class Life:
 
     def store(self, store: VectorStore) -> VectorStore:
         """The store of a worker that lives as long."""
-        found: Any = _Mortal(store, self)
-        return found
+        return cast("VectorStore", _Mortal(store, self))
 
 
 class _Mortal:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.stats import Stats, Worker
+from repertory.stats import Stats, Verification, Worker
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
@@ -39,6 +39,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         **place,
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
+        "verified": _verified(stats.verification),
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
         "pending": ", ".join(
             f"{_number(count)} {name}" for name, count in pending.items() if count != 0
@@ -67,6 +68,15 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     if stats.faults:
         terminal.say()
         show_problems(stats.faults, MAX_PROBLEMS)
+
+
+def _verified(verification: Verification | None) -> str:
+    """When the index was compared with the collection, and what that found."""
+    if verification is None or not (verification.at or verification.repaired):
+        return ""
+    when = ago(time.time() - verification.at) if verification.at else "not yet"
+    repaired = verification.repaired
+    return when + (f"; {terminal.count(repaired, 'item')} repaired" if repaired else "")
 
 
 def doing(busy: Mapping[str, Any]) -> str:
