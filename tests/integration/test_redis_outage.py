@@ -21,7 +21,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from tests.support.redis_server import RedisProcess
 
-FAILURE = Failure(id="j", collection="c", items={}, error="No.", at=1.0, attempts=3, job={})
+FAILURE = Failure(id="j", collection="c", items={}, error="No.", at=1.0, attempts=3)
 
 # Every call of every adapter.
 CALLS: dict[str, Callable[[RedisServer], object]] = {
