@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from repertory.indexing.collections import configuration_of
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.unused import INTERVAL_S
+from repertory.sources.source import WatchedFolder
 from repertory.stats import Building, UnusedIndex
-from tests.support.builders import Folder, words_writer
-from tests.support.steered_team import Modelled, SteeredTeam
+from tests.support.builders import Folder
+from tests.support.steered_team import Another, Modelled, SteeredTeam
 
 
 @pytest.fixture
@@ -84,10 +84,7 @@ def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server:
     """A build that begins by itself, while a folder is not mounted, keeps its items."""
     server.items.clear()
     team.scan()
-    team.engine = Modelled("a test")
-    team.coordinator.reconcile()
-    team.tick()
-    team.work()
+    team.use(Modelled("a test"))
     assert "_test-" in team.active
     assert team.indexed() == ALL
     assert emptied(team) == ["server"]
@@ -140,7 +137,7 @@ def test_a_build_is_not_published_before_every_folder_was_read(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
     """After a restart in the middle of a build."""
-    files.folder = server.folder = object()  # type: ignore[misc, assignment] - only asked for
+    files.folder = server.folder = WatchedFolder(Path("/nowhere"), lambda _: True)
     before = team.active
     team.rebuild()
     server.write("new")
@@ -264,6 +261,7 @@ def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -
     team.work()
     assert team.active == first
     returned = team.now
+    assert wait(0) == [UnusedIndex(collection=second, points=1, since=returned)]
     assert wait(KEEP_UNUSED_S - 1) == [UnusedIndex(collection=second, points=1, since=returned)]
     team.start()
     assert wait(2) == []
@@ -271,33 +269,20 @@ def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -
 
 
 def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
-    """What is neither an index nor of this team stays."""
-    before = team.active
-    for name in (
-        "repertory_sandbox_0123456789abcdef_test-r1",
-        before.replace("repertory", "other"),
-    ):
+    """What is no index, or not of this team, stays."""
+    others = {"repertory_sandbox_0123456789abcdef_test-r1", f"other{team.active[9:]}"}
+    for name in others:
         team.store.create(name, 1).close()
-    team.engine = Modelled("a test")
-    team.coordinator.reconcile()
-    team.tick()
-    team.work()
+    team.use(Modelled("a test"))
     model = team.active
-    team.engine = type("Another", (Modelled,), {"model": replace(Modelled.model, slug="another")})(
-        "a"
-    )
-    team.queue.writer = words_writer(team.store, team.cache, team.coordination, lambda: team.engine)
-    team.coordinator.reconcile()
-    team.tick()
-    team.work()
+    team.use(Another("a test"))
     assert "_another-" in team.active
     team.tick(INTERVAL_S)
     assert [one.collection for one in team.coordinator.status().unused] == [model]
     team.now += KEEP_UNUSED_S
     team.tick(INTERVAL_S)
     assert team.coordinator.status().unused == []
-    assert model not in team.store.collections()
-    assert len(team.store.collections()) == 3
+    assert set(team.store.collections()) == {team.active, *others}
 
 
 def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folder) -> None:

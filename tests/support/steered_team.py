@@ -29,6 +29,12 @@ class Modelled(WordsEngine):
     model = Model(id="test", slug="test", dimension=1, max_tokens=8)
 
 
+class Another(Modelled):
+    """An engine of another model."""
+
+    model = Model(id="another", slug="another", dimension=1, max_tokens=8)
+
+
 class CountingStore(EdgeStore):
     """A store that counts how often a collection is opened, and can be unavailable."""
 
@@ -170,6 +176,14 @@ class SteeredTeam:
     def queues(self) -> list[QueueName]:
         """The queues of the waiting jobs."""
         return [name for _, name in self.queue.jobs]
+
+    def use(self, engine: WordsEngine) -> None:
+        """Give the workers another model, and have everything done that follows."""
+        self.engine = engine
+        self.queue.writer = words_writer(self.store, self.cache, self.coordination, lambda: engine)
+        self.coordinator.reconcile()
+        self.tick()
+        self.work()
 
     def rebuild(self) -> None:
         """Request a new generation, as a person does."""

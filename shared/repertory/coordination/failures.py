@@ -251,7 +251,8 @@ class RedisFailures(Failures):
         with self._server.translated(), self._server.client.pipeline() as batch:
             batch.llen(self._order)
             batch.hlen(self._given_up)
-            return max(batch.execute())
+            listed, given_up = batch.execute()
+        return max(int(listed), int(given_up))
 
     @override
     def version(self) -> str:
@@ -264,7 +265,8 @@ class RedisFailures(Failures):
         if not (ids := list(dict.fromkeys(ids))):
             return 0
         with self._server.translated():
-            found = _read(self._server.client.hmget(self._failures, ids))
+            stored = cast("list[bytes | None]", self._server.client.hmget(self._failures, ids))
+        found = _read(stored)
         given_up = self.given_up()
         fields = [
             _field(one.collection, item)
