@@ -153,6 +153,13 @@ def server(client: Client) -> Iterator[Finding]:
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
     for why in stats.missing.values():
         yield Finding(State.BAD, "server", why)
+    for one in stats.unused:
+        vectors = terminal.count(one.points, "vector")
+        text = (
+            f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
+            "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
+        )
+        yield Finding(State.UNSURE, "unused index", text)
 
 
 def index(repertory: Repertory) -> Iterator[Finding]:

@@ -230,6 +230,7 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
             max_pending=max_pending or MAX_PENDING,
+            keep_unused_s=self.settings.values.keep_unused * 86_400,
         )
 
     def _model_key(self, use: str) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ class Local(Backend, abc.ABC):
         reports = available(coordination.status.reports, troubles)
         watch = WatchStatus.read(reports or {}) or WatchStatus()
         workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
-        failed = available(coordination.failures.list, troubles)
+        failed = available(coordination.failures.count, troubles)
         waiting = self._waiting(troubles)
         if reports is not None:
             troubles += self._silent(workers, watch)
@@ -208,10 +208,11 @@ class Local(Backend, abc.ABC):
             calls_allowed=self.calls_allowed,
             sources=watch.sources,
             building=watch.building,
+            unused=watch.unused,
             queue=Lengths(
                 saves=waiting.get("saves"),
                 builds=waiting.get("builds"),
-                failed=None if failed is None else len(failed),
+                failed=failed,
             ),
             workers=[
                 msgspec.convert({"worker": name, **report}, Worker)

@@ -48,11 +48,22 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A collection that is being built beside the active one; progress counts items."""
+    """A collection that is being built; progress counts items.
+
+    It is built beside the active one. A first index is the active one itself.
+    """
 
     collection: str
     done: int
     total: int
+
+
+class UnusedIndex(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An index of a configuration or a model that is not used now; ``since`` in Unix seconds."""
+
+    collection: str
+    points: Annotated[int, msgspec.Meta(description="Its stored vectors.")]
+    since: float
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -67,6 +78,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         sources: The state of every source, in the catalogue's order.
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
+        unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items.
         errors, warnings: How many problems there are, beyond those listed too.
         watching: The sources whose folders report changes.
@@ -81,6 +93,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sources: list[SourceState] = []
     building: Building | None = None
     pending: int = 0
+    unused: list[UnusedIndex] = []
     problems: list[Problem] = []
     errors: int = 0
     warnings: int = 0
@@ -99,6 +112,12 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def stale_sources(self) -> tuple[str, ...]:
         """The names of the sources that failed or of which old items were kept."""
         return tuple(one.name for one in self.sources if one.is_failing or one.stale)
+
+    @property
+    def missing_items(self) -> int:
+        """How many items a first index still lacks, which is searched while it is built."""
+        one = self.building
+        return one.total - one.done if one and one.collection == self.collection else 0
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -180,6 +199,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = False
     sources: list[SourceState]
     building: Building | None
+    unused: Annotated[
+        list[UnusedIndex],
+        msgspec.Meta(description="Indexes that are not used now, and are removed after a while."),
+    ] = []
     queue: Lengths
     workers: list[Worker]
     problems: list[Problem]

@@ -17,7 +17,7 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import JobError, ModelError, StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.attempts import MAX_ATTEMPTS, attempt, retry
+from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
 from repertory.indexing.collections import ACTIVE, next_alias
 from repertory.indexing.job import Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
@@ -284,16 +284,6 @@ def test_an_item_with_an_invalid_vector_fails_alone(house: House) -> None:
     assert set(house.hashes()) == {"team/good"}
     (failure,) = house.failures.list()
     assert list(failure.items) == ["team/bad"]
-
-
-def test_a_failure_can_be_retried(house: House) -> None:
-    """Its job returns to the queue and leaves the list."""
-    for _ in range(MAX_ATTEMPTS):
-        house.attempt(house.job(1, skill("bad", "poison")))
-    house.queue.jobs.clear()
-    assert retry(house.failures, house.queue) == 1
-    assert house.failures.list() == []
-    assert [job.items[0].id for job, _ in house.queue.jobs] == ["team/bad"]
 
 
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:

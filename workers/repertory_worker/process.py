@@ -91,7 +91,7 @@ class Process:
             self._with_retries(lambda: self._writer.keep_keywords(collection))
 
     def _read(self, text: object) -> Job | None:
-        """A job; None if it is unreadable. It becomes a failure, for another release to read."""
+        """A job; None if it is unreadable, which becomes a failure."""
         try:
             data = json.loads(str(text))
         except (ValueError, RecursionError):
@@ -99,7 +99,7 @@ class Process:
         try:
             return job_of(data)
         except JobError as error:
-            unread = data if isinstance(data, dict) else {"unread": data}
+            unread = data if isinstance(data, dict) else {}
             failure = Failure(
                 id=str(unread.get("id") or uuid.uuid4().hex),
                 collection=str(unread.get("collection", "")),
@@ -107,7 +107,6 @@ class Process:
                 error=str(error),
                 at=time.time(),
                 attempts=1,
-                job=unread,
             )
             self._failures.add(failure)
             _log.error("job_unreadable", extra={"job": failure.id, "error": failure.error})

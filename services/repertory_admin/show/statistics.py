@@ -29,6 +29,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     pending = {"saves": stats.queue.saves, "builds": stats.queue.builds}
     counts = {"error": stats.errors, "warning": stats.warnings}
     problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
+    unused = sum(one.points for one in stats.unused)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"
     storage = {
         "vectors": vectors,
@@ -41,6 +42,9 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
         "verified": _verified(stats.verification),
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
+        "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
+        if stats.unused
+        else "",
         "pending": ", ".join(
             f"{_number(count)} {name}" for name, count in pending.items() if count != 0
         ),

@@ -11,6 +11,7 @@ from repertory.coordination.failures import Failures, MemoryFailures, RedisFailu
 from repertory.coordination.snapshots import FileSnapshots, RedisSnapshots, SnapshotStore
 from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
+from repertory.coordination.unused import MemoryUnusedSince, RedisUnusedSince, UnusedSince
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
@@ -25,6 +26,7 @@ class Coordination(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     failures: Failures
     status: StatusBoard
     snapshots: SnapshotStore
+    unused: UnusedSince
 
 
 def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
@@ -41,6 +43,7 @@ def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
         failures=MemoryFailures(),
         status=FileStatus(status_file) if status_file else MemoryStatus(),
         snapshots=FileSnapshots(folder / "keywords"),
+        unused=MemoryUnusedSince(),
     )
 
 
@@ -53,4 +56,5 @@ def on_redis(server: "RedisServer") -> Coordination:
         failures=RedisFailures(server),
         status=RedisStatus(server),
         snapshots=RedisSnapshots(server),
+        unused=RedisUnusedSince(server),
     )

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
-from repertory.errors import RepertoryError, StoreError
-from repertory.indexing.job import Job, JobQueue, QueueName, job_of
+from repertory.errors import StoreError
+from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
 
 MAX_ATTEMPTS = 3
@@ -51,28 +51,6 @@ def attempt(
             _fail(job, tried[job.id] - 1, "Its worker ended each time.", failures)
 
 
-def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
-    """Put failed jobs back on the queue, all of them if no ids are given.
-
-    Returns:
-        How many. An unreadable job stays on the list.
-
-    Raises:
-        StoreError: The list or the queue is unavailable.
-    """
-    chosen = [one for one in failures.list() if ids is None or one.id in ids]
-    count = 0
-    for failure in chosen:
-        try:
-            job = job_of(failure.job)
-        except RepertoryError:
-            continue
-        queue.submit(job, QueueName.SAVES)
-        failures.remove([failure.id, _failed(failure.id)])
-        count += 1
-    return count
-
-
 def _attempt(
     jobs: Sequence[Job], queue_name: QueueName, writer: Writer, failures: Failures, queue: JobQueue
 ) -> None:
@@ -112,7 +90,7 @@ def _failed(job: str) -> str:
 def _forget(jobs: Sequence[Job], failures: Failures) -> None:
     """Forget how often jobs were attempted; a job is done without that, too."""
     with contextlib.suppress(StoreError):
-        failures.remove([job.id for job in jobs])
+        failures.forget([job.id for job in jobs])
 
 
 def _fail(job: Job, tried: int, error: str, failures: Failures) -> None:
@@ -128,7 +106,6 @@ def _fail(job: Job, tried: int, error: str, failures: Failures) -> None:
             error=error,
             at=time.time(),
             attempts=tried,
-            job=job.plain(),
         )
     )
 

@@ -45,6 +45,15 @@ def current(store: VectorStore, configuration: str, slug: str) -> str | None:
     return max(generations(store, configuration, slug), key=generation_of, default=None)
 
 
+def is_complete(store: VectorStore, active: str) -> bool:
+    """Whether there is an active collection that was built to the end.
+
+    A first index is active while it is built. The configuration's own alias is set at the end.
+    """
+    name = store.alias(active)
+    return name is not None and store.alias(alias_name(configuration_of(name))) is not None
+
+
 def generations(store: VectorStore, configuration: str, slug: str) -> list[str]:
     """Every collection of a configuration under a model."""
     prefix = _prefix(configuration, slug)
@@ -55,6 +64,17 @@ def generation_of(collection: str) -> int:
     """The number of a collection's generation."""
     found = re.search(r"_g(\d+)$", collection)
     return int(found[1]) if found else 0
+
+
+def differ_in_generation(collection: str, other: str) -> bool:
+    """Whether two collections are different generations of the same configuration and model."""
+    prefixes = {name.rpartition("_g")[0] for name in (collection, other)}
+    return collection != other and len(prefixes) == 1
+
+
+def is_index(name: str) -> bool:
+    """Whether a collection is the index of a catalogue; others hold cached or single vectors."""
+    return bool(model_slug(name))
 
 
 def model_slug(collection: str) -> str:

@@ -18,7 +18,7 @@ from repertory.indexing import keywords
 from repertory.indexing.collections import model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
-from repertory.notices import about_sources
+from repertory.notices import about_first_index, about_sources
 from repertory.search.engine import SearchEngine
 from repertory.stats import Verification, WatchStatus
 
@@ -271,7 +271,11 @@ class LiveSearch:
         if watch is None:
             return False
         names = tuple(one.name for one in watch.sources)
-        sources = names, watch.stale_sources, about_sources(watch.sources)
+        sources = (
+            names,
+            watch.stale_sources,
+            (*about_first_index(watch), *about_sources(watch.sources)),
+        )
         changed = sources != self._sources
         self._sources = sources
         return changed

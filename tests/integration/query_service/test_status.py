@@ -121,7 +121,6 @@ def test_failed_jobs_are_listed_and_retried(server: RunningService, client: Test
                 error="It cannot be embedded.",
                 at=time.time(),
                 attempts=3,
-                job=job.plain(),
             )
         )
     failed = client.get("/queue").json()["failed"]

@@ -1,0 +1,58 @@
+"""The items that were given up: read when they change, and forgiven when they are obsolete."""
+
+from collections.abc import Callable, Mapping
+
+from repertory.coordination.failures import Failures
+
+
+class FailedItems:
+    """Follows the failures. One check is one short request while nothing changes."""
+
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+        self._version: str | None = None
+        self._given_up: dict[str, dict[str, str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._given_up)
+
+    def read(self) -> None:
+        """Read what was given up, if it has changed."""
+        version = self._failures.version()
+        if version != self._version:
+            self._given_up = self._failures.given_up()
+            self._version = version
+
+    def of(self, collection: str) -> Mapping[str, str]:
+        """The hashes that were given up in a collection, by item."""
+        return self._given_up.get(collection, {})
+
+    def forgive(self, is_obsolete: Callable[[str, str, str], bool]) -> None:
+        """Forget what nobody wants any more, with the failures that are about nothing else.
+
+        Args:
+            is_obsolete: Called with a collection, an item and its hash.
+        """
+        obsolete = {
+            collection: [
+                item for item, found in hashes.items() if is_obsolete(collection, item, found)
+            ]
+            for collection, hashes in self._given_up.items()
+        }
+        if not any(obsolete.values()):
+            return
+        for collection, items in obsolete.items():
+            self._failures.forgive(collection, items)
+            for item in items:
+                del self._given_up[collection][item]
+        self._failures.remove(
+            [
+                failure.id
+                for failure in self._failures.list()
+                if failure.items
+                and not any(
+                    self.of(failure.collection).get(item) == found
+                    for item, found in failure.items.items()
+                )
+            ]
+        )
