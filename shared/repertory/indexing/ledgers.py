@@ -72,12 +72,12 @@ class Ledgers:
                 ledger.confirm(delta.hashes)
 
     def follow_failures(self, scans: LatestScans) -> None:
-        """Stop waiting for what was given up; forgive it when nobody wants it any more."""
+        """Stop waiting for failed items; forgive those that nobody wants any more."""
         self._failed.read()
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
         for ledger in self:
-            if ledger.give_up(self._failed.of(ledger.collection)):
+            if ledger.fail(self._failed.of(ledger.collection)):
                 self.changed = True
 
     def clear_up(self, before: float) -> None:
