@@ -219,7 +219,7 @@ def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
 
 
 def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
-    """It is told once; a failure of another version forgives the earlier one."""
+    """It is reported once; a failure of another version forgives the earlier one."""
     assert not ledger.fail({A.id: "1", B.id: "1"})
     assert not ledger.fail({A.id: "1", B.id: "1", C.id: "1"})
     assert ledger.fail({A.id: "1", C.id: "1"})

@@ -1,7 +1,7 @@
 """Failures: the jobs that failed, and the items that failed with them.
 
-The list of jobs is for people, and bounded. The failed items are not: whoever sends jobs must know
-all of them, or it would send the oldest again and again.
+The list of jobs is for people, and bounded. The failed items are not: the coordinator must know all
+of them, or it would send the oldest again and again.
 """
 
 import contextlib

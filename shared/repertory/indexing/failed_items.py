@@ -28,7 +28,7 @@ class FailedItems:
         return self._items.get(collection, {})
 
     def forgive(self, is_obsolete: Callable[[str, str, str], bool]) -> None:
-        """Forget what nobody wants any more, with the failures that are about nothing else.
+        """Forget what is obsolete, with the failures that are about nothing else.
 
         Args:
             is_obsolete: Called with a collection, an item and its hash.

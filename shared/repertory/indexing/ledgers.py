@@ -72,7 +72,7 @@ class Ledgers:
                 ledger.confirm(delta.hashes)
 
     def follow_failures(self, scans: LatestScans) -> None:
-        """Stop waiting for failed items; forgive those that nobody wants any more."""
+        """Stop waiting for failed items; forgive those that are obsolete."""
         self._failed.read()
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
@@ -102,7 +102,7 @@ class Ledgers:
         ledger.position = position
 
     def _is_obsolete(self, scans: LatestScans, collection: str, item: str, found: str) -> bool:
-        """Whether nobody wants an item with this hash in a collection, or it is there."""
+        """Whether an item with this hash is not wanted in a collection, or is stored there."""
         ledger = self.get(collection)
         if ledger is None or not scans.may_offer(item, found):
             return True
