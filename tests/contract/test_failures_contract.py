@@ -70,28 +70,28 @@ def test_failures_are_removed_once(failures: Failures) -> None:
 
 
 def test_the_oldest_failures_go(make: Callable[[int], Failures]) -> None:
-    """The list is bounded, and the first added goes first; its item stays given up."""
+    """The list is bounded, and the first added goes first; its item stays failed."""
     failures = make(5)
     for number in range(8):
         failures.add(failure(number))
     failures.add(failure(7))
     assert failures.list() == [failure(number) for number in range(3, 8)]
-    given_up = {f"item {number}": "hash" for number in range(8)}
-    assert failures.given_up() == {COLLECTION: {**given_up, "ключ": REMOVED}}
+    failed = {f"item {number}": "hash" for number in range(8)}
+    assert failures.failed_items() == {COLLECTION: {**failed, "ключ": REMOVED}}
     assert failures.count() == 9
 
 
-def test_what_is_given_up_is_forgiven(failures: Failures) -> None:
+def test_failed_items_are_forgiven(failures: Failures) -> None:
     """Removing a failure forgives its items, unless they have failed with another hash since."""
-    assert failures.given_up() == {}
+    assert failures.failed_items() == {}
     failures.add(failure(1, items={"a b": "1", "c": "1"}))
     failures.add(failure(2, items={"c": "2", "d": REMOVED}))
-    assert failures.given_up() == {COLLECTION: {"a b": "1", "c": "2", "d": REMOVED}}
+    assert failures.failed_items() == {COLLECTION: {"a b": "1", "c": "2", "d": REMOVED}}
     failures.remove(["job 1"])
-    assert failures.given_up() == {COLLECTION: {"c": "2", "d": REMOVED}}
+    assert failures.failed_items() == {COLLECTION: {"c": "2", "d": REMOVED}}
     failures.forgive(COLLECTION, ["d", "unknown"])
     failures.forgive("unknown", ["c"])
-    assert failures.given_up() == {COLLECTION: {"c": "2"}}
+    assert failures.failed_items() == {COLLECTION: {"c": "2"}}
     assert [one.id for one in failures.list()] == ["job 2"]
 
 
@@ -102,11 +102,11 @@ def test_everything_is_forgiven_at_once(failures: Failures) -> None:
     failures.add(failure(2, items={}))
     assert failures.count() == 3
     assert failures.clear() == 3
-    assert (failures.count(), failures.list(), failures.given_up()) == (0, [], {})
+    assert (failures.count(), failures.list(), failures.failed_items()) == (0, [], {})
 
 
 def test_the_version_tells_of_each_change(failures: Failures) -> None:
-    """It changes with what is listed or given up, and with nothing else."""
+    """It changes with what is listed and what has failed, and with nothing else."""
     versions = [failures.version()]
     for change in (
         lambda: failures.add(failure(1)),

@@ -199,7 +199,7 @@ def test_an_unavailable_store_fails_no_job(team: Team) -> None:
 
 
 def test_a_poison_item_fails_alone(team: Team) -> None:
-    """Its neighbours are indexed at once; it is retried with back-off, and then given up."""
+    """Its neighbours are indexed at once; it is retried with back-off, and then fails."""
     failures = team.parts.coordination.failures
     with team.worker() as worker:
         team.submit("good", POISON, "fine")
@@ -208,11 +208,11 @@ def test_a_poison_item_fails_alone(team: Team) -> None:
         assert failure.items.keys() == {f"s/{POISON}"}
         assert failure.attempts == MAX_ATTEMPTS
         assert len(worker.events("job_retried")) == MAX_ATTEMPTS - 1
-    assert failures.given_up() == {team.collection: dict(failure.items)}
+    assert failures.failed_items() == {team.collection: dict(failure.items)}
 
 
 def test_an_unreadable_job_fails(team: Team) -> None:
-    """A job of another version and any other message are listed, and nothing is given up."""
+    """A job of another version and any other message are listed, and no item fails."""
     with team.worker():
         app = team.queue._app  # no method of the queue sends anything but jobs
         newer = Job(id="newer", collection=team.collection, revision=1, version=99)
@@ -225,7 +225,7 @@ def test_an_unreadable_job_fails(team: Team) -> None:
     assert (first.id, first.collection, first.items) == ("newer", team.collection, {})
     assert "version 99" in first.error
     assert (second.collection, second.items) == ("", {})
-    assert failures.given_up() == {}
+    assert failures.failed_items() == {}
 
 
 def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:

@@ -219,7 +219,7 @@ def test_a_failed_removal_is_retried_as_well(team: SteeredTeam) -> None:
 
 
 def test_a_retry_never_raises_the_dead(team: SteeredTeam) -> None:
-    """A failed save is retried long after its item was deleted, while nobody watched."""
+    """A failed save is retried long after its item was deleted, while no watch service ran."""
     (folder,) = team.folders
     folder.write("bad")
     team.scan()

@@ -38,7 +38,7 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
     "drop": lambda server: RedisDeltas(server).drop("c"),
     "add": lambda server: RedisFailures(server).add(FAILURE),
     "list": lambda server: RedisFailures(server).list(),
-    "given up": lambda server: RedisFailures(server).given_up(),
+    "failed items": lambda server: RedisFailures(server).failed_items(),
     "count of failures": lambda server: RedisFailures(server).count(),
     "version": lambda server: RedisFailures(server).version(),
     "remove": lambda server: RedisFailures(server).remove(["j"]),
@@ -161,7 +161,7 @@ def test_a_flush_leaves_nothing(process: RedisProcess) -> None:
     assert RedisTombstones(server).deleted("c", ["a"]) == {}
     assert RedisClaims(server).take(["a"], 60) == {"a"}
     assert RedisFailures(server).list() == []
-    assert RedisFailures(server).given_up() == {}
+    assert RedisFailures(server).failed_items() == {}
     assert RedisFailures(server).attempt("j") == 1
     assert RedisStatus(server).reports() == {}
     assert RedisStatus(server).counters() == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
-from repertory.coordination.failures import Failure, GivenUp, MemoryFailures
+from repertory.coordination.failures import FailedHashes, Failure, MemoryFailures
 from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
@@ -57,9 +57,9 @@ class CountingFailures(MemoryFailures):
         self.reads = 0
 
     @override
-    def given_up(self) -> GivenUp:
+    def failed_items(self) -> FailedHashes:
         self.reads += 1
-        return super().given_up()
+        return super().failed_items()
 
     @override
     def list(self) -> list[Failure]:

@@ -1,4 +1,4 @@
-"""The ledger: what is pending, lost, given up, and how far a build is."""
+"""The ledger: what is pending, lost and failed, and how far a build is."""
 
 from collections.abc import Sequence
 
@@ -208,10 +208,10 @@ def test_a_load_replaces_what_waited_to_be_sent(ledger: Ledger) -> None:
     assert unclear(ledger, 9.0) == []
 
 
-def test_what_was_given_up_is_not_awaited(ledger: Ledger) -> None:
+def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
     """What is stored of it is read again; it does not count as written."""
     send(ledger, A, B, removed=[C.id])
-    assert not ledger.give_up({A.id: A.metadata_hash(), B.id: "another", C.id: ""})
+    assert not ledger.fail({A.id: A.metadata_hash(), B.id: "another", C.id: ""})
     assert set(ledger.pending) == {B.id}
     assert unclear(ledger, 0.0) == [A.id, C.id]
     assert ledger.counts == {"added": 1, "removed": 0}
@@ -219,12 +219,12 @@ def test_what_was_given_up_is_not_awaited(ledger: Ledger) -> None:
 
 
 def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
-    """It is told once; a failure of another version forgives the earlier one."""
-    assert not ledger.give_up({A.id: "1", B.id: "1"})
-    assert not ledger.give_up({A.id: "1", B.id: "1", C.id: "1"})
-    assert ledger.give_up({A.id: "1", C.id: "1"})
-    assert not ledger.give_up({A.id: "1", C.id: "1"})
-    assert ledger.give_up({A.id: "2", C.id: "1"})
+    """It is reported once; a failure of another version forgives the earlier one."""
+    assert not ledger.fail({A.id: "1", B.id: "1"})
+    assert not ledger.fail({A.id: "1", B.id: "1", C.id: "1"})
+    assert ledger.fail({A.id: "1", C.id: "1"})
+    assert not ledger.fail({A.id: "1", C.id: "1"})
+    assert ledger.fail({A.id: "2", C.id: "1"})
 
 
 def test_items_are_sent_in_batches(ledger: Ledger) -> None:

@@ -1,7 +1,7 @@
-"""Failures: the jobs that failed, and the items that were given up with them.
+"""Failures: the jobs that failed, and the items that failed with them.
 
-The list is for people, and bounded. What was given up is not: whoever sends jobs must know it of
-every item, or it would send the oldest again and again.
+The list of jobs is for people, and bounded. The failed items are not: the coordinator must know all
+of them, or it would send the oldest again and again.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_FAILURES = 1_000  # listed; the oldest go first
 RETENTION_S = 86_400  # of an attempt count, after the last attempt
 
-GivenUp = dict[str, dict[str, str]]  # metadata hashes, by collection and item
+FailedHashes = dict[str, dict[str, str]]  # metadata hashes, by collection and item
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +46,13 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures(Protocol):
-    """The failed jobs and the given up items. Methods raise ``StoreError`` when unavailable."""
+    """The failed jobs and items. Every method raises ``StoreError`` when they are unavailable."""
 
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list, and give up its items.
+        """Put a failure at the end of the list; its items have failed.
 
         It replaces one with the same id. Of more than ``MAX_FAILURES`` the oldest leave the list;
-        their items stay given up.
+        their items stay failed.
         """
         ...
 
@@ -60,8 +60,8 @@ class Failures(Protocol):
         """All listed failures in the order of adding; unreadable ones are skipped."""
         ...
 
-    def given_up(self) -> GivenUp:
-        """The hash of every item that was given up, by collection and item."""
+    def failed_items(self) -> FailedHashes:
+        """The hash of every failed item, by collection and item."""
         ...
 
     def count(self) -> int:
@@ -69,11 +69,11 @@ class Failures(Protocol):
         ...
 
     def version(self) -> str:
-        """A text that changes with the list and with what was given up; empty at first."""
+        """A text that changes with the list and with the failed items; empty at first."""
         ...
 
     def remove(self, ids: Sequence[str]) -> int:
-        """Take failures off the list; what was given up with them is given up no longer.
+        """Take failures off the list; their items have not failed any more.
 
         Returns:
             How many there were; unknown ids are skipped.
@@ -81,11 +81,11 @@ class Failures(Protocol):
         ...
 
     def forgive(self, collection: str, items: Iterable[str]) -> None:
-        """Items of a collection are no longer given up; the list stays."""
+        """Items of a collection have not failed any more; the list stays."""
         ...
 
     def clear(self) -> int:
-        """Empty the list, and give nothing up; returns the ``count`` before."""
+        """Forget all failed jobs and items; returns the ``count`` before."""
         ...
 
     def attempt(self, job: str) -> int:
@@ -109,7 +109,7 @@ class MemoryFailures(Failures):
     ) -> None:
         self._limit = limit
         self._failures: dict[str, Failure] = {}
-        self._given_up: GivenUp = defaultdict(dict)
+        self._items: FailedHashes = defaultdict(dict)
         self._version = ""
         self._attempts: dict[str, tuple[int, float]] = {}  # with the time; the latest is the last
         self._clock = clock
@@ -120,7 +120,7 @@ class MemoryFailures(Failures):
         with self._lock:
             self._failures.pop(failure.id, None)
             self._failures[failure.id] = failure
-            self._given_up[failure.collection] |= failure.items
+            self._items[failure.collection] |= failure.items
             while len(self._failures) > self._limit:
                 del self._failures[next(iter(self._failures))]
             self._version = _new_version()
@@ -131,14 +131,14 @@ class MemoryFailures(Failures):
             return list(self._failures.values())
 
     @override
-    def given_up(self) -> GivenUp:
+    def failed_items(self) -> FailedHashes:
         with self._lock:
-            return {name: dict(hashes) for name, hashes in self._given_up.items() if hashes}
+            return {name: dict(hashes) for name, hashes in self._items.items() if hashes}
 
     @override
     def count(self) -> int:
         with self._lock:
-            return max(len(self._failures), sum(map(len, self._given_up.values())))
+            return max(len(self._failures), sum(map(len, self._items.values())))
 
     @override
     def version(self) -> str:
@@ -149,7 +149,7 @@ class MemoryFailures(Failures):
         with self._lock:
             found = [self._failures.pop(one) for one in dict.fromkeys(ids) if one in self._failures]
             for failure in found:
-                hashes = self._given_up[failure.collection]
+                hashes = self._items[failure.collection]
                 for item, hash_ in failure.items.items():
                     if hashes.get(item) == hash_:
                         del hashes[item]
@@ -161,7 +161,7 @@ class MemoryFailures(Failures):
     def forgive(self, collection: str, items: Iterable[str]) -> None:
         with self._lock:
             for item in items:
-                self._given_up[collection].pop(item, None)
+                self._items[collection].pop(item, None)
             self._version = _new_version()
 
     @override
@@ -169,7 +169,7 @@ class MemoryFailures(Failures):
         count = self.count()
         with self._lock:
             self._failures.clear()
-            self._given_up.clear()
+            self._items.clear()
             self._version = _new_version()
         return count
 
@@ -191,7 +191,7 @@ class MemoryFailures(Failures):
 
 
 # KEYS: those of ``RedisFailures``. ARGV: an id, a failure, how many to list, a version, then the
-# fields and hashes of what is given up.
+# fields and hashes of the failed items.
 _ADD = """
 redis.call('LREM', KEYS[2], 0, ARGV[1])
 redis.call('RPUSH', KEYS[2], ARGV[1])
@@ -205,7 +205,7 @@ for i = 5, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 
 
 class RedisFailures(Failures):
-    """Failures in Redis: a hash by id, a list of ids in order, and a hash of what is given up."""
+    """Failures in Redis: a hash by id, a list of ids in order, and a hash of the failed items."""
 
     def __init__(self, server: "RedisServer", limit: int = MAX_FAILURES) -> None:
         self._server = server
@@ -213,20 +213,20 @@ class RedisFailures(Failures):
         self._add = server.script(_ADD)
         self._failures = "repertory:failures"  # as JSON, by id
         self._order = "repertory:failures:order"  # their ids
-        self._given_up = "repertory:failures:given-up"  # by collection and item
+        self._items = "repertory:failures:items"  # by collection and item
         self._version = "repertory:failures:version"
 
     @override
     def add(self, failure: Failure) -> None:
         data = msgspec.json.encode(failure)
-        keys = [self._failures, self._order, self._given_up, self._version]
-        given_up = [
+        keys = [self._failures, self._order, self._items, self._version]
+        failed = [
             text
             for item, found in failure.items.items()
             for text in (_field(failure.collection, item), found)
         ]
         with self._server.translated():
-            self._add(keys, [failure.id, data, self._limit, _new_version(), *given_up])
+            self._add(keys, [failure.id, data, self._limit, _new_version(), *failed])
 
     @override
     def list(self) -> list[Failure]:
@@ -237,10 +237,10 @@ class RedisFailures(Failures):
         return _read([found.get(one) for one in order])
 
     @override
-    def given_up(self) -> GivenUp:
+    def failed_items(self) -> FailedHashes:
         with self._server.translated():
-            stored = cast("dict[bytes, bytes]", self._server.client.hgetall(self._given_up))
-        found: GivenUp = defaultdict(dict)
+            stored = cast("dict[bytes, bytes]", self._server.client.hgetall(self._items))
+        found: FailedHashes = defaultdict(dict)
         for field, hash_ in stored.items():
             collection, _, item = field.decode(errors="replace").partition(" ")
             found[collection][item] = hash_.decode(errors="replace")
@@ -250,9 +250,9 @@ class RedisFailures(Failures):
     def count(self) -> int:
         with self._server.translated(), self._server.client.pipeline() as batch:
             batch.llen(self._order)
-            batch.hlen(self._given_up)
-            listed, given_up = batch.execute()
-        return max(int(listed), int(given_up))
+            batch.hlen(self._items)
+            listed, items = batch.execute()
+        return max(int(listed), int(items))
 
     @override
     def version(self) -> str:
@@ -267,19 +267,19 @@ class RedisFailures(Failures):
         with self._server.translated():
             stored = cast("list[bytes | None]", self._server.client.hmget(self._failures, ids))
         found = _read(stored)
-        given_up = self.given_up()
+        failed = self.failed_items()
         fields = [
             _field(one.collection, item)
             for one in found
             for item, hash_ in one.items.items()
-            if given_up.get(one.collection, {}).get(item) == hash_
+            if failed.get(one.collection, {}).get(item) == hash_
         ]
         with self._server.translated(), self._server.client.pipeline() as batch:
             for one in ids:
                 batch.lrem(self._order, 0, one)
             batch.set(self._version, _new_version())
             if fields:
-                batch.hdel(self._given_up, *fields)
+                batch.hdel(self._items, *fields)
             batch.hdel(self._failures, *ids)
             return int(batch.execute()[-1])
 
@@ -287,7 +287,7 @@ class RedisFailures(Failures):
     def forgive(self, collection: str, items: Iterable[str]) -> None:
         if fields := [_field(collection, item) for item in items]:
             with self._server.translated(), self._server.client.pipeline() as batch:
-                batch.hdel(self._given_up, *fields)
+                batch.hdel(self._items, *fields)
                 batch.set(self._version, _new_version())
                 batch.execute()
 
@@ -295,7 +295,7 @@ class RedisFailures(Failures):
     def clear(self) -> int:
         count = self.count()
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.delete(self._failures, self._order, self._given_up)
+            batch.delete(self._failures, self._order, self._items)
             batch.set(self._version, _new_version())
             batch.execute()
         return count

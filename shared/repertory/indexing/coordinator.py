@@ -26,7 +26,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.source import error
 from repertory.stats import WatchStatus
 
-POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of what was given up
+POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0

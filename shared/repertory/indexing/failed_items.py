@@ -1,4 +1,4 @@
-"""The items that were given up: read when they change, and forgiven when they are obsolete."""
+"""The failed items: read when they change, and forgiven when they are obsolete."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,24 +11,24 @@ class FailedItems:
     def __init__(self, failures: Failures) -> None:
         self._failures = failures
         self._version: str | None = None
-        self._given_up: dict[str, dict[str, str]] = {}
+        self._items: dict[str, dict[str, str]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._given_up)
+        return bool(self._items)
 
     def read(self) -> None:
-        """Read what was given up, if it has changed."""
+        """Read them, if they have changed."""
         version = self._failures.version()
         if version != self._version:
-            self._given_up = self._failures.given_up()
+            self._items = self._failures.failed_items()
             self._version = version
 
     def of(self, collection: str) -> Mapping[str, str]:
-        """The hashes that were given up in a collection, by item."""
-        return self._given_up.get(collection, {})
+        """The failed hashes of a collection, by item."""
+        return self._items.get(collection, {})
 
     def forgive(self, is_obsolete: Callable[[str, str, str], bool]) -> None:
-        """Forget what nobody wants any more, with the failures that are about nothing else.
+        """Forget what is obsolete, with the failures that are about nothing else.
 
         Args:
             is_obsolete: Called with a collection, an item and its hash.
@@ -37,14 +37,14 @@ class FailedItems:
             collection: [
                 item for item, found in hashes.items() if is_obsolete(collection, item, found)
             ]
-            for collection, hashes in self._given_up.items()
+            for collection, hashes in self._items.items()
         }
         if not any(obsolete.values()):
             return
         for collection, items in obsolete.items():
             self._failures.forgive(collection, items)
             for item in items:
-                del self._given_up[collection][item]
+                del self._items[collection][item]
         self._failures.remove(
             [
                 failure.id

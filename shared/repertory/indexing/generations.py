@@ -85,7 +85,7 @@ class Generations:
     def is_rebuild(self) -> bool:
         """Whether the build differs from the active collection in its generation alone.
 
-        Then somebody has asked for it. Other builds begin by themselves.
+        Then a user has requested it. Other builds begin by themselves.
         """
         if self.active is None or self.target is None:
             return False

@@ -145,8 +145,8 @@ class Ledger:
             elif older := self._superseded.get(item, {}).get(found):
                 self._overtake(older)
 
-    def give_up(self, hashes: Mapping[str, str]) -> bool:
-        """Stop waiting for the items that were given up.
+    def fail(self, hashes: Mapping[str, str]) -> bool:
+        """Stop waiting for failed items.
 
         Args:
             hashes: The hashes of all of them, by item.

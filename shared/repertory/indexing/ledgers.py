@@ -72,12 +72,12 @@ class Ledgers:
                 ledger.confirm(delta.hashes)
 
     def follow_failures(self, scans: LatestScans) -> None:
-        """Stop waiting for what was given up; forgive it when nobody wants it any more."""
+        """Stop waiting for failed items; forgive those that are obsolete."""
         self._failed.read()
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
         for ledger in self:
-            if ledger.give_up(self._failed.of(ledger.collection)):
+            if ledger.fail(self._failed.of(ledger.collection)):
                 self.changed = True
 
     def clear_up(self, before: float) -> None:
@@ -102,7 +102,7 @@ class Ledgers:
         ledger.position = position
 
     def _is_obsolete(self, scans: LatestScans, collection: str, item: str, found: str) -> bool:
-        """Whether nobody wants an item with this hash in a collection, or it is there."""
+        """Whether an item with this hash is not wanted in a collection, or is stored there."""
         ledger = self.get(collection)
         if ledger is None or not scans.may_offer(item, found):
             return True
