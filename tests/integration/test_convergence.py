@@ -28,6 +28,7 @@ from repertory.indexing.attempts import attempt
 from repertory.indexing.collections import ACTIVE
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
+from repertory.indexing.verification import Verifier
 from repertory.search.live import LiveSearch
 from repertory.sources.configured import Catalogue
 from tests.support.builders import Folder, coordination, no_model, words_writer
@@ -336,6 +337,31 @@ def test_a_worker_ends_between_any_two_of_its_calls(calls: int, removes: bool) -
     else:
         server.save(name=NAMES[1], words="b", body="")
     server.die(place=0, keep=False, calls=calls)
+    server.teardown()
+
+
+@pytest.mark.parametrize("removes", [False, True])
+def test_the_watch_announces_what_its_worker_did_not(
+    removes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is served as soon as the job counts as lost, without any verification."""
+    monkeypatch.setattr(Verifier, "step", lambda *_: False)
+    server = Server()
+    server.one_item_exists()
+    server.save(name=NAMES[0], words="a", body="")
+    for _ in range(3):
+        server.tick()
+        server.do_all()
+    if removes:
+        server.delete(name=NAMES[0])
+    else:
+        server.save(name=NAMES[1], words="b", body="")
+    server.die(place=0, keep=False, calls=10)
+    assert server.differing()
+    for _ in range(20):
+        server.tick()
+        server.do_all()
+    assert not server.differing()
     server.teardown()
 
 

@@ -83,15 +83,21 @@ class Ledgers:
     def clear_up(self, before: float) -> None:
         """Read from the store what may be lost, if it was sent before a time.
 
-        What differs is then sent again.
+        What differs is then sent again. What is stored is announced: its worker may have ended
+        before it did so.
         """
         for ledger in self:
             items = ledger.unclear(before, self._waiting)
             if not items:
                 continue
             with self._store.open(ledger.collection) as collection:
-                ledger.correct(items, collection.states(items))
+                states = {state.item: state for state in collection.states(items)}
+            ledger.correct(items, states.values())
             self.changed = True
+            stored = {
+                item: states[item].metadata_hash if item in states else REMOVED for item in items
+            }
+            self._deltas.announce(ledger.collection, stored)
             extra = {"collection": ledger.collection, "items": len(items)}
             _log.info("items_checked", extra=extra)
 
