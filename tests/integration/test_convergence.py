@@ -325,7 +325,7 @@ class Server(RuleBasedStateMachine):
 @pytest.mark.parametrize("calls", range(12))
 @pytest.mark.parametrize("removes", [False, True])
 def test_a_worker_ends_between_any_two_of_its_calls(calls: int, removes: bool) -> None:
-    """What it wrote and did not announce is served all the same."""
+    """What it wrote and did not announce is served nevertheless."""
     server = Server()
     server.one_item_exists()
     server.save(name=NAMES[0], words="a", body="")

@@ -36,7 +36,6 @@ class KeywordFeed:
         self.index = KeywordIndex.empty()
         self.revision = 0
         self._position = ""
-        self._unsettled: dict[str, str] = {}
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
         self._claims = coordination.claims
@@ -84,13 +83,9 @@ class KeywordFeed:
             StoreError: The deltas or the collection are unavailable; nothing is lost.
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
-        if delta.gap:
-            changed = self.catch_up()
-        else:
-            news = self._unknown(delta.hashes)
-            # An announcement may be outdated by now: the collection decides.
-            changed = self.reread([*news])
-            self._unsettled |= self._unknown(news)
+        # An announcement may be outdated by now: the collection decides.
+        news = self._unknown(delta.hashes)
+        changed = self.catch_up() if delta.gap else self.reread(news)
         self._position = delta.position
         return changed
 
@@ -107,7 +102,7 @@ class KeywordFeed:
             StoreError: The collection is unreadable.
         """
         recent = {state.item: state.metadata_hash for state in self._recent()}
-        changed = self.reread([*self._unknown(recent)])
+        changed = self.reread(self._unknown(recent))
         count = self.collection.count_items()
         if count != len(self.index) and count <= MAX_COMPARED:
             changed |= self.compare()
@@ -129,11 +124,6 @@ class KeywordFeed:
         """The metadata hash of an item in the index; ``REMOVED`` if it has none."""
         row = self.index.row_of.get(item)
         return REMOVED if row is None else self.index.entries[row].hash
-
-    def take_unsettled(self) -> dict[str, str]:
-        """The announced hashes, by item, that the collection did not show when they were read."""
-        unsettled, self._unsettled = self._unsettled, {}
-        return unsettled
 
     def compare(self) -> bool:
         """Make the index equal to the collection by comparing all hashes.
@@ -161,9 +151,9 @@ class KeywordFeed:
         keywords.save(self._snapshots, name, self.index, self.revision, self._position)
         self._deltas.trim(name, self._position)
 
-    def _unknown(self, hashes: Mapping[str, str]) -> dict[str, str]:
-        """Those of some hashes, by item, that differ from the index."""
-        return {item: found for item, found in hashes.items() if self.hash_of(item) != found}
+    def _unknown(self, hashes: Mapping[str, str]) -> list[str]:
+        """The items whose hashes differ from the index."""
+        return [item for item, found in hashes.items() if self.hash_of(item) != found]
 
     def _recent(self) -> Iterator[State]:
         """The states of the items that were written lately."""

@@ -82,7 +82,6 @@ class Verifier:
             changed = self._repair(now)
             found |= self._recent() if self._reads_recent else {}
             self._count()
-        found |= self._feed.take_unsettled()
         for item, stored in found.items():
             known = self._suspects.get(item)
             if known is None or known[0] != stored:
