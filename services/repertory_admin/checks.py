@@ -161,6 +161,13 @@ def server(client: Client) -> Iterator[Finding]:
         yield Finding(State.UNSURE, "queue", f"{items} not indexed yet")
     for name, why in (stats.watch.polling if stats.watch else {}).items():
         yield Finding(State.UNSURE, f"source {name}", f"scanned at intervals, because {why}")
+    for one in stats.unused:
+        vectors = terminal.count(one.points, "vector")
+        text = (
+            f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
+            "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
+        )
+        yield Finding(State.UNSURE, "unused index", text)
 
 
 def redis(url: str) -> Iterator[Finding]:

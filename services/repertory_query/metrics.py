@@ -83,6 +83,12 @@ class _ServerCollector(Collector):
         yield _gauge("index_version", "The revision of the index.", stats.index_version)
         yield _gauge("items", "Items in the index.", stats.items)
         yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
+        if verification := stats.verification:
+            text = "Items that this process had missed and repaired."
+            yield CounterMetricFamily("repertory_repaired_items", text, value=verification.repaired)
+            if verification.at:
+                text = "Since the index was last compared with the whole collection."
+                yield _gauge("verification_age_seconds", text, now - verification.at)
         queue = stats.queue
         waiting = {"saves": queue.saves, "builds": queue.builds}
         lengths = {name: length for name, length in waiting.items() if length is not None}

@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from repertory.compose import Parts
 from repertory.errors import StoreError
-from repertory.indexing import attempts
 from repertory.indexing.collections import configuration_of
 from repertory.indexing.job import JobQueue
 from repertory.local import Local, available
@@ -94,8 +93,12 @@ class Service(Local):
         )
 
     def retry(self, ids: Sequence[str] | None) -> int:
-        """Retry failed jobs, all of them if no ids are given; returns how many."""
-        return attempts.retry(self.parts.coordination.failures, self._queue, ids)
+        """Have failed jobs done again, all of them if no ids are given; returns how many.
+
+        The watch service sends what the sources offer now, which may be newer than what failed.
+        """
+        failures = self.parts.coordination.failures
+        return failures.clear() if ids is None else failures.remove(ids)
 
     @override
     def _waiting(self, troubles: list[str]) -> Mapping[str, int]:

@@ -131,6 +131,7 @@ class Parts:
             active=self.active,
             embedding=self.queries.get,
             reader=reader,
+            is_shared=self.is_team,
         )
 
     def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:
@@ -248,6 +249,7 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
             max_pending=max_pending or MAX_PENDING,
+            keep_unused_s=self.settings.values.keep_unused * 86_400,
         )
 
     def _model_key(self, use: str) -> tuple[str, ...]:

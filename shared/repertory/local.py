@@ -178,7 +178,7 @@ class Local(Backend, abc.ABC):
         reports = available(coordination.status.reports, troubles)
         watch = WatchStatus.read(reports or {}) or WatchStatus()
         workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
-        failed = available(coordination.failures.list, troubles)
+        failed = available(coordination.failures.count, troubles)
         waiting, taken = self._waiting(troubles), self._taken()
         lease = available(coordination.lease.holders, []) or Holders()
         if reports is not None:
@@ -206,14 +206,16 @@ class Local(Backend, abc.ABC):
             kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
             points=available(stored.count, []) if stored else None,
             missing=live.missing,
+            verification=live.verification,
             calls_allowed=self.calls_allowed,
             sources=watch.sources,
             building=watch.building,
+            unused=watch.unused,
             queue=Lengths(
                 saves=waiting.get("saves"),
                 builds=waiting.get("builds"),
                 taken=taken,
-                failed=None if failed is None else len(failed),
+                failed=failed,
             ),
             workers=[
                 msgspec.convert({"worker": name, **report}, Worker)

@@ -182,6 +182,14 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reconcile: Annotated[
         float, _at("watch.reconcile", "Seconds between full scans of all sources.", ge=0.1)
     ] = 60.0
+    keep_unused: Annotated[
+        float,
+        _at(
+            "watch.keep_unused",
+            "Days that a team keeps the index of a configuration or model that it left.",
+            ge=0,
+        ),
+    ] = 7.0
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

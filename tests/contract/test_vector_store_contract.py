@@ -73,6 +73,8 @@ def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> N
     """Every read returns nothing, without an error."""
     assert collection.name == name
     assert collection.count() == 0
+    assert collection.count_items() == 0
+    assert collection.page(0, 10) == []
     assert list(collection.states()) == []
     assert list(collection.states(["a"])) == []
     assert list(collection.scan()) == []
@@ -181,6 +183,25 @@ def test_states_of_some_items(collection: Collection) -> None:
     }
     assert len(list(collection.states(asked))) == 2
     assert sorted(state.item for state in collection.states(items)) == sorted(items)
+
+
+def test_pages_of_states(collection: Collection) -> None:
+    """A page holds the states from a key on, in the order of keys; sections are not counted."""
+    items = sorted((f"item {number}" for number in range(40)), key=item_key)
+    for item in items:
+        collection.upsert([point(item), point(item, section=0)])
+    collection.upsert([point(items[7], revision=5), point(items[30], revision=6)])
+    assert collection.count_items() == 40
+    assert [state.item for state in collection.page(0, 100)] == items
+    first = collection.page(0, 15)
+    assert [state.item for state in first] == items[:15]
+    after = item_key(first[-1].item) + 1
+    assert [state.item for state in collection.page(after, 15)] == items[15:30]
+    assert [state.item for state in collection.page(item_key(items[39]), 15)] == items[39:]
+    assert collection.page(item_key(items[39]) + 1, 15) == []
+    assert [state.item for state in collection.page(0, 15, since=5)] == [items[7], items[30]]
+    assert [state.item for state in collection.page(after, 15, since=5)] == [items[30]]
+    assert collection.page(0, 15, since=7) == []
 
 
 def test_records_are_unchanged(collection: Collection) -> None:

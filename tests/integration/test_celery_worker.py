@@ -12,8 +12,7 @@ from repertory.catalogue.views import RECIPE
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
-from repertory.index.cache import vector_key
-from repertory.indexing.attempts import MAX_ATTEMPTS, retry
+from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collections import next_alias, recipe_of
 from repertory.indexing.job import Job, QueueName
@@ -233,7 +232,7 @@ def test_an_unavailable_store_fails_no_job(team: Team) -> None:
     assert team.parts.coordination.failures.list() == []
 
 
-def test_a_poison_item_fails_alone_and_can_be_retried(team: Team) -> None:
+def test_a_poison_item_fails_alone(team: Team) -> None:
     """Its neighbours are indexed at once; it is retried with back-off, and then fails."""
     failures = team.parts.coordination.failures
     with team.worker() as worker:
@@ -243,22 +242,11 @@ def test_a_poison_item_fails_alone_and_can_be_retried(team: Team) -> None:
         assert failure.items.keys() == {f"s/{POISON}"}
         assert failure.attempts == MAX_ATTEMPTS
         assert len(worker.events("job_retried")) == MAX_ATTEMPTS - 1
-
-        # Whatever was wrong with it is mended: its vector is there.
-        engine = team.writer.engine
-        item = Item(id="", kind=Kind.SKILL, name=POISON, source="s", description=f"Of {POISON}.")
-        (view,) = item.views()
-        (vector,) = engine.embed_texts(["w1"])
-        cache = team.parts.cache(engine.model)
-        cache.put({vector_key(engine.model, view.text): vector})
-        assert retry(failures, team.queue) == 1
-        team.wait_until_indexed(POISON)
-    assert failures.list() == []
-    assert team.indexed() == {"good", "fine", POISON}
+    assert failures.failed_items() == {team.collection: dict(failure.items)}
 
 
 def test_an_unreadable_job_fails(team: Team) -> None:
-    """A job of an older version is stored unchanged, any other message in a readable form."""
+    """A job of an older version and any other message are listed, and no item fails."""
     with team.worker():
         older = Job(id="older", collection=team.collection, revision=1, version=0)
         for text in (json.dumps(older.plain()), "no job"):
@@ -267,10 +255,10 @@ def test_an_unreadable_job_fails(team: Team) -> None:
         team.wait_until_indexed("a")
     failures = team.parts.coordination.failures
     first, second = sorted(failures.list(), key=lambda one: one.id != "older")
-    assert first.job == json.loads(json.dumps(older.plain()))
+    assert (first.id, first.collection, first.items) == ("older", team.collection, {})
     assert "version 0" in first.error
-    assert second.job == {"unread": "no job"}
-    assert retry(failures, team.queue) == 0
+    assert (second.collection, second.items) == ("", {})
+    assert failures.failed_items() == {}
 
 
 def test_jobs_of_a_newer_release_are_left_to_its_workers(team: Team) -> None:

@@ -8,6 +8,7 @@ import redis
 
 import repertory
 from repertory.compose import Parts
+from repertory.coordination.failures import Failure
 from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.team import on_redis
 from repertory.index.qdrant import QdrantStore
@@ -109,12 +110,19 @@ def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> No
     one.status.report("watch", {"a": 1})
     one.status.count({"texts": 1})
     one.failures.attempt("job")
+    one.failures.add(
+        Failure(id="f", collection="c", items={"a": "1"}, error="No.", at=1.0, attempts=3)
+    )
+    one.unused.update(["c"], 1.0)
     assert one.claims.take(["text"], 60) == other.claims.take(["text"], 60) == {"text"}
     assert other.deltas.length("c") == other.tombstones.newest("c") == 0
     assert other.snapshots.load("c") is None
     assert not other.status.reports()
     assert not other.status.counters()
     assert other.failures.attempt("job") == 1
+    assert (other.failures.list(), other.failures.failed_items()) == ([], {})
+    assert other.failures.version() == ""
+    assert other.unused.update(["c"], 2.0) == {"c": 2.0}
     CeleryQueue(redis_server.url, "one").keep_keywords("c")
     client = RedisServer(redis_server.url).client
     assert (client.llen("one:snapshots"), client.llen("other:snapshots")) == (1, 0)

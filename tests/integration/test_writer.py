@@ -27,7 +27,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Point
-from repertory.indexing.attempts import MAX_ATTEMPTS, attempt, retry
+from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
 from repertory.indexing.collections import ACTIVE, next_alias, recipe_of
 from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
@@ -157,12 +157,6 @@ class House:
         """The texts that were embedded."""
         assert isinstance(self.engine, Brittle)
         return self.engine.texts
-
-    def exhaust(self, job: Job) -> None:
-        """Do a job as often as it is put back."""
-        self.attempt(job)
-        while self.queue.jobs:
-            self.attempt(self.queue.jobs.pop()[0])
 
     def attempt(self, *todo: Job) -> None:
         """Do jobs as a worker does."""
@@ -406,30 +400,6 @@ def test_an_outage_is_no_refusal(house: House) -> None:
     house.tombstones.is_away = False
     house.attempt(house.job(1, skill("a"), removed=("team/b",)))
     assert set(house.hashes()) == {"team/a"}
-
-
-def test_a_retried_failure_has_all_attempts_again(house: House) -> None:
-    """It is not given up at its first failure."""
-    house.exhaust(house.job(1, skill("bad", "poison")))
-    (failure,) = house.failures.list()
-    assert failure.attempts == MAX_ATTEMPTS
-    retry(house.failures, house.queue)
-    for left in reversed(range(MAX_ATTEMPTS)):
-        (job, _) = house.queue.jobs.pop()
-        house.attempt(job)
-        assert len(house.queue.jobs) == bool(left)
-    (failure,) = house.failures.list()
-    assert failure.attempts == MAX_ATTEMPTS
-
-
-def test_a_failure_can_be_retried(house: House) -> None:
-    """Its job returns to the queue and leaves the list."""
-    for _ in range(MAX_ATTEMPTS):
-        house.attempt(house.job(1, skill("bad", "poison")))
-    house.queue.jobs.clear()
-    assert retry(house.failures, house.queue) == 1
-    assert house.failures.list() == []
-    assert [job.items[0].id for job, _ in house.queue.jobs] == ["team/bad"]
 
 
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:

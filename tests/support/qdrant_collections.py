@@ -340,6 +340,8 @@ def _condition(
             return engine.FieldCondition(key, match=engine.MatchAny(values))
         case {"key": key, "range": {"lt": number, **more}, **rest} if not rest and not more:
             return engine.FieldCondition(key, range=engine.RangeFloat(lt=number))
+        case {"key": key, "range": {"gte": number, **more}, **rest} if not rest and not more:
+            return engine.FieldCondition(key, range=engine.RangeFloat(gte=number))
         case {"is_empty": {"key": key}, **rest} if not rest:
             return engine.IsEmptyCondition(key)
         case {"has_id": ids, **rest} if not rest:

@@ -143,7 +143,7 @@ class Process:
             )
 
     def _read(self, text: object) -> Job | None:
-        """A job; None if it is unreadable. It becomes a failure, for another release to read.
+        """A job; None if it is unreadable, which becomes a failure.
 
         Raises:
             NewerReleaseError: A worker of a newer release must do it.
@@ -159,7 +159,7 @@ class Process:
                 raise
             return None
         except JobError as error:
-            unread = data if isinstance(data, dict) else {"unread": data}
+            unread = data if isinstance(data, dict) else {}
             failure = Failure(
                 id=str(unread.get("id") or uuid.uuid4().hex),
                 collection=str(unread.get("collection", "")),
@@ -167,7 +167,6 @@ class Process:
                 error=str(error),
                 at=time.time(),
                 attempts=1,
-                job=unread,
             )
             self._failures.add(failure)
             _log.error("job_unreadable", extra={"job": failure.id, "error": failure.error})

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.stats import Stats, Watch, Worker
+from repertory.stats import Stats, Verification, Watch, Worker
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
@@ -36,6 +36,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     }
     counts = {"error": stats.errors, "warning": stats.warnings}
     problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
+    unused = sum(one.points for one in stats.unused)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"
     storage = {
         "vectors": vectors,
@@ -47,7 +48,11 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
         **_watches(stats.watch),
+        "verified": _verified(stats.verification),
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
+        "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
+        if stats.unused
+        else "",
         "pending": ", ".join(
             f"{_number(count)} {name}" for name, count in pending.items() if count != 0
         ),
@@ -75,6 +80,15 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     if stats.faults:
         terminal.say()
         show_problems(stats.faults, MAX_PROBLEMS)
+
+
+def _verified(verification: Verification | None) -> str:
+    """When the index was compared with the collection, and what that found."""
+    if verification is None or not (verification.at or verification.repaired):
+        return ""
+    when = ago(time.time() - verification.at) if verification.at else "not yet"
+    repaired = verification.repaired
+    return when + (f"; {terminal.count(repaired, 'item')} repaired" if repaired else "")
 
 
 def doing(busy: Mapping[str, Any]) -> str:

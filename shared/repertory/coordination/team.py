@@ -12,6 +12,7 @@ from repertory.coordination.lease import Lease, RedisLease, SoleLease
 from repertory.coordination.snapshots import FileSnapshots, RedisSnapshots, SnapshotStore
 from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
+from repertory.coordination.unused import MemoryUnusedSince, RedisUnusedSince, UnusedSince
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
@@ -27,6 +28,7 @@ class Coordination(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     status: StatusBoard
     snapshots: SnapshotStore
     lease: Lease
+    unused: UnusedSince
 
 
 def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
@@ -44,6 +46,7 @@ def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
         status=FileStatus(status_file) if status_file else MemoryStatus(),
         snapshots=FileSnapshots(folder / "keywords"),
         lease=SoleLease(),
+        unused=MemoryUnusedSince(),
     )
 
 
@@ -57,4 +60,5 @@ def on_redis(server: "RedisServer") -> Coordination:
         status=RedisStatus(server),
         snapshots=RedisSnapshots(server),
         lease=RedisLease(server),
+        unused=RedisUnusedSince(server),
     )

@@ -61,6 +61,12 @@ class EdgeCollection(StoredCollection):
             return self._shard.engine.count(engine.CountRequest(exact=True))
 
     @override
+    def count_items(self) -> int:
+        own = engine.Filter(must=[_IS_OWN])
+        with translated(self._path):
+            return self._shard.engine.count(engine.CountRequest(exact=True, filter=own))
+
+    @override
     def is_ready(self) -> bool:
         return True  # nothing is built but by ``optimize``
 
@@ -142,6 +148,22 @@ class EdgeCollection(StoredCollection):
                 )
             for point in found:
                 yield point.payload
+
+    @override
+    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+        must: list[engine.ConditionType] = [_IS_OWN]
+        if since:  # without an index: it reads every payload
+            must.append(engine.FieldCondition("revision", range=engine.RangeFloat(gte=since)))
+        request = engine.ScrollRequest(
+            offset=start,
+            limit=limit,
+            filter=engine.Filter(must=must),
+            with_payload=list(layout.STATE),
+            with_vector=False,
+        )
+        with translated(self._path):
+            page, _ = self._shard.engine.scroll(request)
+        return (point.payload for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:

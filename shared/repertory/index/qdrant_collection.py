@@ -82,6 +82,12 @@ class QdrantCollection(StoredCollection):
             return client.count(self._name, exact=True).count
 
     @override
+    def count_items(self) -> int:
+        own = models.Filter(must=[_OWN_POINT])
+        with self._use() as client:
+            return client.count(self._name, count_filter=own, exact=True).count
+
+    @override
     def is_ready(self) -> bool:
         """Whether the server has built its indexes, which it does by itself.
 
@@ -146,6 +152,22 @@ class QdrantCollection(StoredCollection):
                 )
             for point in found:
                 yield point.payload
+
+    @override
+    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+        must: list[models.Condition] = [_OWN_POINT]
+        if since:
+            recent = models.Range(gte=since)
+            must.append(models.FieldCondition(key="revision", range=recent))
+        with self._use() as client:
+            page, _ = client.scroll(
+                self._name,
+                scroll_filter=models.Filter(must=must),
+                limit=limit,
+                offset=str(start),
+                with_payload=list(layout.STATE),
+            )
+        return (point.payload for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:

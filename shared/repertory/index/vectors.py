@@ -143,6 +143,16 @@ class Collection(Protocol):
         """
         ...
 
+    def page(self, start: int, limit: int, since: int = 0) -> list[State]:
+        """The states of some items, in the order of their keys (``item_key``).
+
+        Args:
+            start: The lowest key.
+            limit: The most items, at least 1; fewer are the last ones.
+            since: The lowest revision.
+        """
+        ...
+
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records, by id, of the items of these keys; missing ones are left out."""
         ...
@@ -166,6 +176,10 @@ class Collection(Protocol):
 
     def count(self) -> int:
         """The number of points, sections included."""
+        ...
+
+    def count_items(self) -> int:
+        """The number of items."""
         ...
 
     def is_ready(self) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
-from repertory.errors import RepertoryError, StoreError, StoreRefusedError
-from repertory.indexing.job import Job, JobQueue, QueueName, job_of
+from repertory.errors import StoreError, StoreRefusedError
+from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
 
 MAX_ATTEMPTS = 3
@@ -53,28 +53,6 @@ def attempt(
                 attempt([piece], queue_name, writer=writer, failures=failures, queue=queue)
         else:
             _fail(job, tried[job.id] - 1, "Its worker ended each time.", writer, failures)
-
-
-def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
-    """Put failed jobs back on the queue, all of them if no ids are given.
-
-    Returns:
-        How many. An unreadable job stays on the list.
-
-    Raises:
-        StoreError: The list or the queue is unavailable.
-    """
-    chosen = [one for one in failures.list() if ids is None or one.id in ids]
-    count = 0
-    for failure in chosen:
-        try:
-            job = job_of(failure.job)
-        except RepertoryError:
-            continue
-        queue.submit(job, QueueName.SAVES)
-        failures.remove([failure.id, _failed(failure.id)])
-        count += 1
-    return count
 
 
 class _Attempt:
@@ -129,7 +107,7 @@ def _failed(job: str) -> str:
 def _forget(jobs: Sequence[Job], failures: Failures) -> None:
     """Forget how often jobs were attempted; a job is done without that, too."""
     with contextlib.suppress(StoreError):
-        failures.remove([job.id for job in jobs])
+        failures.forget([job.id for job in jobs])
 
 
 def _fail(job: Job, tried: int, error: str, writer: Writer, failures: Failures) -> None:
@@ -146,7 +124,6 @@ def _fail(job: Job, tried: int, error: str, writer: Writer, failures: Failures) 
             error=error,
             at=time.time(),
             attempts=tried,
-            job=job.plain(),
         )
     )
 

@@ -54,6 +54,17 @@ def current(store: VectorStore, namespace: str, configuration: str, slug: str) -
     return max(generations(store, namespace, configuration, slug), key=generation_of, default=None)
 
 
+def is_complete(store: VectorStore, active: str) -> bool:
+    """Whether there is an active collection that was built to the end.
+
+    A first index is active while it is built. The configuration's own alias is set at the end.
+    """
+    name = store.alias(active)
+    if name is None:
+        return False
+    return store.alias(alias_name(namespace_of(name), configuration_of(name))) is not None
+
+
 def generations(store: VectorStore, namespace: str, configuration: str, slug: str) -> list[str]:
     """Every collection of a configuration under a model."""
     prefix = _prefix(namespace, configuration, slug)
@@ -80,6 +91,17 @@ def is_writable(collection: str, slug: str) -> bool:
 def is_newer(collection: str) -> bool:
     """Whether only a newer release knows the embedding recipe of a collection."""
     return recipe_of(collection) > RECIPE
+
+
+def differ_in_generation(collection: str, other: str) -> bool:
+    """Whether two collections are different generations of the same configuration and model."""
+    prefixes = {name.rpartition("_g")[0] for name in (collection, other)}
+    return collection != other and len(prefixes) == 1
+
+
+def is_index(name: str) -> bool:
+    """Whether a collection is the index of a catalogue; others hold cached or single vectors."""
+    return bool(model_slug(name))
 
 
 def model_slug(collection: str) -> str:

@@ -62,6 +62,7 @@ def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination
             _fail(name, collection, reason, tried, failures)
     else:
         failures.remove([name])
+        failures.forget([name])
         claims.release([name])
 
 
@@ -74,7 +75,6 @@ def _fail(name: str, collection: str, error: str, tried: int, failures: Failures
         error=error,
         at=time.time(),
         attempts=tried,
-        job={},
         is_request=True,
     )
     _log.error("request_failed", extra={"request": name, "attempt": tried, "error": error})
