@@ -445,3 +445,15 @@ def test_failures_are_dropped_with_their_collection(team: SteeredTeam) -> None:
     team.work()
     assert team.failures.list() == []
     assert team.failures.count() == 0
+
+
+def test_a_reconcile_finds_what_nothing_announced(team: SteeredTeam) -> None:
+    """An item that vanished from the collection is written again."""
+    with team.store.open(team.active) as collection:
+        collection.delete_items(["team/a"], 2**52)
+    team.wait(3)
+    assert team.indexed() == set()
+    team.coordinator.reconcile()
+    team.tick()
+    team.work()
+    assert team.indexed() == {"team/a"}
