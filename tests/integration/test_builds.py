@@ -101,6 +101,17 @@ def test_another_configuration_keeps_the_items_of_an_emptied_source(
     assert team.indexed() == {"server/x", "server/y", "more/m"}
 
 
+def test_another_source_of_the_same_name_inherits_nothing(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """The name now stands for another folder, which is empty."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f"}
+
+
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_source_that_is_away_survives_a_rebuild(
     team: SteeredTeam, server: Folder, is_restarted: bool
