@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from repertory.indexing.collections import configuration_of
+from repertory.coordination.unused import MemoryUnusedSince
+from repertory.indexing.collections import configuration_of, next_alias
 from repertory.indexing.coordinator import KEEP_UNUSED_S
-from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S
+from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
-from repertory.indexing.unused import INTERVAL_S
+from repertory.indexing.unused import INTERVAL_S, UnusedIndexes
 from repertory.sources.source import WatchedFolder
 from repertory.stats import Building, UnusedIndex
 from tests.support.builders import Folder
@@ -98,6 +99,17 @@ def test_another_configuration_keeps_the_items_of_an_emptied_source(
     team.adopt(server, Folder("more", "m"))
     team.work()
     assert team.indexed() == {"server/x", "server/y", "more/m"}
+
+
+def test_another_source_of_the_same_name_inherits_nothing(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """The name now stands for another folder, which is empty."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f"}
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -296,3 +308,41 @@ def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folde
     assert team.coordinator.status().unused == []
     team.work()
     assert team.indexed() == {"files/f"}
+
+
+def test_an_embedded_store_is_left_to_its_other_directories(team: SteeredTeam) -> None:
+    """Their indexes are not unused because this directory does not use them."""
+    dropped: list[str] = []
+    active = "repertory_0123456789abcdef"
+    own = UnusedIndexes(team.store, active, MemoryUnusedSince(), 0.0, dropped.append)
+    own.check([], INTERVAL_S, team.now)
+    assert (own.listed, dropped) == ([], [])
+
+
+def test_an_index_that_was_built_before_is_not_opened_as_the_first(team: SteeredTeam) -> None:
+    """Another directory with the same configuration has built one, perhaps with another model."""
+    active = "repertory_0123456789abcdef"
+    configuration = configuration_of(team.active)
+    generations = Generations(team.store, team.queue, team.coordination, active)
+    generations.adopt(configuration)
+    team.store.set_alias(next_alias(active, configuration), team.active)
+    generations.poll(team.time)
+    assert generations.is_building
+    generations.open_first()
+    assert generations.active is None
+
+
+def test_a_build_is_finished_when_it_is_published(team: SteeredTeam) -> None:
+    """All of its items are there, but the store fails at the last comparison."""
+    before = team.active
+    team.rebuild()
+    while team.queue.jobs:
+        team.queue.deliver(0)
+    team.store.is_away = True
+    team.tick()
+    assert not team.coordinator.is_busy
+    assert not team.coordinator.is_finished
+    team.store.is_away = False
+    team.wait(2)
+    assert team.coordinator.is_finished
+    assert team.active != before

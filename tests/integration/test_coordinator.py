@@ -538,3 +538,15 @@ def test_a_first_index_is_published_before_it_can_be_searched_fast(
     team.work()
     assert team.indexed() == {"team/a"}
     team.cache.close()
+
+
+def test_a_reconcile_finds_what_nothing_announced(team: SteeredTeam) -> None:
+    """An item that vanished from the collection is written again."""
+    with team.store.open(team.active) as collection:
+        collection.delete_items(["team/a"], 2**52)
+    team.wait(3)
+    assert team.indexed() == set()
+    team.coordinator.reconcile()
+    team.tick()
+    team.work()
+    assert team.indexed() == {"team/a"}

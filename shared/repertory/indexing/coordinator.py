@@ -77,6 +77,7 @@ class Coordinator:
             store, active, coordination.unused, keep_unused_s, self._generations.drop
         )
         self._emptied: frozenset[str] = frozenset()
+        self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
         self._must_compare = False  # the scans changed
         self._must_reload = False  # a ledger may differ from what the store holds
@@ -183,6 +184,8 @@ class Coordinator:
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
             self._ledgers.keep(self._generations.poll(now))
+            if self._generations.is_own:
+                self._indexed = self._scans.catalogue
             self._reload()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
@@ -303,15 +306,21 @@ class Coordinator:
         """What a build lacks of the active collection and must not lose.
 
         These are items of sources and files that cannot be read, or not yet, and of sources that
-        are suddenly empty. The active collection may belong to another configuration.
+        are suddenly empty. The active collection may belong to another configuration, and a source
+        of the same name may be another one there.
         """
         active = self._generations.active
         if active is None or active == ledger.collection:
             return []
         with self._store.open(active) as old:
             states = {one.item: one for one in old.states() if self._scans.has(one.source)}
-            kept = self._changes(ledger, states).kept
+            changes = self._changes(ledger, states)
+            others = changes.emptied - self._scans.same(self._indexed)
             known = ledger.states.keys() | ledger.failed.keys()
-            missing = [item for item in kept if item not in known]
+            missing = [
+                item
+                for item in changes.kept
+                if item not in known and states[item].source not in others
+            ]
             records = old.records([item_key(item) for item in missing])
         return [msgspec.convert(record, Item) for record in records.values()]

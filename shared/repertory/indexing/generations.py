@@ -80,6 +80,11 @@ class Generations:
         return {name for name in names if configuration_of(name) == self._configuration}
 
     @property
+    def is_own(self) -> bool:
+        """Whether the active collection belongs to the configuration."""
+        return self.active is not None and configuration_of(self.active) == self._configuration
+
+    @property
     def is_building(self) -> bool:
         """Whether the target collection is not complete yet: a build, or the first index."""
         return self.target is not None and (self.target != self.active or not self._is_built)
@@ -97,7 +102,7 @@ class Generations:
     @property
     def replaces_others(self) -> bool:
         """Whether publishing would replace items of another configuration."""
-        if self.active is None or configuration_of(self.active) == self._configuration:
+        if self.active is None or self.is_own:
             return False
         with self._store.open(self.active) as collection:
             return collection.count() > 0
@@ -129,7 +134,7 @@ class Generations:
     def request_snapshot(self, now: float) -> None:
         """Request a new keyword snapshot when many deltas have come since the last one."""
         name = self.active
-        if name is None or configuration_of(name) != self._configuration:
+        if name is None or not self.is_own:
             return
         if now - self._snapshot_at >= SNAPSHOT_INTERVAL_S:
             self._snapshot_at = now
@@ -155,7 +160,7 @@ class Generations:
         Other models' collections stay, so that going back to a model costs nothing.
         """
         name = self.active
-        if name is None or configuration_of(name) != self._configuration:
+        if name is None or not self.is_own:
             return set()
         stored = {
             one

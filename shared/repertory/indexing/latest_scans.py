@@ -38,14 +38,14 @@ class LatestScans:
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another catalogue; scans of unchanged sources stay valid."""
-        same = {source.name: source.identity() for source in catalogue.sources}
+        identities = {source.name: source.identity() for source in catalogue.sources}
         self._by_source = {
             name: one
             for name, one in self._by_source.items()
-            if same.get(name) == one.source.identity()
+            if identities.get(name) == one.source.identity()
         }
         self.catalogue = catalogue
-        self._names = frozenset(same)
+        self._names = frozenset(identities)
         self._merge()
 
     def add(self, result: ScanResult) -> None:
@@ -80,6 +80,12 @@ class LatestScans:
     def has(self, source: str) -> bool:
         """Whether the catalogue has a source of this name."""
         return source in self._names
+
+    def same(self, other: Catalogue) -> frozenset[str]:
+        """The names of the sources that are the same in another catalogue."""
+        identities = {source.name: source.identity() for source in other.sources}
+        own = {source.name: source.identity() for source in self.catalogue.sources}
+        return frozenset(name for name, one in own.items() if identities.get(name) == one)
 
     def may_offer(self, item: str, metadata_hash: str) -> bool:
         """Whether the sources offer an item with this hash, or may do so where they are unread.
