@@ -25,6 +25,7 @@ from repertory.errors import (
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
+from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Point
 from repertory.indexing.attempts import MAX_ATTEMPTS, attempt, retry
 from repertory.indexing.collections import ACTIVE, next_alias, recipe_of
@@ -32,6 +33,7 @@ from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, Queue
 from repertory.indexing.writer import Writer
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.lossy_queue import LossyQueue
+from tests.support.qdrant_server import QdrantStandIn
 
 CONFIGURATION = "0123456789abcdef"
 REFUSAL = "The Qdrant server answered 400: Wrong input: too many points."
@@ -367,6 +369,29 @@ def test_an_item_that_the_store_refuses_fails_alone(house: House) -> None:
     counters = house.coordination.status.counters()
     assert (counters["retried"], counters["failed"]) == (MAX_ATTEMPTS - 1, 1)
     assert counters["refused"] >= MAX_ATTEMPTS
+
+
+def test_a_limit_of_the_server_fails_only_what_is_above_it(tmp_path: Path) -> None:
+    """A job that is too large is done item by item; only an item that is too large fails."""
+    with QdrantStandIn(strict_mode={"enabled": True, "upsert_max_batchsize": 3}) as server:
+        parts, cache = coordination(tmp_path), SqliteVectorCache(tmp_path / "vectors.sqlite", 1)
+        store = QdrantStore(server.url)
+        writer = words_writer(store, cache, parts)
+        queue = LossyQueue(writer)
+        writer.begin(CONFIGURATION)
+        name = store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        body = "\n".join(f"## Part {n}\n" + "Plain words. " * 40 for n in range(6))
+        items = (*(skill(f"s{n}") for n in range(5)), skill("large", body=body))
+        queue.submit(Job(id="1", collection=name, revision=1, items=items), QueueName.SAVES)
+        while queue.jobs:
+            (job, queue_name) = queue.jobs.pop()
+            attempt([job], queue_name, writer=writer, failures=parts.failures, queue=queue)
+        with store.open(name) as collection:
+            assert {state.item for state in collection.states()} == {f"team/s{n}" for n in range(5)}
+        (failure,) = parts.failures.list()
+        assert list(failure.items) == ["team/large"]
+        assert "answered 4" in failure.error
+        cache.close()
 
 
 @pytest.mark.usefixtures("_refusing")

@@ -231,7 +231,7 @@ class ServedCollection:
         asked = fields(body, "exact", "filter")
         where = asked.get("filter")
         if where:
-            self._strict.filter(where, self._settings["indexed"])
+            self._strict.filter(where, self._settings["indexed"], is_write=False)
         request = engine.CountRequest(
             exact=asked["exact"], filter=_filter(where) if where else None
         )
