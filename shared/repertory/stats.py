@@ -139,7 +139,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The watch, as it last reported; see ``WatchStatus``.
 
     Attributes:
-        holder: Who watches for the team; null without a team, or if nobody does.
+        holder: Who watches for the team; null without a team, or if none does.
         waiting: Who would take over.
     """
 

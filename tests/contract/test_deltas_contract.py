@@ -257,3 +257,17 @@ def test_streams_in_redis_expire(redis_server: RedisProcess) -> None:
     assert deltas.since("c", position).hashes == {"a": "1"}
     deltas.trim("c", position)
     assert server.client.ttl("repertory:deltas:c") <= 60
+
+
+@pytest.mark.parametrize("data", [b"", b"[1]", b"\xff"])
+def test_a_damaged_announcement_is_a_gap(redis_server: RedisProcess, data: bytes) -> None:
+    """It counts as lost; readers continue after it."""
+    server = RedisServer(redis_server.url)
+    deltas = RedisDeltas(server)
+    position = deltas.position("c")
+    epoch = position.rpartition("/")[2].partition("-")[0]
+    server.client.xadd("repertory:deltas:c", {"hashes": data}, id=f"{epoch}-1")
+    delta = deltas.since("c", position)
+    assert delta.gap
+    deltas.announce("c", {"a": "1"})
+    assert deltas.since("c", delta.position).hashes == {"a": "1"}

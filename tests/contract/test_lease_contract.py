@@ -30,7 +30,7 @@ def waiting(lease: Lease) -> list[int]:
 
 @pytest.fixture(params=["one process", "redis"])
 def lease(request: pytest.FixtureRequest) -> Lease:
-    """A lease that nobody has."""
+    """A lease that is free."""
     if request.param == "one process":
         return SoleLease()
     return RedisLease(RedisServer(request.getfixturevalue("redis_server").url))
@@ -72,7 +72,7 @@ def test_one_owner_has_it_and_others_wait(server: RedisServer) -> None:
 
 
 def test_only_its_owner_releases_it(server: RedisServer) -> None:
-    """One that waits, or had it before, takes it from nobody."""
+    """One that waits, or had it before, cannot release it."""
     one, other = RedisLease(server), RedisLease(server)
     assert one.take(about(1))
     other.release()
@@ -92,7 +92,7 @@ def test_it_ends_without_renewal(server: RedisServer) -> None:
 
 
 def test_a_renewal_makes_it_last(server: RedisServer) -> None:
-    """Each one begins the time anew."""
+    """Each one begins the time again."""
     lease = RedisLease(server, seconds=60)
     lease.take(about(1))
     server.client.pexpire("repertory:lease", 5)
@@ -103,7 +103,7 @@ def test_a_renewal_makes_it_last(server: RedisServer) -> None:
 
 
 def test_its_owner_is_sure_of_it_for_less_than_it_lasts(server: RedisServer) -> None:
-    """It counts on its own from before it asked, so that nobody can have it meanwhile."""
+    """It counts on its own from before it asked, so that no other can have it meanwhile."""
     clock = SimpleNamespace(time=100.0)
     lease = RedisLease(server, seconds=10, clock=lambda: clock.time)
     assert not lease.is_held
@@ -133,8 +133,8 @@ def test_clocks_may_differ(server: RedisServer, skew: float) -> None:
         assert [who.since for who in found.waiting] == pytest.approx([time], abs=30)
 
 
-def test_a_lost_lease_goes_to_whoever_asks_first(redis_server: RedisProcess) -> None:
-    """A Redis that lost its data has a lease that nobody owns."""
+def test_a_lost_lease_goes_to_the_first_that_asks(redis_server: RedisProcess) -> None:
+    """A Redis that lost its data has a free lease."""
     server = RedisServer(redis_server.url)
     one, other = RedisLease(server), RedisLease(server)
     one.take(about(1))
@@ -145,7 +145,7 @@ def test_a_lost_lease_goes_to_whoever_asks_first(redis_server: RedisProcess) -> 
 
 
 def test_an_owner_of_another_release_counts(server: RedisServer) -> None:
-    """It has the lease, although nobody can read who it is."""
+    """It has the lease, although its name cannot be read."""
     server.client.hset("repertory:lease", mapping={"id": "x", "since": "1.5", "about": b"\xff"})
     lease = RedisLease(server)
     assert not lease.take(about(1))

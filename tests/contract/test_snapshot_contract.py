@@ -81,7 +81,7 @@ def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
 
 
 def test_snapshots_in_redis_expire(redis_server: RedisProcess) -> None:
-    """One of a collection that is not used any more goes after a month; a save begins it anew."""
+    """One of an unused collection goes a month after its last save."""
     server = RedisServer(redis_server.url)
     snapshots = RedisSnapshots(server)
     key = f"repertory:keywords:{NAME}"

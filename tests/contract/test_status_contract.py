@@ -53,12 +53,12 @@ def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> No
     assert status.reports() == {}
     status.report("watch", {"sources": [{"name": "docs", "seen": 1.5}], "old": None})
     status.report("worker:host:1", {})
-    advance(status, now, 5)
+    advance(status, now, 100)
     status.report("watch", {"sources": [], "„": "ü"})
     found = status.reports()
     times = {who: report.pop("at") for who, report in found.items()}
     assert found == {"watch": {"sources": [], "„": "ü"}, "worker:host:1": {}}
-    expected = {"watch": now.time, "worker:host:1": now.time - 5}
+    expected = {"watch": now.time, "worker:host:1": now.time - 100}
     assert times == pytest.approx(expected, abs=CLOSE_S)
 
 

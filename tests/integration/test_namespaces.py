@@ -17,7 +17,6 @@ from repertory.settings import load
 from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
-from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 
@@ -62,41 +61,43 @@ class _Team:
 
 @pytest.mark.timeout(240)
 def test_two_teams_on_the_same_servers_do_not_see_each_other(
-    tmp_path: Path, redis_server: RedisProcess
+    tmp_path: Path, redis_server: RedisProcess, qdrant_url: str
 ) -> None:
     """Each has its own alias, collections, keys and queues, named after its namespace."""
-    with QdrantProcess() as qdrant:
-        settings = {
-            "REPERTORY_REDIS_URL": redis_server.url,
-            "REPERTORY_QDRANT_URL": qdrant.url,
-            "REPERTORY_SEARCH_MODEL": str(write_model(tmp_path / "model")),
-            "REPERTORY_WATCH_RECONCILE": "1",
-        }
-        teams = [_Team(tmp_path, name, settings) for name in ("bread", "bread-2")]
-        processes = [process for team in teams for process in team.processes]
-        try:
-            for team in teams:
-                write_skill(team.project, f"only-{team.namespace}")
-            for process in processes:
-                process.start()
-            for team in teams:
-                team.wait_for(f"project/only-{team.namespace}")
-            write_skill(teams[0].project, "late")
-            teams[0].wait_for("project/late", "project/only-bread")
-            assert teams[1].items() == ["project/only-bread-2"]
-            published = [team.processes[0].events("collection_published") for team in teams]
-            assert [len(events) for events in published] == [1, 1]
-            assert all(
-                process.events("jobs_done") for process in (team.processes[1] for team in teams)
-            )
-        finally:
-            for process in processes:
-                process.kill()
-        owners = {name.partition("_")[0] for name in QdrantStore(qdrant.url).collections()}
-        assert owners == {"bread", "bread-2"}
-        with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
-            keys = client.keys("*")
-        assert {str(key).partition(":")[0] for key in keys} == {"bread", "bread-2"}
+    store = QdrantStore(qdrant_url)
+    for name in store.collections():
+        if name.startswith("bread"):
+            store.drop(name)
+    others = set(store.collections())
+    settings = {
+        "REPERTORY_REDIS_URL": redis_server.url,
+        "REPERTORY_QDRANT_URL": qdrant_url,
+        "REPERTORY_SEARCH_MODEL": str(write_model(tmp_path / "model")),
+        "REPERTORY_WATCH_RECONCILE": "1",
+    }
+    teams = [_Team(tmp_path, name, settings) for name in ("bread", "bread-2")]
+    processes = [process for team in teams for process in team.processes]
+    try:
+        for team in teams:
+            write_skill(team.project, f"only-{team.namespace}")
+        for process in processes:
+            process.start()
+        for team in teams:
+            team.wait_for(f"project/only-{team.namespace}")
+        write_skill(teams[0].project, "late")
+        teams[0].wait_for("project/late", "project/only-bread")
+        assert teams[1].items() == ["project/only-bread-2"]
+        published = [team.processes[0].events("collection_published") for team in teams]
+        assert [len(events) for events in published] == [1, 1]
+        assert all(process.events("jobs_done") for process in (team.processes[1] for team in teams))
+    finally:
+        for process in processes:
+            process.kill()
+    owners = {name.partition("_")[0] for name in set(store.collections()) - others}
+    assert owners == {"bread", "bread-2"}
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        keys = client.keys("*")
+    assert {str(key).partition(":")[0] for key in keys} == {"bread", "bread-2"}
 
 
 def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> None:

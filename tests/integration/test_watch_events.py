@@ -20,6 +20,8 @@ from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
 from tests.support.watching import Watching
 
+SKILL = "---\nname: s\ndescription: Does something.\n---\n"
+
 # Folders that appear while watchdog walks through their parent are added twice, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
 
@@ -413,3 +415,29 @@ def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None
     scans = watching.scans()
     (skills / "first.md").chmod(0o600)
     watching.wait(lambda: watching.scans() == scans + 1)
+
+
+def test_a_new_folder_removes_nothing_that_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a configuration, a folder of a known name joins what is there, at every moment."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    write(project / "examples" / "skills" / "keys" / "SKILL.md", SKILL)
+    write(project / "docs" / "guide.md", "# Guide\n\nHow to begin.\n")
+    with Watching(project) as watching:
+        watching.wait(lambda: len(watching.indexed) == 2)
+        before = set(watching.indexed)
+        missing: list[set[str]] = []
+
+        def found(*items: str) -> bool:
+            now = set(watching.indexed)
+            missing.append(before - now)
+            return now == before | set(items)
+
+        write(project / "skills" / "new" / "SKILL.md", SKILL)
+        watching.wait(lambda: found("project/new"))
+        write(project / ".claude" / "skills" / "own" / "SKILL.md", SKILL)
+        (project / ".claude-plugin").mkdir()
+        watching.wait(lambda: found("project/new", "project-claude/own"))
+        assert not any(missing)

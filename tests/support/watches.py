@@ -18,7 +18,6 @@ from repertory_query.service import Service
 from tests.support.command_line import COMMAND
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
-from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
 
 
@@ -29,10 +28,13 @@ class Watches:
         processes: The worker, and the watch services.
     """
 
-    def __init__(self, root: Path, redis: RedisProcess, qdrant: QdrantProcess) -> None:
+    def __init__(self, root: Path, redis: RedisProcess, qdrant_url: str) -> None:
         self._root = root
         self.redis = redis
-        self.store = QdrantStore(qdrant.url)
+        self.store = QdrantStore(qdrant_url)
+        for name in self.store.collections():
+            if name.startswith("repertory_"):
+                self.store.drop(name)
         self.server = RedisServer(redis.url)
         self.lease = RedisLease(self.server)
         kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
@@ -40,7 +42,7 @@ class Watches:
             "HOME": str(root / "home"),
             "REPERTORY_DATA_DIR": str(root / "data"),
             "REPERTORY_REDIS_URL": redis.url,
-            "REPERTORY_QDRANT_URL": qdrant.url,
+            "REPERTORY_QDRANT_URL": qdrant_url,
             "REPERTORY_SEARCH_MODEL": str(write_model(root / "model")),
             "REPERTORY_WATCH_RECONCILE": "1",
         }
@@ -89,10 +91,10 @@ class Watches:
 
 
 @pytest.fixture
-def watches(tmp_path: Path) -> Iterator[Watches]:
+def watches(tmp_path: Path, qdrant_url: str) -> Iterator[Watches]:
     """What the watch services need."""
-    with RedisProcess() as redis, QdrantProcess() as qdrant:
-        made = Watches(tmp_path, redis, qdrant)
+    with RedisProcess() as redis:
+        made = Watches(tmp_path, redis, qdrant_url)
         try:
             yield made
         finally:

@@ -61,7 +61,7 @@ class Lease(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether this owner surely has the lease: nobody else can have taken it yet."""
+        """Whether this owner certainly has the lease: no other can have taken it yet."""
         ...
 
     def holders(self) -> Holders:
@@ -74,7 +74,7 @@ class Lease(Protocol):
 
 
 class SoleLease(Lease):
-    """The lease within one process: nobody else can have it."""
+    """The lease within one process: there is no other owner."""
 
     @override
     def take(self, about: Holder) -> bool:
