@@ -187,9 +187,9 @@ class Parts:
 
         values = self.settings.values
         return Replication(
-            replication_factor=values.qdrant_replication_factor,
-            shard_number=values.qdrant_shard_number,
-            write_consistency_factor=values.qdrant_write_consistency,
+            replication_factor=values.qdrant_replication_factor or None,
+            shard_number=values.qdrant_shard_number or None,
+            write_consistency_factor=values.qdrant_write_consistency or None,
         )
 
     def writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> "Writer":

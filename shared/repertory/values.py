@@ -119,21 +119,29 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str | None, _personal("qdrant.api_key", "The key for Qdrant.", secret=True)
     ] = None
     qdrant_replication_factor: Annotated[
-        int | None,
-        _personal("qdrant.replication_factor", "Copies of each shard in a Qdrant cluster.", ge=1),
-    ] = None
+        int,
+        _personal(
+            "qdrant.replication_factor",
+            "Copies of each new shard in a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
+        ),
+    ] = 0
     qdrant_shard_number: Annotated[
-        int | None,
-        _personal("qdrant.shard_number", "Shards of a collection in a Qdrant cluster.", ge=1),
-    ] = None
+        int,
+        _personal(
+            "qdrant.shard_number",
+            "Shards of a new collection in a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
+        ),
+    ] = 0
     qdrant_write_consistency: Annotated[
-        int | None,
+        int,
         _personal(
             "qdrant.write_consistency",
-            "Copies in a Qdrant cluster that must confirm a write.",
-            ge=1,
+            "Copies that must confirm a write to a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
         ),
-    ] = None
+    ] = 0
     redis_url: Annotated[
         str | None,
         _personal(

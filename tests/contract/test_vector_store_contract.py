@@ -306,9 +306,9 @@ FEWEST_KB = 100  # of vectors, from which there is a graph: 800 points
 def test_filtered_searches_find_what_an_exact_one_finds(
     store: VectorStore, name: str, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """99 in 100 of the nearest, on either side of each size at which an engine goes about it anew.
+    """99 in 100 of the nearest points, below and above the sizes at which the method changes.
 
-    These are the sizes from which there is a graph, and from which it is used beside a filter.
+    From these sizes on there is a graph, and it is used for a filtered search.
     """
     monkeypatch.setattr(layout, "GRAPH_FROM", FEWEST_KB)
     chosen = np.random.default_rng(7)

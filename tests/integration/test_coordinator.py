@@ -16,7 +16,7 @@ from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing.attempts import retry
 from repertory.indexing.collections import ACTIVE, generation_of, recipe_of
-from repertory.indexing.coordinator import LOST_AFTER_S, Coordinator
+from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S, Coordinator
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
@@ -351,3 +351,46 @@ def test_an_index_of_servers_alone_waits_for_one_of_them(tmp_path: Path) -> None
     made.work()
     assert made.indexed() == {"slow/x"}
     made.cache.close()
+
+
+def test_a_build_is_published_when_it_can_be_searched_fast(
+    team: Team, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then the previous one is searched, saves go on, and the store is asked in each poll."""
+    asked: list[str] = []
+    is_built = False
+
+    def is_ready(collection: EdgeCollection) -> bool:
+        asked.append(collection.name)
+        return is_built
+
+    monkeypatch.setattr(EdgeCollection, "is_ready", is_ready)
+    (folder,) = team.folders
+    before = team.store.alias(ACTIVE)
+    other = Folder("other", "b")
+    team.adopt(folder, other)
+    team.work()
+    assert team.store.alias(ACTIVE) == before
+    asked.clear()
+    for _ in range(10):
+        team.tick(POLL_INTERVAL_S / 5)
+    assert len(asked) == 2
+    other.write("c")
+    team.scan()
+    team.work()
+    assert team.store.alias(ACTIVE) == before
+    is_built = True
+    team.tick()
+    assert team.store.alias(ACTIVE) == asked[-1] != before
+    assert team.indexed() == {"team/a", "other/b", "other/c"}
+
+
+def test_a_first_index_is_published_before_it_can_be_searched_fast(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It replaces nothing."""
+    monkeypatch.setattr(EdgeCollection, "is_ready", lambda _: False)
+    team = Team(tmp_path, Folder("team", "a"))
+    team.work()
+    assert team.indexed() == {"team/a"}
+    team.cache.close()

@@ -12,7 +12,7 @@ import pytest
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
-from repertory.index import qdrant_cluster, qdrant_connection
+from repertory.index import layout, qdrant_cluster, qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer
@@ -150,6 +150,20 @@ def test_a_server_far_from_the_client_is_used_with_a_warning(
         with QdrantStandIn(version=f"{major}.{minor + distance}.0") as server:
             QdrantStore(server.url).create("c", DIMENSION)
         assert [record.message for record in caplog.records] == warnings
+
+
+def test_a_collection_is_made_for_little_memory_and_has_a_graph() -> None:
+    """Vectors and payloads are on disk, int8 copies in memory; the graph begins as embedded."""
+    with QdrantStandIn() as server:
+        QdrantStore(server.url).create("c", DIMENSION)
+        config = ask(server.url, "GET", "/collections/c")["result"]["config"]
+    assert config["params"]["vectors"] == {"size": DIMENSION, "distance": "Cosine", "on_disk": True}
+    assert config["params"]["on_disk_payload"]
+    graph = {"m": layout.GRAPH_M, "ef_construct": layout.GRAPH_EF_CONSTRUCT}
+    assert config["hnsw_config"] == graph | {"full_scan_threshold": layout.GRAPH_FROM}
+    assert config["optimizer_config"]["indexing_threshold"] == layout.GRAPH_FROM
+    scalar = {"type": "int8", "quantile": 0.99, "always_ram": True}
+    assert config["quantization_config"] == {"scalar": scalar}
 
 
 def test_missing_payload_indexes_are_created() -> None:

@@ -36,7 +36,7 @@ class ServedCollection:
     """One collection in its own directory: its settings and a shard.
 
     Attributes:
-        optimizer: ``runs``, ``waits`` for a test, or the error with which it ended.
+        optimizer: ``runs``; or for a test ``works`` without an end, or the error that ended it.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -97,14 +97,15 @@ class ServedCollection:
     def info(self) -> Json:
         """GET of the collection."""
         asked = self._settings["collection"]
-        params = ("vectors", "replication_factor", "shard_number", "write_consistency_factor")
+        cluster = ("replication_factor", "shard_number", "write_consistency_factor")
         return {
             "status": self._status(),
             "optimizer_status": {"error": self.optimizer} if self._is_broken else "ok",
             "segments_count": 1,
             "points_count": self._shard.count(engine.CountRequest()),
             "config": {
-                "params": {name: asked[name] for name in params if name in asked}
+                "params": {name: asked.get(name, 1) for name in cluster}
+                | {"vectors": asked["vectors"]}
                 | {"on_disk_payload": asked.get("on_disk_payload", True)},
                 "hnsw_config": _HNSW | asked.get("hnsw_config", {}),
                 "optimizer_config": _OPTIMIZER | asked.get("optimizers_config", {}),
@@ -247,7 +248,7 @@ class ServedCollection:
 
     @property
     def _is_broken(self) -> bool:
-        return self.optimizer not in ("runs", "waits")
+        return self.optimizer not in ("runs", "works")
 
     def _status(self) -> str:
         """Green, yellow while there is something to optimize, or red after an error.
@@ -256,7 +257,7 @@ class ServedCollection:
         """
         if self._is_broken:
             return "red"
-        if not self._needs_optimizer():
+        if self.optimizer == "runs" and not self._needs_optimizer():
             return "green"
         return "yellow" if self._timer else "grey"
 

@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
             if size > MAX_REQUEST_SIZE:
                 raise RefusedError(
                     400,
-                    f"JSON payload ({size} bytes) is larger than allowed "
+                    f"Payload error: JSON payload ({size} bytes) is larger than allowed "
                     f"(limit: {MAX_REQUEST_SIZE} bytes).",
                 )
             request = Request(

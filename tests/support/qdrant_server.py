@@ -102,7 +102,7 @@ class QdrantStandIn:
             shutil.rmtree(self._directory)
 
     def optimizer(self, name: str, state: str) -> None:
-        """Let the optimizer of a collection wait, run again, or end with an error."""
+        """Let the optimizer of a collection work without an end, run as always, or fail."""
         self._get(name).optimizer = state
 
     def _answered(self, request: Request) -> Json:

@@ -11,7 +11,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter, VectorAnswer, VectorQuery
+from repertory.index.vectors import Collection, Filter, Match, VectorAnswer, VectorQuery
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
@@ -155,16 +155,28 @@ def test_a_search_asks_the_store_twice(text: str) -> None:
     assert is_inferred == (text == "commit my changes")
 
 
+class Finding(Failing):
+    """Points of which a search finds those of one item; the cosine of every other is 0.25."""
+
+    found = ""
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self._fail("query")
+        match = Match(key=item_key(self.found), section=None, score=0.9)
+        keys = [{*one.keys}.difference([match.key]) for one in queries]
+        return [VectorAnswer(matches=[match], scores=dict.fromkeys(one, 0.25)) for one in keys]
+
+
 def test_the_successor_of_what_the_vectors_find_has_its_cosine() -> None:
-    """Neither arm finds it, and it is asked for with all the others."""
-    old = skill("old", "Kneads dough", deprecated_by="new")
-    others = [skill(f"other-{number}", f"Kneads dough {number}") for number in range(POOL)]
-    items = [old, *others, skill("new", "Makes loaves")]
-    points = Failing(items, WordCounts())
+    """Neither arm finds it; its cosine is asked for with all the others."""
+    items = [skill("old", "Kneads dough", deprecated_by="new"), skill("new", "Makes loaves")]
+    points = Finding(items, WordCounts())
+    points.found = items[0].id
     engine = engine_of(collection=points, keywords=KeywordIndex.empty().updated((), items))
-    answer = search(engine, "kneads dough", limit=99)
+    answer = search(engine, "zxqv")
     (new,) = (hit for hit in answer.hits if hit.name == "new")
-    assert new.evidence.cosine == pytest.approx(0.0, abs=1e-6)
+    assert new.evidence.cosine == 0.25
     assert points.calls == ["query", "records"]
 
 

@@ -1,8 +1,8 @@
 """The addresses of a Qdrant cluster: which one a request goes to, and when it is sent again."""
 
 import logging
-import time
 from collections.abc import Callable
+from time import sleep
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -12,7 +12,7 @@ from repertory.errors import StoreError
 
 QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
 CONNECT_TIMEOUT_S = 2
-MAX_RETRY_AFTER_S = 20.0  # that a request waits altogether because a server asked for it
+MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for it
 
 _PORTS = {"http": 6333, "https": 443}
 _RATE_LIMITED, _UNAVAILABLE = 429, 503
@@ -33,7 +33,7 @@ class Cluster:
         query_timeout: Seconds that a node may take for a query.
     """
 
-    def __init__(self, urls: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, urls: str) -> None:
         """Use some addresses, separated by commas.
 
         Raises:
@@ -43,7 +43,6 @@ class Cluster:
         if len({part.path.rstrip("/") for part in parts}) > 1:
             raise StoreError("The URLs of the Qdrant servers must have the same path.")
         self._nodes = [_node(part) for part in parts]
-        self._sleep = sleep
         self.query_timeout = QUERY_TIMEOUT_S
         self._current = 0
         self.prefix = parts[0].path.rstrip("/")
@@ -53,20 +52,19 @@ class Cluster:
     def __call__(
         self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
     ) -> httpx.Response:
-        """Send a request to a node that answers; unless it is a query, wait if that asks for it."""
+        """Send a request to a node that answers; a write waits if the node asks for it."""
         timeout = request.extensions["timeout"]
         timeout["connect"] = CONNECT_TIMEOUT_S
         if request.method == "GET":
             timeout["read"] = self.query_timeout
-        is_query = request.method == "GET" or "timeout" in request.url.params
-        waits = 0.0 if is_query else MAX_RETRY_AFTER_S
+        waits = MAX_RETRY_AFTER_S if "wait" in request.url.params else 0.0
         while True:
             response = self._sent(request, send)
             seconds = _retry_after(response)
             if seconds is None or seconds > waits:
                 return response
-            waits -= max(seconds, 1.0)
-            self._sleep(seconds)
+            waits -= seconds
+            sleep(seconds)
 
     def _sent(
         self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
@@ -124,4 +122,4 @@ def _retry_after(response: httpx.Response) -> float | None:
     if response.status_code not in (_RATE_LIMITED, _UNAVAILABLE):
         return None
     after = response.headers.get("Retry-After", "")
-    return float(after) if after.isdigit() else None
+    return max(float(after), 1.0) if after.isdigit() else None

@@ -1,8 +1,8 @@
 """One collection of a Qdrant server."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
@@ -64,11 +64,16 @@ class QdrantCollection(StoredCollection):
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
+        # Below the client's own method, which looks for texts to embed for longer than this takes.
         with self._use() as client:
-            answers = client.query_batch_points(
-                self._name, asked, timeout=self._server.query_timeout
-            )
-        found = iter([(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers)
+            answers = client.http.search_api.query_batch_points(
+                self._name,
+                timeout=self._server.query_timeout,
+                query_request_batch=models.QueryRequestBatch(searches=asked),
+            ).result
+        found = iter(
+            [(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers or ()
+        )
         return [_answer(one, next(found), next(found) if one.keys else []) for one in queries]
 
     @override
@@ -80,7 +85,7 @@ class QdrantCollection(StoredCollection):
     def is_ready(self) -> bool:
         """Whether the server has built its indexes, which it does by itself.
 
-        After a restart it does so only when it is told to, which this does.
+        After a restart it begins only at the next write or change of a setting: this makes one.
 
         Raises:
             StoreError: It failed to.
@@ -100,9 +105,9 @@ class QdrantCollection(StoredCollection):
     @override
     def optimize(self) -> None:
         """Wait until the server has built its indexes, an hour at most."""
-        deadline = time.monotonic() + OPTIMIZE_TIMEOUT_S
-        while not self.is_ready() and time.monotonic() < deadline:
-            time.sleep(_POLL_INTERVAL_S)
+        deadline = monotonic() + OPTIMIZE_TIMEOUT_S
+        while not self.is_ready() and monotonic() < deadline:
+            sleep(_POLL_INTERVAL_S)
 
     @override
     def close(self) -> None:

@@ -80,7 +80,7 @@ class Coordinator:
         self._must_reload = False  # a ledger may differ from what the store holds
         self._send_failed = False  # a ledger lists jobs that were never queued
         self._has_unreadable = False  # failures that no item of a ledger stands for
-        self._polled_at = self._snapshot_at = float("-inf")
+        self._polled_at = self._snapshot_at = self._ready_at = float("-inf")
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -189,7 +189,12 @@ class Coordinator:
             self._must_compare = False
         for ledger in self._ledgers.values():
             self._send(ledger, ledger.next_batch(self._max_pending), [], now)
-        if self._is_complete() and self._lease.is_held:  # building may have taken long
+        if (
+            self._is_written()
+            and self._is_ready(now)
+            and self._is_complete()
+            and self._lease.is_held  # building may have taken long
+        ):
             self._generations.publish()
             self._polled_at = float("-inf")
         if is_due:
@@ -298,16 +303,29 @@ class Coordinator:
         extra = {"collection": ledger.collection, "queue": queue_name.value, **counts}
         _log.info("jobs_sent", extra=extra)
 
+    def _is_written(self) -> bool:
+        """Whether all files were read and everything that a build lacks was written."""
+        ledger = self.ledger
+        if ledger is None or not self._generations.is_building or self._refusal:
+            return False
+        return not ledger.outstanding and self._scans.are_files_read
+
+    def _is_ready(self, now: float) -> bool:
+        """Whether a search in a build that replaces another is fast; asked once in each poll."""
+        if now < self._ready_at:
+            return False
+        if not self._generations.active or self._generations.is_ready():
+            return True
+        self._ready_at = now + POLL_INTERVAL_S
+        return False
+
     def _is_complete(self) -> bool:
         """Whether a build can be published, after one more comparison with what is stored.
 
         Servers that are still starting are not waited for, unless nothing else offers an item.
         """
         ledger = self.ledger
-        if ledger is None or not self._generations.is_building or self._refusal:
-            return False
-        if ledger.outstanding or not self._scans.are_files_read:
-            return False
+        assert ledger is not None
         changes = self._changes(self._loaded(ledger))
         if changes.written or changes.removed:
             return False  # the next tick sends it

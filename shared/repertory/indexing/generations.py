@@ -87,6 +87,12 @@ class Generations:
         with self._store.open(self.active) as collection:
             return collection.count() > 0
 
+    def is_ready(self) -> bool:
+        """Whether the store has built what makes searches of the target collection fast."""
+        assert self.target
+        with self._store.open(self.target) as collection:
+            return collection.is_ready()
+
     def publish(self) -> None:
         """Make the target collection the active one."""
         assert self.target
