@@ -191,7 +191,7 @@ def test_jobs_of_a_killed_process_come_back(team: Team) -> None:
 
 
 def test_jobs_of_a_killed_worker_are_done_by_another(team: Team) -> None:
-    """They come back soon after its end, although nobody knows that it ended."""
+    """They come back soon after its end, although no worker knows that it ended."""
     names = ["a", "b", "c"]
     for name in names:
         team.submit(name)

@@ -189,12 +189,8 @@ class Coordinator:
             self._must_compare = False
         for ledger in self._ledgers.values():
             self._send(ledger, ledger.next_batch(self._max_pending), [], now)
-        if (
-            self._is_written()
-            and self._is_ready(now)
-            and self._is_complete()
-            and self._lease.is_held  # building may have taken long
-        ):
+        is_complete = self._is_written() and self._is_ready(now) and self._is_complete()
+        if is_complete and self._lease.is_held:  # building may have taken long
             self._generations.publish()
             self._polled_at = float("-inf")
         if is_due:
