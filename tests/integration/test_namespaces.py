@@ -117,7 +117,7 @@ def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> No
     assert other.failures.attempt("job") == 1
     CeleryQueue(redis_server.url, "one").keep_keywords("c")
     client = RedisServer(redis_server.url).client
-    assert (client.llen("one:maintenance"), client.llen("other:maintenance")) == (1, 0)
+    assert (client.llen("one:snapshots"), client.llen("other:snapshots")) == (1, 0)
 
 
 def test_a_directory_has_an_index_for_each_namespace(tmp_path: Path) -> None:
