@@ -108,7 +108,9 @@ def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
     place.request()
     assert place.errors() == []
     assert place.snapshots.load(place.collection)
+    attempts = place.snapshots.attempts
     place.request()  # at once: nothing failed
+    assert place.snapshots.attempts == attempts + 1
     assert place.failures.attempt(f"snapshot:{place.collection}") == 1
 
 
