@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.embedding.folder import Format, check_modules, describe, weights_in
+from repertory.embedding.folder import Digests, Format, check_modules, describe, weights_in
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     BGE_SMALL,
@@ -13,10 +13,13 @@ from repertory.embedding.models import (
     Pooling,
     known,
 )
+from repertory.embedding.published import PUBLISHED
 from repertory.errors import ModelError
 from tests.support.model_folders import write_model
 
-DIGEST = "ab" * 32
+(_BGE,) = [one for one in PUBLISHED if one.model is BGE_SMALL]
+GENUINE = Digests(tuple(sorted(_BGE.weights)), min(_BGE.tokenizers))
+OTHER = Digests(("ab" * 32,), "cd" * 32)
 
 
 def test_a_name_is_known_in_any_case() -> None:
@@ -34,21 +37,46 @@ def test_a_name_is_known_in_any_case() -> None:
         "models--BAAI--bge-small-en-v1.5/snapshots/1",
     ],
 )
-def test_a_folder_named_like_a_model_of_the_table_holds_it(tmp_path: Path, name: str) -> None:
-    """A plain folder, this cache and the hub's cache are all recognised by their names."""
-    assert describe(write_model(tmp_path / name), DIGEST) is BGE_SMALL
+def test_a_name_proves_nothing(tmp_path: Path, name: str) -> None:
+    """A folder that is named like a model of the table, also in a cache, has an id of its own."""
+    model = describe(write_model(tmp_path / name), OTHER)
+    assert model.id.startswith("bge-small-en-v1.5@")
+    assert model.slug != BGE_SMALL.slug
 
 
-def test_a_folder_within_one_named_like_a_model_is_not_that_model(tmp_path: Path) -> None:
-    """Only the folder's own name counts."""
-    folder = write_model(tmp_path / "bge-small-en-v1.5" / "tuned" / "second")
-    assert describe(folder, DIGEST).id == "second@abababababab"
+def test_published_files_are_the_model_of_the_table(tmp_path: Path) -> None:
+    """Whatever the folder is called."""
+    assert describe(write_model(tmp_path / "mine"), GENUINE) is BGE_SMALL
+
+
+@pytest.mark.parametrize(
+    "digests",
+    [
+        Digests(GENUINE.weights, "ab" * 32),
+        Digests(OTHER.weights, GENUINE.tokenizer),
+        Digests((*GENUINE.weights, "ab" * 32), GENUINE.tokenizer),
+    ],
+    ids=["another tokenizer", "another graph", "one more file of weights"],
+)
+def test_every_file_must_be_published(tmp_path: Path, digests: Digests) -> None:
+    """A tokenizer without words, a chosen graph and foreign torch weights are another model."""
+    assert "@" in describe(write_model(tmp_path / "bge-small-en-v1.5"), digests).id
+
+
+def test_a_repository_is_not_the_model_whose_name_it_has(tmp_path: Path) -> None:
+    """Neither its id nor its slug, which names collections, is that of another repository."""
+    folder = write_model(tmp_path / "evil--bge-small-en-v1.5")
+    evil = describe(folder, repository="evil/bge-small-en-v1.5")
+    other = describe(folder, repository="other/bge-small-en-v1.5")
+    assert (evil.id, other.id) == ("evil/bge-small-en-v1.5", "other/bge-small-en-v1.5")
+    assert len({evil.slug, other.slug, BGE_SMALL.slug}) == 3
 
 
 def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_path: Path) -> None:
     """A pooling other than the table's makes it another model, which keeps the family's prefix."""
-    model = describe(write_model(tmp_path / "bge-small-en-v1.5", pooling="mean_tokens"), DIGEST)
-    assert model.id == "bge-small-en-v1.5@abababababab"
+    folder = write_model(tmp_path / "bge-small-en-v1.5", pooling="mean_tokens")
+    model = describe(folder, GENUINE)
+    assert model.id.startswith("bge-small-en-v1.5@")
     assert model.pooling is Pooling.MEAN
     assert model.query_prefix == BGE_QUERY_PREFIX
 
@@ -57,31 +85,34 @@ def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None
     """Dimension, limit and pooling come from the files, name and slug from the folder."""
     folder = write_model(tmp_path / "My Encoder", dimension=16, pooling="cls_token")
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 200}')
-    model = describe(folder, DIGEST)
+    model = describe(folder, OTHER)
     assert (model.dimension, model.max_tokens, model.pooling) == (16, 200, Pooling.CLS)
-    assert (model.id, model.slug) == ("My Encoder@abababababab", "my-encoder-abababab")
+    name, _, digest = model.id.partition("@")
+    assert (name, model.slug) == ("My Encoder", f"my-encoder-{digest[:16]}")
     assert model.query_prefix == ""
 
 
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
-    """Id and slug change with the weights, so that vectors of the two never mix."""
+    """Id and slug change with weights, tokenizer and pooling, so that vectors never mix."""
     folder = write_model(tmp_path / "encoder")
-    one, other = describe(folder, "a" * 64), describe(folder, "b" * 64)
-    assert one.id != other.id
-    assert one.slug != other.slug
+    models = [describe(folder, OTHER), describe(folder, Digests(("a" * 64,), OTHER.tokenizer))]
+    models.append(describe(folder, Digests(OTHER.weights, "a" * 64)))
+    write_model(folder, pooling="cls_token")
+    models.append(describe(folder, OTHER))
+    assert len({model.id for model in models}) == len({model.slug for model in models}) == 4
 
 
 def test_the_bge_family_is_recognised_by_its_base_model(tmp_path: Path) -> None:
     """A fine-tuned BGE model that names its base model gets the prefix and CLS pooling."""
     folder = write_model(tmp_path / "tuned", config={"_name_or_path": "BAAI/bge-base-en-v1.5"})
-    model = describe(folder, DIGEST)
+    model = describe(folder, OTHER)
     assert (model.query_prefix, model.pooling) == (BGE_QUERY_PREFIX, Pooling.CLS)
 
 
 def test_positions_after_the_padding_token_are_not_counted(tmp_path: Path) -> None:
     """RoBERTa's 514 positions hold 512 tokens."""
     config = {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}
-    assert describe(write_model(tmp_path / "roberta", config=config), DIGEST).max_tokens == 512
+    assert describe(write_model(tmp_path / "roberta", config=config), OTHER).max_tokens == 512
 
 
 @pytest.mark.parametrize(
@@ -101,22 +132,37 @@ def test_a_model_that_is_not_a_sentence_encoder_is_refused(
 ) -> None:
     """The message says exactly why."""
     with pytest.raises(ModelError, match=reason):
-        describe(write_model(tmp_path / "model", config=config), DIGEST)
+        describe(write_model(tmp_path / "model", config=config), OTHER)
 
 
 def test_unsupported_pooling_is_refused(tmp_path: Path) -> None:
     """Only mean and cls are known."""
     with pytest.raises(ModelError, match="max_tokens, neither mean nor cls"):
-        describe(write_model(tmp_path / "model", pooling="max_tokens"), DIGEST)
+        describe(write_model(tmp_path / "model", pooling="max_tokens"), OTHER)
 
 
-def test_layers_behind_the_pooling_are_refused(tmp_path: Path) -> None:
-    """An ONNX graph of the encoder lacks them, so its vectors would differ."""
+@pytest.mark.parametrize(
+    "kind", ["x.models.Dense", "evil.Pooling", "Pooling", "sentence_transformers.models.Dense", ""]
+)
+def test_only_the_plain_layers_are_accepted(tmp_path: Path, kind: str) -> None:
+    """An ONNX graph of the encoder lacks others, and torch may import their code."""
     folder = write_model(tmp_path / "model")
-    modules = [{"type": "sentence_transformers.models.Pooling"}, {"type": "x.models.Dense"}]
+    modules = [{"type": "sentence_transformers.models.Transformer"}, {"type": kind}]
     (folder / "modules.json").write_text(json.dumps(modules))
-    with pytest.raises(ModelError, match="type Dense"):
+    with pytest.raises(ModelError, match=f"type {kind}"):
         check_modules(folder)
+
+
+def test_the_plain_layers_have_two_names(tmp_path: Path) -> None:
+    """Later versions of sentence-transformers write where the classes are now."""
+    folder = write_model(tmp_path / "model")
+    kinds = [
+        "sentence_transformers.models.Transformer",
+        "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+        "sentence_transformers.base.modules.normalize.Normalize",
+    ]
+    (folder / "modules.json").write_text(json.dumps([{"type": kind} for kind in kinds]))
+    check_modules(folder)
 
 
 @pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "onnx/model.onnx"])
@@ -134,4 +180,4 @@ def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
     folder = write_model(tmp_path / "model")
     (folder / "config.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):
-        describe(folder, DIGEST)
+        describe(folder, OTHER)

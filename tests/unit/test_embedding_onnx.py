@@ -35,9 +35,11 @@ def bge(tmp_path: Path) -> OnnxEngine:
     return engine(write_model(tmp_path / "bge-small-en-v1.5"), tmp_path)
 
 
-def test_bge_from_a_folder_is_the_model_of_the_table(bge: OnnxEngine) -> None:
-    """Its prefix, limit and pooling are the table's."""
-    assert bge.model is BGE_SMALL
+def test_bge_from_a_folder_has_the_ways_of_its_family(bge: OnnxEngine) -> None:
+    """Its prefix, limit and pooling are the table's; its name does not make it that model."""
+    own = [getattr(bge.model, name) for name in ("query_prefix", "max_tokens", "pooling")]
+    assert own == [BGE_SMALL.query_prefix, BGE_SMALL.max_tokens, BGE_SMALL.pooling]
+    assert bge.model.id != BGE_SMALL.id
     assert bge.device == "cpu"
 
 
@@ -176,8 +178,10 @@ def test_the_multilingual_model_is_run_with_its_kind_of_tokenizer(tmp_path: Path
     )
     tokenizer.enable_padding(pad_id=1, pad_token="<pad>", length=128)
     tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}')
     model = engine(folder, tmp_path)
-    assert model.model is MULTILINGUAL is known("multilingual")
+    assert known("multilingual") is MULTILINGUAL
+    assert model.model.max_tokens == MULTILINGUAL.max_tokens
     one, other, both, limit, beyond = model.embed_texts(
         ["文件搜索", "поиск", "文件搜索 поиск", "поиск " * 126, "поиск " * 200]
     )

@@ -43,11 +43,50 @@ def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_path_is_used_in_place(tmp_path: Path) -> None:
-    """Nothing is copied, and the folder's name identifies the model."""
+    """Nothing is copied, and the files identify the model, not the folder's name."""
     folder = write_model(tmp_path / "bge-small-en-v1.5")
     found = resolve(str(folder), Format.ONNX, tmp_path / "data")
-    assert (found.model, found.origin, found.notice) == (BGE_SMALL, Origin.PATH, "")
+    assert found.model.id.startswith("bge-small-en-v1.5@")
+    assert (found.origin, found.notice) == (Origin.PATH, "")
     assert found.file == folder / "onnx" / "model.onnx"
+
+
+def test_all_files_that_decide_about_vectors_identify_a_folder(tmp_path: Path) -> None:
+    """Another tokenizer, graph, data beside the graph or torch weights are another model."""
+    folder = write_model(tmp_path / "encoder")
+    found = [resolve(str(folder), Format.ONNX, tmp_path / "data").model]
+    changes = {
+        "tokenizer.json": (folder / "tokenizer.json").read_bytes() + b"\n",
+        "onnx/model.onnx_data": b"weights",
+        "model.safetensors": b"weights",
+    }
+    for name, content in changes.items():
+        (folder / name).write_bytes(content)
+        found.append(resolve(str(folder), Format.ONNX, tmp_path / "data").model)
+    write_model(folder, seed=2)
+    found.append(resolve(str(folder), Format.ONNX, tmp_path / "data").model)
+    assert len({model.id for model in found}) == len({model.slug for model in found}) == 5
+
+
+def test_a_file_with_the_time_and_size_of_another_is_read_again(tmp_path: Path) -> None:
+    """An archive can restore both, so they alone do not prove that a file is the same."""
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"genuine")
+    first, at = sha256(file, tmp_path / "digests"), file.stat().st_mtime_ns
+    file.write_bytes(b"poison!")
+    os.utime(file, ns=(at, at))
+    assert sha256(file, tmp_path / "digests") != first
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_no_engine_loads_a_layer_of_a_folder(tmp_path: Path, form: Format) -> None:
+    """Torch would import the code beside the model."""
+    folder = write_model(tmp_path / "m")
+    (folder / "model.safetensors").write_bytes(b"")
+    (folder / "modules.json").write_text('[{"type": "evil.Transformer", "path": ""}]')
+    (folder / "evil.py").write_text("raise SystemExit('CODE RAN')")
+    with pytest.raises(ModelError, match=r"type evil\.Transformer"):
+        resolve(str(folder), form, tmp_path / "data")
 
 
 def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
@@ -81,7 +120,7 @@ def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -
     """Its other properties come from its own files."""
     write_cached(tmp_path, "someone/encoder")
     model = resolve("someone/encoder", Format.ONNX, tmp_path).model
-    assert (model.id, model.slug, model.dimension) == ("someone/encoder", "encoder", 384)
+    assert (model.id, model.slug, model.dimension) == ("someone/encoder", model.slug, 384)
 
 
 @pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])

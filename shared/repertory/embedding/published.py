@@ -1,0 +1,89 @@
+"""The published files of the models of the table, by their SHA-256.
+
+The name of a folder proves nothing. A folder holds a model of the table only if its weights and its
+tokenizer are published ones of that model.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM, MULTILINGUAL, Model
+
+ENCODER_GRAPH = "24393187fd366e321fd85dfd630a7d7c591fbffde9d5f17b382a5ffcd3b67364"
+ENCODER_WEIGHTS = "b3e57c577b184a4e28b8c1d47babaf491808530ff93a01600ae2f7c63ef9d91a"
+MINILM_SMALL_GRAPH = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+MINILM_WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+class Published(msgspec.Struct, frozen=True):
+    """The files of one model: any of its weights agrees with any of its tokenizers."""
+
+    model: Model
+    weights: frozenset[str]
+    tokenizers: frozenset[str]
+
+
+PUBLISHED = (
+    Published(
+        BGE_SMALL,
+        frozenset(
+            {
+                "828e1496d7fabb79cfa4dcd84fa38625c0d3d21da474a00f08db0f559940cf35",  # ONNX
+                "3c9f31665447c8911517620762200d2245a2518d6e7208acc78cd9db317e21ad",  # torch
+            }
+        ),
+        frozenset({"d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66"}),
+    ),
+    Published(
+        MINILM,
+        frozenset(
+            {
+                "759c3cd2b7fe7e93933ad23c4c9181b7396442a2ed746ec7c1d46192c469c46e",  # ONNX, Xenova
+                "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",  # ONNX
+                MINILM_SMALL_GRAPH,
+                MINILM_WEIGHTS,
+            }
+        ),
+        frozenset(
+            {
+                "da0e79933b9ed51798a3ae27893d3c5fa4a201126cef75586296df9b4d2c62a0",  # Xenova
+                "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            }
+        ),
+    ),
+    Published(
+        MULTILINGUAL,
+        frozenset(
+            {
+                "185ae63f47e17a7e8d30d0e6a3cde6a6e4b79bc5b81666ecffc279a6856ca113",  # ONNX, Xenova
+                "eaa086f0ffee582aeb45b36e34cdd1fe2d6de2bef61f8a559a1bbc9bd955917b",  # torch
+            }
+        ),
+        frozenset(
+            {
+                "b60b6b43406a48bf3638526314f3d232d97058bc93472ff2de930d43686fa441",  # Xenova
+                "2c3387be76557bd40970cec13153b3bbf80407865484b209e655e5e4729076b8",
+            }
+        ),
+    ),
+    Published(
+        ENCODER,
+        frozenset({ENCODER_GRAPH, ENCODER_WEIGHTS}),
+        frozenset({"851ca67100d372ca3ae031a6abd168f53489eebfd7d89523f35c5c9b4d372c3c"}),
+    ),
+)
+
+
+def published(weights: Iterable[str], tokenizer: str) -> Model | None:
+    """The model of the table that files belong to; None if any of them is another file.
+
+    Args:
+        weights: The SHA-256 of every file of weights, in hex.
+        tokenizer: The SHA-256 of ``tokenizer.json``, in hex.
+    """
+    given = frozenset(weights)
+    return next(
+        (one.model for one in PUBLISHED if given <= one.weights and tokenizer in one.tokenizers),
+        None,
+    )
