@@ -1,6 +1,7 @@
 """Sources that the user must trust before they run, and the files that define them."""
 
 import contextlib
+import os
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,17 +9,60 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
+from repertory.settings import load
 from repertory.sources.discover import entry_of
 from repertory.sources.registry import build, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
+from repertory_admin import terminal
+from repertory_admin.options import Flags
 
 
 class Untrusted(msgspec.Struct, frozen=True):
-    """Files that are not trusted, and the names of the sources that they define."""
+    """What awaits trust.
+
+    Attributes:
+        files: The files that define sources and are not trusted.
+        sources: The names of these sources.
+        withheld: Why other sources are not read, and how to allow it.
+    """
 
     files: list[Path]
     sources: set[str]
+    withheld: list[str] = []
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a found configuration asks for beyond its folder.
+
+    Attributes:
+        digest: The SHA-256 of the file.
+        wishes: What it asks for, in words; empty if it is trusted already.
+    """
+
+    digest: str
+    wishes: list[str]
+
+
+def wanted(file: Path, flags: Flags) -> Wanted:
+    """What a project's configuration file asks for.
+
+    Raises:
+        UsageError: It is missing.
+        ConfigurationError: It is invalid.
+    """
+    file = file.expanduser().absolute()
+    if not file.is_file():
+        raise UsageError(f"There is no file {file}; name a configuration.")
+    settings = load({**flags, "config": None}, file.parent, {**os.environ, "REPERTORY_CONFIG": ""})
+    wishes = list(settings.withheld)
+    if settings.is_confined:
+        workspace = Workspace(settings, file.parent)
+        paths = filter(None, map(workspace.outside, settings.sources))
+        wishes += [terminal.short_path(str(path)) for path in paths]
+    if any(rule.within for rule in settings.rules):
+        wishes.append("policies for all items")
+    return Wanted(settings.digest, wishes)
 
 
 def untrusted(workspace: Workspace) -> Untrusted:
@@ -40,7 +84,7 @@ def untrusted(workspace: Workspace) -> Untrusted:
         elif {source.name for source in found} - trusted:
             files += [path for path in paths if not workspace.trust.is_trusted(path)]
             sources |= names - trusted
-    return Untrusted(files, sources)
+    return Untrusted(files, sources, workspace.withheld())
 
 
 def defined_by(file: Path, workspace: Workspace) -> list[Source]:
@@ -75,12 +119,18 @@ def described(sources: Iterable[Source]) -> str:
     return ", ".join(texts) or "no servers"
 
 
+def env_files(sources: Iterable[Source]) -> list[Path]:
+    """The environment files of sources, which are trusted with their configuration."""
+    return [file for file in (getattr(source, "env_file", None) for source in sources) if file]
+
+
 def advice(found: Untrusted) -> str:
-    """How to trust the files that were found; empty without any."""
-    if not found.files:
-        return ""
-    files = shlex.join(str(path) for path in found.files)
-    return (
-        f"MCP servers were found but not run: {', '.join(sorted(found.sources))}.\n"
-        f"To let them be run and indexed: repertory config trust {files}"
-    )
+    """How to trust what was found; empty without any."""
+    lines = list(found.withheld)
+    if found.files:
+        files = shlex.join(str(path) for path in found.files)
+        lines += [
+            f"MCP servers were found but not run: {', '.join(sorted(found.sources))}.",
+            f"To let them be run and indexed: repertory config trust {files}",
+        ]
+    return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from repertory.settings import Settings
 from repertory.stats import SourceState, WatchStatus
 from repertory.text import ago, cut, one_line
 
@@ -33,8 +34,20 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     if waiting := [one for one in sources if one.awaits_trust]:
         files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it
         names = named(one.name for one in waiting)
-        found.append(f"MCP servers await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
+        kind = "MCP servers" if all(one.type == "mcp" for one in waiting) else "Sources"
+        found.append(f"{kind} await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
     return tuple(found)
+
+
+def about_withheld(settings: Settings) -> tuple[str, ...]:
+    """The settings of a found configuration that are not used until the user trusts it."""
+    if not settings.withheld:
+        return ()
+    what = one_line(", ".join(settings.withheld))
+    return (
+        f"{settings.file} was found, and it sets {cut(what, MAX_REASON_LENGTH)}, which is "
+        f"not used; run '{settings.to_trust}' to allow it.",
+    )
 
 
 def about_first_index(watch: WatchStatus) -> tuple[str, ...]:

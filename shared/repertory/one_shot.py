@@ -23,7 +23,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collections import configuration_of, is_complete
 from repertory.local import Local
-from repertory.notices import about_servers
+from repertory.notices import about_servers, about_withheld
 from repertory.search import lookup
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
@@ -241,7 +241,8 @@ class Repertory(Local):
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
-        notices, self.parts.notices[:] = list(dict.fromkeys(self.parts.notices)), []
+        said = (*about_withheld(self.settings), *self.parts.notices)
+        notices, self.parts.notices[:] = list(dict.fromkeys(said)), []
         stats, counts = self.stats(), ledger.counts
         return Run(
             added=counts["added"],

@@ -5,6 +5,7 @@ the user's, which wins over the default.
 """
 
 import os
+import shlex
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,14 @@ import msgspec
 import platformdirs
 
 from repertory.catalogue.policy import Rule
+from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
+from repertory.trust import TrustStore, digest_of
 from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
+TRUST_FILE = "trusted.json"  # in the data directory
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +37,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         file: The project's configuration file, if there is one.
         named: The same file, if the user named it; None if it was found.
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
+        is_confined: Whether the file of the sources was found and is not trusted: it may use only
+            what lies in its folder.
+        withheld: The settings of a found file that are not used until the user trusts it, in words.
+        digest: The SHA-256 of the project's configuration file as it was read; empty without one.
         mcp_configs: MCP configurations that the user named.
         flags: The values that the command line gave, by field.
         environment: The environment of the process that asked for the directory, if it is another
@@ -47,6 +55,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     named: Path | None = None
     trusted: bool = False
+    is_confined: bool = False
+    withheld: tuple[str, ...] = ()
+    digest: str = ""
     mcp_configs: tuple[Path, ...] = ()
     flags: dict[str, Any] = {}
     environment: Mapping[str, str] | None = None
@@ -54,8 +65,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def data_dir(self) -> Path:
         """The data directory."""
-        given = self.values.data_dir
-        return Path(given).expanduser() if given else Path(platformdirs.user_data_dir("repertory"))
+        return _data_directory(self.values.data_dir)
+
+    @property
+    def to_trust(self) -> str:
+        """The command that trusts the project's configuration file."""
+        return f"repertory config trust {shlex.quote(str(self.file))}"
 
 
 def load(
@@ -86,23 +101,27 @@ def load(
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
     rules: tuple[Rule, ...] = ()
-    base, trusted = directory, False
+    base, trusted, is_confined = directory, False, False
+    withheld: list[str] = []
+    digest = ""
     for path in (user_file, file):
         if path is not None and path.is_file():
-            document = _read(path)
+            content = _read(path)
+            document = _parsed(content, path)
             mine = path == user_file or "config" in named
+            is_free = mine or _store(given, flags, environment).covers(path, content)
+            digest = digest_of(content)
             if "sources" in document:
                 sources, base = _sources(document.pop("sources"), path), path.parent
-                trusted = mine
-            rules += rules_of(document.pop("policy", []), str(path))
-            for field, value in _flatten(document, path, mine=mine).items():
+                trusted, is_confined = mine, not is_free
+            within = "" if is_free else os.path.realpath(path.parent)
+            rules += rules_of(document.pop("policy", []), str(path), within)
+            values = _flatten(document, path, mine=mine)
+            if not is_free:
+                withheld = _withhold(values)
+            for field, value in values.items():
                 given[field], origins[field] = value, str(path)
-    for setting in SETTINGS.values():
-        for variable in (setting.alias, setting.variable):
-            if value := environment.get(variable):
-                given[setting.field], origins[setting.field] = value, variable
-        if (flag := flags.get(setting.field)) is not None:
-            given[setting.field], origins[setting.field] = flag, setting.flag
+    _override(given, origins, flags, environment)
     return Settings(
         values=_convert(given, origins),
         origins=origins,
@@ -112,6 +131,9 @@ def load(
         file=file,
         named=file if "config" in named else None,
         trusted=trusted,
+        is_confined=is_confined,
+        withheld=tuple(withheld),
+        digest=digest if file else "",
         mcp_configs=tuple(named.get("mcp_config", ())),
         flags={name: value for name, value in flags.items() if value is not None},
         environment=given_environment,
@@ -152,11 +174,59 @@ def _environment(given: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if given is None else given
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _override(
+    given: dict[str, Any],
+    origins: dict[str, str],
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+) -> None:
+    """Put the values of the environment and the command line over those of files."""
+    for setting in SETTINGS.values():
+        for variable in (setting.alias, setting.variable):
+            if value := environment.get(variable):
+                given[setting.field], origins[setting.field] = value, variable
+        if (flag := flags.get(setting.field)) is not None:
+            given[setting.field], origins[setting.field] = flag, setting.flag
+
+
+def _store(
+    given: Mapping[str, Any], flags: Mapping[str, Any], environment: Mapping[str, str]
+) -> TrustStore:
+    """What the user has trusted; a found file cannot set the data directory."""
+    own = dict(given)
+    _override(own, {}, flags, environment)
+    return TrustStore(_data_directory(own.get("data_dir")) / TRUST_FILE)
+
+
+def _data_directory(given: object) -> Path:
+    if given:
+        return Path(str(given)).expanduser()
+    return Path(platformdirs.user_data_dir("repertory"))
+
+
+def _withhold(values: dict[str, Any]) -> list[str]:
+    """Take out what a found file may not set, and name it.
+
+    A model outside of the table is a stranger's graph, in a folder or on the hub.
+    """
+    taken = []
+    for field in ("model", "device"):
+        value = values.get(field)
+        if value is not None and not (field == "model" and known(str(value))):
+            taken.append(f"{SETTINGS[field].key} = {values.pop(field)!r}")
+    return taken
+
+
+def _read(path: Path) -> bytes:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not TOML: {error}.") from error
 

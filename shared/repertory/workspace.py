@@ -14,13 +14,14 @@ import msgspec
 
 from repertory.errors import StoreError, UsageError
 from repertory.files import write_atomically
-from repertory.settings import Settings, files, load
+from repertory.settings import TRUST_FILE, Settings, files, load
+from repertory.text import one_line
+from repertory.trust import TrustStore, lies_in
 from repertory.values import NAMESPACE
 
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
     from repertory.sources.discover import Discovery
-    from repertory.sources.mcp.trust import TrustStore
     from repertory.sources.source import PassedOver
 
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
@@ -60,11 +61,9 @@ class Workspace:
         self._data = settings.data_dir
 
     @property
-    def trust(self) -> "TrustStore":
-        """The MCP configurations that the user lets be run."""
-        from repertory.sources.mcp.trust import TrustStore  # noqa: PLC0415 - not to search
-
-        return TrustStore(self._data / "trusted.json")
+    def trust(self) -> TrustStore:
+        """The files that the user has trusted."""
+        return TrustStore(self._data / TRUST_FILE)
 
     def paths(self) -> tuple[Path, ...]:
         """The folders that `repertory index PATH…` made this directory's catalogue."""
@@ -109,6 +108,7 @@ class Workspace:
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         passed_over: list[PassedOver] = []
+        withheld: list[tuple[dict[str, Any], str]] = []
         if paths := self.paths():
             parts = [
                 discover(path) if path.is_dir() else Discovery(entry_of(path), []) for path in paths
@@ -117,12 +117,14 @@ class Workspace:
             passed_over = [one for part in parts for one in part.passed_over]
         elif self._settings.sources:
             trusted = self._settings.trusted
-            entries = [
-                dict(entry)
-                if files_to_trust(entry, self.base) is None
-                else {**entry, "trusted": trusted}
-                for entry in self._settings.sources
-            ]
+            entries = []
+            for entry in self._settings.sources:
+                if reason := self._refusal(entry):
+                    withheld.append((dict(entry), reason))
+                elif files_to_trust(entry, self.base) is None:
+                    entries.append(dict(entry))
+                else:
+                    entries.append({**entry, "trusted": trusted})
         else:
             found = discover(self.directory, Path.home())
             entries, passed_over = found.entries, found.passed_over
@@ -141,7 +143,7 @@ class Workspace:
         entries = sorted(
             map(self._prepared, entries), key=lambda entry: not entry.get("trusted", True)
         )
-        return Discovery(entries, passed_over)
+        return Discovery(entries, passed_over, withheld)
 
     def catalogue(self, known: Mapping[str, Mapping[str, Any]] | None = None) -> "Catalogue":
         """The sources of this directory.
@@ -160,7 +162,7 @@ class Workspace:
             last = self.indexed()
             known = last.servers if last else {}
         found = self._discovery()
-        return build_catalogue(
+        catalogue = build_catalogue(
             found.entries,
             self.base,
             found=not written,
@@ -168,6 +170,36 @@ class Workspace:
             passed_over=found.passed_over,
             named=self._named,
             rules=self._settings.rules,
+            withheld=found.withheld,
+        )
+        if written and self._settings.is_confined:
+            catalogue.stay_in(self.base, found=False)
+        elif self.is_found:
+            catalogue.stay_in(self.directory, found=True)
+        return catalogue
+
+    def withheld(self) -> list[str]:
+        """Why sources of a found configuration are not read until the user trusts it."""
+        return [reason for _, reason in self._discovery().withheld]
+
+    def outside(self, entry: Mapping[str, Any]) -> Path | None:
+        """A path of a source that leads out of the configuration's folder, if there is one."""
+        from repertory.sources.entry import source_path  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+
+        paths = files_to_trust(entry, self.base)
+        if paths is None:
+            paths = [source_path(entry, self.base)] if "path" in entry else []
+        return next((path for path in paths if not lies_in(path, self.base)), None)
+
+    def _refusal(self, entry: Mapping[str, Any]) -> str:
+        """Why a found configuration may not have a source; empty if it may."""
+        path = self.outside(entry) if self._settings.is_confined else None
+        if path is None:
+            return ""
+        return (
+            f"{self.file} was found, and it names {one_line(str(path))}, which is outside of its "
+            f"folder and was not read; run '{self._settings.to_trust}' to allow it."
         )
 
     @property
@@ -195,7 +227,7 @@ class Workspace:
 
         settings = self._settings
         paths = files(settings.flags, self.directory, settings.environment)
-        paths.append(self._data / "trusted.json")
+        paths.append(self._data / TRUST_FILE)
         paths += [self._paths_file, *settings.mcp_configs]
         if given := self.paths():
             return [*paths, *given, *(place for path in given for place in places(path))]
@@ -237,7 +269,7 @@ class Workspace:
     @property
     def rules(self) -> str:
         """A digest of the policies."""
-        return _digest([[rule.item, rule.changes] for rule in self._settings.rules])
+        return _digest([[rule.item, rule.changes, rule.within] for rule in self._settings.rules])
 
     @property
     def file(self) -> Path | None:
@@ -301,6 +333,8 @@ class Workspace:
         timeout = self._settings.values.mcp_timeout
         given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
         more: dict[str, Any] = {"trusted": bool(trusted)}
+        if entry["type"] == "mcp" and not entry.get("trusted"):
+            more["approved"] = self.trust.digests()  # for what is read then, not what is there now
         if given and "timeout" not in entry:
             more["timeout"] = timeout
         if entry["type"] == "mcp" and self._settings.environment is not None:

@@ -120,7 +120,7 @@ def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -
     """Its other properties come from its own files."""
     write_cached(tmp_path, "someone/encoder")
     model = resolve("someone/encoder", Format.ONNX, tmp_path).model
-    assert (model.id, model.slug, model.dimension) == ("someone/encoder", model.slug, 384)
+    assert (model.id, model.dimension) == ("someone/encoder", 384)
 
 
 @pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.policy import Policy, Rule
+from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import merge, scan_source
@@ -16,7 +16,7 @@ from repertory.sources.documents import Documents
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.policies import apply, rules
 from repertory.sources.python_skills import PythonSkills
-from repertory.sources.reading.policy import MAX_AUTHOR_BOOST, authored
+from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -140,7 +140,7 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     )
     other = Item(id="x/other", kind=Kind.TOOL, name="other", source="x")
     items = {one.id: one for one in (item("deploy", WHOLE), item("test"), other)}
-    unused = apply(given, items)
+    unused = apply(given, items).unused
     assert items["team/deploy"].policy == Policy(
         pin=("ship it",),
         boost=-1.0,

@@ -1,4 +1,4 @@
-"""``repertory config``: shows and checks the settings, and trusts MCP configurations."""
+"""``repertory config``: shows and checks the settings, and trusts configurations."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,10 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
-from repertory.settings import Settings
+from repertory.notices import about_withheld
+from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.registry import build
+from repertory.trust import digest_of
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -26,7 +28,7 @@ from repertory_admin.options import (
     OutputOption,
 )
 from repertory_admin.progress import Bars
-from repertory_admin.trust import defined_by, described
+from repertory_admin.trust import defined_by, described, env_files, wanted
 
 config = group("config")
 
@@ -34,7 +36,9 @@ _REDIS = re.compile(r"(rediss?://)(?:([^:@/?#]*)(?::[^@/?#]*)?@)?([\w.:\[\]-]+(?
 
 FilesArgument = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Files like .mcp.json.", show_default=False),
+    typer.Argument(
+        metavar="FILE...", help="Files like .mcp.json and repertory.toml.", show_default=False
+    ),
 ]
 
 
@@ -119,6 +123,10 @@ def check(flags: Flags) -> None:
         terminal.tell(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
+    for reason in Workspace(settings, directory).withheld():
+        terminal.tell(reason)
+    for notice in about_withheld(settings):
+        terminal.tell(notice)
     file = settings.file
     terminal.say(
         f"{terminal.short_path(str(file))} is valid: {terminal.count(sources, 'source')}."
@@ -134,16 +142,21 @@ def check(flags: Flags) -> None:
     examples=("repertory config trust .mcp.json",),
 )
 def trust(flags: Flags, files: FilesArgument) -> None:
-    """Allow the MCP servers of configuration files to be run, and index their tools.
+    """Trust configuration files that were found, until they change.
 
-    The permission ends when the file changes.
+    The MCP servers of such a file may then be run, and their tools are indexed. A repertory.toml
+    may then name folders outside of its own, any model, and policies for all items.
     """
     asked = target_of(flags)
     workspace = Workspace(asked.settings, asked.directory)
     names: set[str] = set()
     for file in files:
+        if file.name == PROJECT_FILE:
+            _trust_project(file, workspace, flags)
+            continue
+        digest = digest_of(file.expanduser().read_bytes()) if file.expanduser().is_file() else ""
         sources = defined_by(file, workspace)
-        workspace.trust.trust(file)
+        workspace.trust.trust(file, digest, env_files(sources))
         terminal.tell(f"Trusted {file} until it changes: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
@@ -164,9 +177,16 @@ def trust(flags: Flags, files: FilesArgument) -> None:
         raise typer.Exit(ExitCode.UNREAD)
 
 
+def _trust_project(file: Path, workspace: Workspace, flags: Flags) -> None:
+    found = wanted(file, flags)
+    workspace.trust.trust(file, found.digest)
+    wishes = f": it may use {', '.join(found.wishes)}" if found.wishes else ""
+    terminal.tell(f"Trusted {file} until it changes{wishes}. The next search follows it.")
+
+
 @command(config, "untrust", examples=("repertory config untrust .mcp.json",))
 def untrust(flags: Flags, files: FilesArgument) -> None:
-    """Revoke trust in MCP configurations: their servers are not run any more."""
+    """Revoke trust in configurations: servers are not run, and folders not read, any more."""
     workspace = Workspace(*here(flags))
     for file in files:
         workspace.trust.revoke(file)

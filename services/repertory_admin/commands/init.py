@@ -12,12 +12,13 @@ from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, files_to_trust
+from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import Flags
 from repertory_admin.template import configuration
-from repertory_admin.trust import described
+from repertory_admin.trust import described, env_files
 
 
 @command(
@@ -57,13 +58,15 @@ def init(
     entries = discover(folder, Path.home()).entries
     text = configuration(entries, folder, Path.home())
     try:
-        file.write_text(text, "utf-8")
+        file.write_bytes(text.encode())
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
     sources = terminal.count(len(entries), "source")
     terminal.say(f"Wrote {terminal.short_path(str(file))} with {sources}.")
     settings = load({**flags, "config": str(file)}, folder)
-    _settle_trust(Workspace(settings, folder), entries, trust=trust)
+    workspace = Workspace(settings, folder)
+    workspace.trust.trust(file, digest_of(text.encode()))  # its sources in the home included
+    _settle_trust(workspace, entries, trust=trust)
     terminal.say('Next: `repertory index`, then `repertory search "what you are looking for"`.')
 
 
@@ -95,7 +98,7 @@ def _settle_trust(workspace: Workspace, entries: list[dict[str, Any]], *, trust:
         terminal.tell(f"{shown} has MCP servers: {described(sources)}.")
         if trust or (can_ask and typer.confirm("May they be run to list their tools?")):
             for file in files:
-                workspace.trust.trust(file)
+                workspace.trust.trust(file, environments=env_files(sources))
             terminal.say(f"Trusted {shown} until it changes.")
         else:
             terminal.say(f"Not trusted; `repertory config trust {shown}` lets them be run.")

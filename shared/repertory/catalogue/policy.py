@@ -8,6 +8,7 @@ import msgspec
 MAX_PHRASES = 20  # pins of an item, and aliases
 MAX_PHRASE_LENGTH = 128  # characters
 MAX_TEXT_LENGTH = 2_000  # characters
+MAX_AUTHOR_BOOST = 0.25  # of an author, who may be a stranger
 
 FIELDS = ("pin", "boost", "aliases", "deprecated_by", "when_not_to_use")
 
@@ -39,11 +40,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         item: The id or the name of an item, or a pattern of either with ``*``, ``?`` and ``[…]``.
         changes: The fields of the policy that it sets; the others stay.
         place: Where it is written, for messages.
+        file: The configuration that it is written in.
+        within: The folder of a configuration that was found and is not trusted. The rule then is
+            about the items of that folder alone, and counts no more than their authors' words.
     """
 
     item: str
     changes: Mapping[str, Any]
     place: str
+    file: str = ""
+    within: str = ""
 
 
 def set_fields(policy: Policy | None) -> dict[str, Any]:
@@ -58,7 +64,10 @@ def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
     for rule in rules:
         result = msgspec.structs.replace(result, **rule.changes)
         if "pin" in rule.changes:
-            result = msgspec.structs.replace(result, is_vouched=bool(result.pin))
+            is_vouched = bool(result.pin) and not rule.within
+            result = msgspec.structs.replace(result, is_vouched=is_vouched)
+        if rule.within:
+            result = msgspec.structs.replace(result, boost=min(result.boost, MAX_AUTHOR_BOOST))
     return None if result == Policy() else result
 
 

@@ -1,5 +1,6 @@
 """The first stage: scan the sources, and merge what they offer."""
 
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -99,15 +100,25 @@ def merge(
                         item=item.id,
                     )
                 )
-    unused = apply(catalogue.rules, items)
+    applied = apply(catalogue.rules, items, catalogue.may_change())
+    problems += [_withheld(rule) for rule in applied.withheld]
     if len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned):
-        problems += [_about_nothing(rule) for rule in unused]
+        problems += [_about_nothing(rule) for rule in applied.unused]
         problems += _without_successor(items.values())
     return items, problems
 
 
 def _about_nothing(rule: Rule) -> Problem:
     message = f"{rule.place} is about {rule.item!r}, and no item has that id or name."
+    return Problem(severity=Severity.WARNING, message=message)
+
+
+def _withheld(rule: Rule) -> Problem:
+    message = (
+        f"{rule.place} is about {rule.item!r}, which is also an item from elsewhere; a file that "
+        "was found decides about the items of its own folder alone. Run 'repertory config trust "
+        f"{shlex.quote(rule.file)}' to allow more."
+    )
     return Problem(severity=Severity.WARNING, message=message)
 
 

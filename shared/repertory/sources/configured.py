@@ -2,18 +2,22 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from typing_extensions import override
 
+from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Rule
 from repertory.errors import CallError, ConfigurationError, SourceError
+from repertory.sources.entry import is_name
 from repertory.sources.folder import FolderSource
+from repertory.sources.reading.files import is_inside
 from repertory.sources.registry import build, files_to_trust
 from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
+from repertory.trust import lies_in
 
 
 class Catalogue(msgspec.Struct, frozen=True):
@@ -43,6 +47,29 @@ class Catalogue(msgspec.Struct, frozen=True):
         )
         return hashlib.sha256(b"\n".join(identities)).hexdigest()[:16]
 
+    def may_change(self) -> Callable[[Rule, Item], bool]:
+        """Whether a rule may change an item: one of a found file, only items of its folder."""
+        places = {}
+        if any(rule.within for rule in self.rules):
+            places = {source.name: source.place for source in self.sources}
+
+        def may(rule: Rule, item: Item) -> bool:
+            place = places.get(item.source, "")
+            return not (rule.within and place) or lies_in(place, rule.within)
+
+        return may
+
+    def stay_in(self, folder: Path, *, found: bool) -> None:
+        """Let no source of files leave a folder, whatever links are put in its place.
+
+        Args:
+            folder: The folder.
+            found: Only those sources whose path is in it.
+        """
+        for source in _folders(self.sources):
+            if not found or is_inside(str(source.path), str(folder)):
+                source.stay_in(str(folder))
+
     @property
     def known(self) -> dict[str, dict[str, Any]]:
         """The identities of the sources that need trust, by name; for ``build_catalogue``."""
@@ -53,13 +80,8 @@ class Catalogue(msgspec.Struct, frozen=True):
         }
 
 
-class Unreadable(Source):
-    """Stands for a source of the last run, with its identity, while its file is unreadable.
-
-    A half-saved file does not change the configuration hash.
-    """
-
-    needs_trust = True
+class _StandIn(Source):
+    """Stands for a source that is not read, with its identity: its items stay as they are."""
 
     def __init__(self, name: str, identity: Mapping[str, Any], error: str) -> None:
         self.type = str(identity.get("type", ""))
@@ -85,6 +107,21 @@ class Unreadable(Source):
         raise CallError(self._error)
 
 
+class Unreadable(_StandIn):
+    """Stands for a source of the last run while its file is unreadable.
+
+    A half-saved file does not change the configuration hash.
+    """
+
+    needs_trust = True
+
+
+class Withheld(_StandIn):
+    """Stands for a source outside of the folder of a found configuration, until it is trusted."""
+
+    is_trusted = False
+
+
 def build_catalogue(
     entries: Iterable[Mapping[str, Any]],
     base: Path,
@@ -94,6 +131,7 @@ def build_catalogue(
     passed_over: Iterable[PassedOver] = (),
     named: Sequence[str] = (),
     rules: tuple[Rule, ...] = (),
+    withheld: Iterable[tuple[Mapping[str, Any], str]] = (),
 ) -> Catalogue:
     """Build the sources of configuration entries.
 
@@ -110,6 +148,8 @@ def build_catalogue(
         named: The files of the entry that the user named for this call. That other files define the
             same servers is then no problem.
         rules: The configuration's policies.
+        withheld: The entries that are not read until the user trusts their file, each with the way
+            to do so.
 
     Raises:
         ConfigurationError: A written entry is invalid, or two sources have one name.
@@ -138,10 +178,16 @@ def build_catalogue(
                 missing.setdefault(name, Unreadable(name, identity, str(exc)))
     for name, source in missing.items():
         sources.setdefault(name, source)
-    folders = [source for source in sources.values() if isinstance(source, FolderSource)]
+    for entry, reason in withheld:
+        sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
+    folders = _folders(sources.values())
     for folder in folders:
         folder.share(folders)
     return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+
+
+def _folders(sources: Iterable[Source]) -> list[FolderSource]:
+    return [source for source in sources if isinstance(source, FolderSource)]
 
 
 def _build(
@@ -160,7 +206,35 @@ def _build(
     return built
 
 
+def _withheld(
+    entry: Mapping[str, Any],
+    base: Path,
+    reason: str,
+    known: Mapping[str, Mapping[str, Any]],
+    taken: Mapping[str, Source],
+) -> Iterator[Withheld]:
+    """The stand-ins for an entry. A file that would define its sources is not read."""
+    files = files_to_trust(entry, base)
+    if files is None:
+        for source in build(entry, base):
+            identity = {"type": source.type, **source.identity()}
+            yield Withheld(_free(source.name, taken), identity, reason)
+        return
+    kind = str(entry.get("type"))
+    last = {name: one for name, one in known.items() if one.get("type") == kind}
+    for name in sorted(last.keys() - taken.keys()):
+        found = Withheld(name, last[name], reason)
+        found.needs_trust = True  # so that the next run knows its identity, too
+        yield found
+    if last.keys() <= taken.keys():
+        names = [file.name if is_name(file.name) else kind for file in files]
+        identity = {"type": kind, "files": [str(file) for file in files]}
+        yield Withheld(_free(next(iter(names), kind), taken), identity, reason)
+
+
 def _free(name: str, taken: Mapping[str, Source]) -> str:
+    if name not in taken:
+        return name
     names = (f"{name}-{count}" for count in itertools.count(2))
     return next(other for other in names if other not in taken)
 

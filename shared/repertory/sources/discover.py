@@ -58,10 +58,13 @@ class Discovery(msgspec.Struct, frozen=True):
         entries: The sources as configuration entries, those of the folder first. MCP
             configurations come last, without trust.
         passed_over: The known places that are there and were not taken.
+        withheld: The configured sources that are not read until the user trusts their file, each
+            with the way to do so.
     """
 
     entries: list[dict[str, Any]]
     passed_over: list[PassedOver]
+    withheld: list[tuple[dict[str, Any], str]] = []
 
 
 class _Folder(msgspec.Struct, frozen=True):

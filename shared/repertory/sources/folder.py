@@ -10,7 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
-from repertory.errors import ConfigurationError
+from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.memory import (
     KnownItem,
@@ -42,6 +42,7 @@ from repertory.sources.source import (
     error,
     warning,
 )
+from repertory.trust import lies_in
 
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"
@@ -79,6 +80,7 @@ class FolderSource(Source):
         self._inner: dict[str, FolderSource] = {}  # by place
         self._seen = Seen()
         self._is_unread = False
+        self._within = ""
 
     @classmethod
     def build(cls, entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -123,6 +125,22 @@ class FolderSource(Source):
             for one in others
             if one.type in kinds and (place := self._place(one.real_path))
         }
+
+    def stay_in(self, folder: str) -> None:
+        """Refuse to scan while the path leads out of a folder, whatever links are put there."""
+        self._within = folder
+
+    def check_place(self) -> None:
+        """Check what ``stay_in`` demands.
+
+        Raises:
+            SourceError: The path leads elsewhere now.
+        """
+        if self._within and not lies_in(self.path, self._within):
+            raise SourceError(
+                f"{self.path} now leads out of {self._within}, so it is not read; its indexed "
+                "items are kept."
+            )
 
     @cached_property
     def real_path(self) -> str:
@@ -239,6 +257,7 @@ class FolderSource(Source):
 
     @override
     def scan(self) -> Scan:
+        self.check_place()
         passed: dict[str, str] = {}
         self._seen = Seen({str(self.path): settled_time(str(self.path))})
         self._is_unread = True

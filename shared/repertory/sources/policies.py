@@ -2,9 +2,11 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import translate
 from typing import Any
+
+import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import FIELDS, Rule, apply_rules, defect
@@ -15,8 +17,25 @@ MAX_RULES = 1_000
 _SIGNS = frozenset("*?[")
 
 
-def rules(tables: object, file: str) -> tuple[Rule, ...]:
+class Applied(msgspec.Struct, frozen=True):
+    """What came of some rules.
+
+    Attributes:
+        unused: The rules that match no item.
+        withheld: The rules that match an item that they may not change.
+    """
+
+    unused: list[Rule]
+    withheld: list[Rule]
+
+
+def rules(tables: object, file: str, within: str = "") -> tuple[Rule, ...]:
     """Parse the ``policy`` of a configuration file.
+
+    Args:
+        tables: The value.
+        file: The file, for messages.
+        within: See ``Rule``.
 
     Raises:
         ConfigurationError: A table is invalid; the message names the file, the table and the key.
@@ -31,7 +50,10 @@ def rules(tables: object, file: str) -> tuple[Rule, ...]:
             f"{file}: there are {len(tables):,} policies; {MAX_RULES:,} is the limit, so let one "
             "name several items with a pattern."
         )
-    return tuple(_rule(table, f"{file}: [[policy]] {at}") for at, table in enumerate(tables, 1))
+    return tuple(
+        msgspec.structs.replace(_rule(table, f"{file}: [[policy]] {at}"), file=file, within=within)
+        for at, table in enumerate(tables, 1)
+    )
 
 
 def _rule(table: Mapping[str, Any], place: str) -> Rule:
@@ -57,15 +79,17 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
     return Rule(item=item, changes=changes, place=place)
 
 
-def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
+def apply(
+    given: Sequence[Rule],
+    items: dict[str, Item],
+    may: Callable[[Rule, Item], bool] = lambda _rule, _item: True,
+) -> Applied:
     """Apply rules to items.
 
     Args:
         given: The rules. If several match an item, later ones override earlier ones per field.
         items: The items by id; matching ones are replaced.
-
-    Returns:
-        The rules that match no item.
+        may: Whether a rule may change an item that it matches.
     """
     named: defaultdict[str, list[int]] = defaultdict(list)
     patterns: list[tuple[int, re.Pattern[str]]] = []
@@ -76,13 +100,19 @@ def apply(given: Sequence[Rule], items: dict[str, Item]) -> list[Rule]:
     # Most items match no pattern; one combined pattern rules them out 20 times faster.
     any_pattern = re.compile("|".join(pattern.pattern for _, pattern in patterns) or "(?!)")
     used: set[int] = set()
+    withheld: set[int] = set()
     for item in list(items.values()) if given else ():
         keys = (item.id, item.name)
         about = {at for key in keys for at in named.get(key, ())}
         if any(map(any_pattern.match, keys)):
             about |= {at for at, pattern in patterns if any(map(pattern.match, keys))}
-        if about:
-            used |= about
-            rules = [given[at] for at in sorted(about)]
+        used |= about
+        free = {at for at in about if may(given[at], item)}
+        withheld |= about - free
+        if free:
+            rules = [given[at] for at in sorted(free)]
             items[item.id] = item.under(apply_rules(item.policy, rules))
-    return [rule for at, rule in enumerate(given) if at not in used]
+    return Applied(
+        unused=[rule for at, rule in enumerate(given) if at not in used],
+        withheld=[given[at] for at in sorted(withheld)],
+    )

@@ -127,8 +127,9 @@ class Source(Protocol):
         needs_trust: Whether a file other than the catalogue's own configuration defines the source,
             so that the user must trust that file first. Several such files may define a source of
             one name, and the first counts. The source stays unchanged while its file is unreadable.
-        is_trusted: Whether the source may run. False only if ``needs_trust``.
+        is_trusted: Whether the source may run or be read.
         asks_server: Whether a scan starts or calls a server, which a search never does.
+        origin: The file that defines it, if ``needs_trust``.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
     """
 
@@ -139,7 +140,13 @@ class Source(Protocol):
     needs_trust: bool = False
     is_trusted: bool = True
     asks_server: bool = False
+    origin: str = ""
     fault: str = ""
+
+    @property
+    def place(self) -> str:
+        """The folder or file that it reads or is defined by; empty if it is the configuration's."""
+        return str(self.folder.path) if self.folder else self.origin
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (

@@ -41,6 +41,7 @@ class ToolFiles(FolderSource):
             scan = super().scan()
             # The items of an unread file are unknown, so no item counts as deleted.
             return msgspec.structs.replace(scan, unread_under=("",)) if scan.unread else scan
+        self.check_place()
         [reading] = self._readings.read([Found(self.path.name, str(self.path))], self._read_file)
         if reading.broken:
             raise SourceError(

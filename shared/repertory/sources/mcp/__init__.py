@@ -7,9 +7,12 @@ from typing import Annotated, Any
 import msgspec
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import read_servers
+from repertory.sources.mcp.config import read_files
+from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.source import McpServer
+from repertory.sources.mcp.variables import env_file_of
 from repertory.sources.source import Source
+from repertory.trust import environment_key, key_of
 
 __all__ = ["McpServer", "build"]
 
@@ -21,6 +24,7 @@ class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     trusted: bool = False
+    approved: dict[str, str] | None = None
     environment: dict[str, str] | None = None
 
 
@@ -30,8 +34,10 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     Args:
         entry: ``config``, one path or several; later files override earlier ones. Optional are
             ``timeout`` in seconds, which overrides the files, and ``include`` and ``exclude``,
-            globs of tool names. The workspace sets ``trusted``: whether the servers may run,
-            and ``environment``, if they start with another one than this process's.
+            globs of tool names. The workspace sets ``trusted``: whether the servers may run;
+            ``approved``: the digests of ``TrustStore`` that what is read must have for it, None if
+            the user named the files; and ``environment``, if they start with another one than this
+            process's.
         base: The folder that relative paths start from.
 
     Raises:
@@ -41,16 +47,30 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         options = msgspec.convert(dict(entry), _Options)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
-    servers = read_servers(path.absolute() for path in files_to_trust(entry, base))
+    servers, digests = read_files(path.absolute() for path in files_to_trust(entry, base))
+    approved, trusted = options.approved, options.trusted
+    if approved is not None:
+        trusted &= all(approved.get(key_of(path)) == one for path, one in digests.items())
     if options.timeout is not None:
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
     if options.environment is not None:
         own = options.environment
         servers = [msgspec.structs.replace(s, environment=own) for s in servers]
+    if approved is not None:
+        servers = [_bound(server, approved) for server in servers]
     return [
-        McpServer(s, trusted=options.trusted, include=options.include, exclude=options.exclude)
+        McpServer(s, trusted=trusted, include=options.include, exclude=options.exclude)
         for s in servers
     ]
+
+
+def _bound(server: ServerConfig, approved: Mapping[str, str]) -> ServerConfig:
+    """A server that starts only while its ``envFile`` is the one that the user trusted."""
+    if not server.env_file:
+        return server
+    file = env_file_of(server)
+    digest = approved.get(environment_key(file), "") if file else ""
+    return msgspec.structs.replace(server, env_file_digest=digest)
 
 
 def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path]:

@@ -25,6 +25,7 @@ from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import one_line
+from repertory.trust import digest_of
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 MAX_NAME_LENGTH = 128
@@ -99,22 +100,30 @@ def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
+    return read_files(paths)[0]
+
+
+def read_files(paths: Iterable[Path]) -> tuple[list[ServerConfig], dict[Path, str]]:
+    """Like ``read_servers``, with the SHA-256 of each file as it was read."""
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
+    digests: dict[Path, str] = {}
     for path in paths:
-        for name, server in _read_file(path).items():
+        data = _read(path)
+        digests[path] = digest_of(data)
+        for name, server in _servers(path, _decoded(path, data)).items():
             origins[name] = (*origins.get(name, ()), str(path))
             merged[name] = server
-    return [
+    servers = [
         msgspec.structs.replace(server, origins=origins[name])
         for name, server in merged.items()
         if server is not None
     ]
+    return servers, digests
 
 
-def _read_file(path: Path) -> dict[str, ServerConfig | None]:
+def _servers(path: Path, text: str) -> dict[str, ServerConfig | None]:
     """Return the servers of one file by name; None for a disabled one."""
-    text = _read_text(path)
     document = _parse(path, text)
     key = next((key for key in _SERVER_TABLES if key in document), "")
     table: object = document.get(key, {})
@@ -133,7 +142,7 @@ def _read_file(path: Path) -> dict[str, ServerConfig | None]:
     return servers
 
 
-def _read_text(path: Path) -> str:
+def _read(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():  # opening a pipe or a terminal may never return
             raise ConfigurationError(f"{path} is not a plain file.")
@@ -143,6 +152,10 @@ def _read_text(path: Path) -> str:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
     if len(data) > MAX_FILE_SIZE:
         raise ConfigurationError(f"{path} is larger than {MAX_FILE_SIZE // 2**20} MB.")
+    return data
+
+
+def _decoded(path: Path, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:

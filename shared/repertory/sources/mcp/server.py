@@ -27,6 +27,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         transport: stdio, http (streamable) or sse.
         command, args, env, cwd: The process; stdio only. An empty ``cwd`` is the workspace.
         env_file: A file of ``NAME=value`` lines; ``env`` overrides them.
+        env_file_digest: The SHA-256 that it must have; empty if it was not trusted, None for any.
         env_names: Variables of our own environment to pass on if they are set.
         url, headers: The address; http and sse only.
         include, exclude: Globs of the tools to take; an empty ``include`` takes all.
@@ -45,6 +46,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     env_file: str = ""
+    env_file_digest: str | None = None
     env_names: tuple[str, ...] = ()
     cwd: str = ""
     url: str = ""

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
+from repertory.sources.mcp.variables import env_file_of
 from repertory.sources.source import Scan, Source, warning
 from repertory.sources.tools import tool_items
 from repertory.text import one_line
@@ -52,7 +53,7 @@ class McpServer(Source):
         self.asks_server = trusted and not server.fault
         self.fault = server.fault
         self._server = server
-        self._origin = server.origins[-1] if server.origins else ""
+        self.origin = server.origins[-1] if server.origins else ""
         self._include = include
         self._exclude = exclude
         self._follower: ServerFollower | None = None
@@ -80,6 +81,11 @@ class McpServer(Source):
             "exclude": sorted({*server.exclude, *self._exclude}),
         }
 
+    @property
+    def env_file(self) -> Path | None:
+        """The ``envFile`` of the server, which is trusted with its configuration."""
+        return env_file_of(self._server)
+
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
         server = self._server
@@ -103,7 +109,7 @@ class McpServer(Source):
         if server.fault:
             raise SourceError(server.fault)
         if launches_repertory(server):
-            return Scan(items=[], problems=[warning(self._origin, self._is_repertory)])
+            return Scan(items=[], problems=[warning(self.origin, self._is_repertory)])
         if not self.is_trusted:
             raise SourceError(self._is_not_trusted)
         if self._follower is not None:
@@ -113,9 +119,9 @@ class McpServer(Source):
 
             listing = list_tools(server)
         tools = [tool for tool in listing.tools if self._takes(tool)]
-        items, problems = tool_items(self._server.name, self.name, tools, self._origin)
+        items, problems = tool_items(self._server.name, self.name, tools, self.origin)
         problems += [
-            warning(self._origin, f"The MCP server {self.name} {complaint}.")
+            warning(self.origin, f"The MCP server {self.name} {complaint}.")
             for complaint in listing.complaints
         ]
         return Scan(items=items, problems=problems)
@@ -142,7 +148,7 @@ class McpServer(Source):
 
     @property
     def _is_not_trusted(self) -> str:
-        file = self._origin
+        file = self.origin
         return f"{file} was found but not run; run 'repertory config trust {file}' to allow it."
 
     def _takes(self, tool: object) -> bool:

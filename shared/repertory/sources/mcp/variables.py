@@ -1,6 +1,8 @@
 """The variables of a configuration, resolved only when a server is launched."""
 
+import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
@@ -9,6 +11,7 @@ import msgspec
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
+from repertory.trust import digest_of
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages
@@ -87,6 +90,18 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
     )
 
 
+def env_file_of(server: ServerConfig) -> Path | None:
+    """The path of a server's ``envFile``; None without one, or if a variable in it has no value."""
+    environment = os.environ if server.environment is None else server.environment
+    try:
+        path = _REFERENCE.sub(
+            lambda found: _value(found, server, environment, set()), server.env_file
+        )
+    except SourceError:
+        return None
+    return Path(server.workspace, path) if path else None
+
+
 def _value(
     found: re.Match[str], server: ServerConfig, environment: Mapping[str, str], used: set[str]
 ) -> str:
@@ -130,10 +145,17 @@ def _url_secrets(url: str) -> set[str]:
 def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_ENV_FILE_SIZE).decode("utf-8-sig")
+            content = file.read(MAX_ENV_FILE_SIZE + 1)
+        text = content[:MAX_ENV_FILE_SIZE].decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         raise SourceError(
             f"The envFile {path} of the MCP server {server.name} cannot be read as text."
         ) from exc
+    if server.env_file_digest not in (None, digest_of(content)):
+        config = shlex.quote(server.origins[-1] if server.origins else "")
+        raise SourceError(
+            f"The envFile {path} of the MCP server {server.name} is not the one that was trusted; "
+            f"run 'repertory config trust {config}' to allow it."
+        )
     lines = (_ENV_LINE.fullmatch(line) for line in text.splitlines())
     return {line[1]: line[3] for line in lines if line}

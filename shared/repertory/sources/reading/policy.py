@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 
-from repertory.catalogue.policy import FIELDS, Policy, defect
+from repertory.catalogue.policy import FIELDS, MAX_AUTHOR_BOOST, Policy, defect
 from repertory.sources.source import Problem, warning
 from repertory.text import one_line
-
-MAX_AUTHOR_BOOST = 0.25
 
 KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
 

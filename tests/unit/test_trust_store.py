@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import StoreError, UsageError
-from repertory.sources.mcp.trust import TrustStore
+from repertory.trust import TrustStore
 
 
 @pytest.fixture

@@ -1,0 +1,106 @@
+"""The files that the user has trusted, and whether a path lies in a folder."""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from repertory.errors import StoreError, UsageError
+from repertory.files import PRIVATE, write_atomically
+
+Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
+
+_ENVIRONMENT = "envFile:"  # before the keys of files that are trusted as an environment alone
+
+
+class TrustStore:
+    """Trusted configuration files and the SHA-256 each had when it was trusted.
+
+    Stored as one JSON file. A configuration that has changed is no longer trusted, and an
+    unreadable store trusts nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def covers(self, config: Path, content: bytes) -> bool:
+        """Whether a configuration was trusted with this content, which the caller then uses."""
+        return self.digests().get(key_of(config)) == digest_of(content)
+
+    def is_trusted(self, config: Path) -> bool:
+        """Whether a configuration was trusted and still has the same bytes.
+
+        The file may change at once: who uses its content asks ``covers``.
+        """
+        try:
+            return config.is_file() and self.covers(config, config.read_bytes())
+        except OSError:
+            return False
+
+    def digests(self) -> dict[str, str]:
+        """The digest of every trusted file, by its key."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, str])
+        except (OSError, ValueError):
+            return {}
+
+    def trust(self, config: Path, digest: str = "", environments: Iterable[Path] = ()) -> None:
+        """Trust a configuration, and the environment files that it names.
+
+        Args:
+            config: The file.
+            digest: The digest of what the user was shown; empty for the current content.
+            environments: Files of ``NAME=value`` lines; a missing one is not trusted.
+
+        Raises:
+            UsageError: The file cannot be read, or has changed since.
+            StoreError: The data directory cannot be written.
+        """
+        found = {key_of(config): _digest(config)}
+        if digest and digest not in found.values():
+            raise UsageError(f"{config} changed while it was read; run the command again.")
+        found |= {environment_key(one): _digest(one) for one in environments if one.is_file()}
+        self._write(self.digests() | found)
+
+    def revoke(self, config: Path) -> None:
+        """Revoke the trust in a configuration, if it was trusted."""
+        trusted = self.digests()
+        if trusted.pop(key_of(config), None) is not None:
+            self._write(trusted)
+
+    def _write(self, trusted: dict[str, str]) -> None:
+        data = msgspec.json.format(msgspec.json.encode(trusted, order="sorted"))
+        try:
+            write_atomically(self._path, data, mode=PRIVATE)
+        except OSError as exc:
+            raise StoreError(f"{self._path} cannot be written: {exc.strerror}.") from exc
+
+
+def key_of(config: Path) -> str:
+    """The key of a configuration: its path without links."""
+    return str(config.expanduser().resolve())
+
+
+def environment_key(file: Path) -> str:
+    """The key of an environment file, which is trusted as nothing else."""
+    return _ENVIRONMENT + key_of(file)
+
+
+def digest_of(content: bytes) -> str:
+    """The digest of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def lies_in(path: Path | str, folder: Path | str) -> bool:
+    """Whether a path is a folder or lies below it, both without links."""
+    real, top = os.path.realpath(path), os.path.realpath(folder)
+    return real == top or real.startswith(os.path.join(top, ""))  # noqa: PTH118 - as realpath
+
+
+def _digest(config: Path) -> str:
+    try:
+        return digest_of(config.expanduser().read_bytes())
+    except OSError as exc:
+        raise UsageError(f"{config} cannot be trusted: {exc.strerror}.") from exc
