@@ -64,10 +64,11 @@ class Catalogue(msgspec.Struct, frozen=True):
 
         Args:
             folder: The folder.
-            found: Only those sources whose path is in it.
+            found: Only those sources whose path is in it, and no skills; see ``discover``.
         """
         for source in _folders(self.sources):
-            if not found or is_inside(str(source.path), str(folder)):
+            is_bound = source.type != "skills" and is_inside(str(source.path), str(folder))
+            if is_bound or not found:
                 source.stay_in(str(folder))
 
     @property
@@ -180,10 +181,13 @@ def build_catalogue(
         sources.setdefault(name, source)
     for entry, reason in withheld:
         sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
-    folders = _folders(sources.values())
+    _share(_folders(sources.values()))
+    return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+
+
+def _share(folders: list[FolderSource]) -> None:
     for folder in folders:
         folder.share(folders)
-    return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
 
 
 def _folders(sources: Iterable[Source]) -> list[FolderSource]:

@@ -22,6 +22,7 @@ from repertory.sources.neuroscript import SUFFIX
 from repertory.sources.reading.files import is_inside, walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE, SkillFolders
 from repertory.sources.source import PassedOver
+from repertory.trust import lies_in
 
 # Where agent hosts keep their MCP configurations.
 PROJECT_CONFIGURATIONS = (
@@ -148,7 +149,11 @@ def _configurations(root: Path, home: Path | None) -> list[Path]:
 def _taken(
     known: list[_Folder], anywhere: SkillFolders | None, passed: list[PassedOver]
 ) -> list[_Folder]:
-    """The known folders that are there, each once and rather under its own path than a link's."""
+    """The known folders that are there, each once and rather under its own path than a link's.
+
+    A folder of skills may be a link that leads out of the project, to those of a team: a SKILL.md
+    is written to be found. Other files are not.
+    """
     first: dict[tuple[str, str], _Folder] = {}
     there = [
         folder
@@ -163,7 +168,20 @@ def _taken(
         passed.append(PassedOver(str(folder.path), reason))
     if anywhere:
         for key, folder in list(first.items()):
-            if folder.type == anywhere.type and folder.is_linked and anywhere.reaches(folder.real):
+            if (
+                folder.base == anywhere.path
+                and folder.type != anywhere.type
+                and not lies_in(folder.real, anywhere.path)
+            ):
+                reason = (
+                    f"it is a link that leads out of the project to {folder.real}; to have it "
+                    "read, name that in a repertory.toml and trust the file"
+                )
+                passed.append(PassedOver(str(folder.path), reason))
+                del first[key]
+            elif (
+                folder.type == anywhere.type and folder.is_linked and anywhere.reaches(folder.real)
+            ):
                 reason = f"it leads to {folder.real}, where its skills are found"
                 passed.append(PassedOver(str(folder.path), reason))
                 del first[key]
