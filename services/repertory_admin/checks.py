@@ -26,7 +26,6 @@ from repertory.files import make_directory
 from repertory.indexing import keywords
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import merge, scan_all
-from repertory.notices import about_withheld
 from repertory.one_shot import Repertory
 from repertory.search.answer import Mode
 from repertory.search.calibration import Fitted, stored
@@ -225,10 +224,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     except ConfigurationError as error:
         return Sources(findings=[Finding(State.BAD, "configuration", str(error))])
     built = catalogue.sources
-    findings = [
-        Finding(State.UNSURE, "configuration", notice)
-        for notice in about_withheld(repertory.settings)
-    ]
+    findings = [Finding(State.UNSURE, "configuration", notice) for notice in workspace.notices]
     done = itertools.count(1)
     scanned = scan_all(built, lambda: step(SCANNING, next(done), len(built)))
     for one in scanned:

@@ -233,6 +233,7 @@ class WatchService:
         status = msgspec.structs.replace(
             self._coordinator.status(),
             configuration_error=self._configuration.error,
+            notices=list(self._configuration.workspace.notices),
             watching=self._folders.watching,
             polling=dict(self._folders.polling),
         )

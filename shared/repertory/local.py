@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.backend import Backend
@@ -30,7 +29,6 @@ from repertory.indexing.collections import (
     model_slug,
     next_alias,
 )
-from repertory.notices import about_withheld
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
@@ -92,15 +90,13 @@ class Local(Backend, abc.ABC):
     def search(self, query: Query) -> Answer:
         engine = self.engine
         self._check(engine, query.where)
-        answer = engine.search(query)
-        return replace(answer, notices=(*about_withheld(self.settings), *answer.notices))
+        return engine.search(query)
 
     @override
     def explain(self, query: Query, item: str) -> Explanation:
         engine = self.engine
         self._check(engine, query.where)
-        found = explain(engine, query, item)
-        return replace(found, notices=(*about_withheld(self.settings), *found.notices))
+        return explain(engine, query, item)
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:

@@ -40,13 +40,13 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
 
 
 def about_withheld(settings: Settings) -> tuple[str, ...]:
-    """The settings of a found configuration that are not used until the user trusts it."""
+    """What a found configuration sets and what does not hold until the user trusts it."""
     if not settings.withheld:
         return ()
-    what = one_line(", ".join(settings.withheld))
+    what = cut(one_line(", ".join(settings.withheld)), MAX_REASON_LENGTH)
     return (
-        f"{settings.file} was found, and it sets {cut(what, MAX_REASON_LENGTH)}, which is "
-        f"not used; run '{settings.to_trust}' to allow it.",
+        f"{settings.file} was found, so this of it does not hold: {what}. Run "
+        f"'{settings.to_trust}' to allow it.",
     )
 
 

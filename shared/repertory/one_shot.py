@@ -23,7 +23,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collections import configuration_of, is_complete
 from repertory.local import Local
-from repertory.notices import about_servers, about_withheld
+from repertory.notices import about_servers
 from repertory.search import lookup
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
@@ -241,7 +241,7 @@ class Repertory(Local):
             for failure in self.parts.coordination.failures.list():
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
-        said = (*about_withheld(self.settings), *self.parts.notices)
+        said = (*self.workspace.notices, *self.parts.notices)
         notices, self.parts.notices[:] = list(dict.fromkeys(said)), []
         stats, counts = self.stats(), ledger.counts
         return Run(
@@ -275,7 +275,9 @@ class Repertory(Local):
         watch = WatchStatus.read(self.parts.coordination.status.reports()) or WatchStatus()
         hours = self.settings.values.tools_max_age
         behind = (self._behind,) if self._behind else ()
-        return (*behind, *about_servers(watch.sources, hours * 3_600, time.time()), *notices)
+        servers = about_servers(watch.sources, hours * 3_600, time.time())
+        # A server that ran here may have left the same notices.
+        return tuple(dict.fromkeys((*behind, *self.workspace.notices, *servers, *notices)))
 
     @property
     def _embedded(self) -> int:

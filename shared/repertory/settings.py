@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from repertory.catalogue.policy import Rule
+from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         trusted: Whether the user named, or owns, the file of the sources: it may run servers.
         is_confined: Whether the file of the sources was found and is not trusted: it may use only
             what lies in its folder.
-        withheld: The settings of a found file that are not used until the user trusts it, in words.
+        withheld: What a found file sets and what does not hold until the user trusts it, in words.
         digest: The SHA-256 of the project's configuration file as it was read; empty without one.
         mcp_configs: MCP configurations that the user named.
         flags: The values that the command line gave, by field.
@@ -115,10 +115,13 @@ def load(
                 sources, base = _sources(document.pop("sources"), path), path.parent
                 trusted, is_confined = mine, not is_free
             within = "" if is_free else os.path.realpath(path.parent)
-            rules += rules_of(document.pop("policy", []), str(path), within)
+            policies = rules_of(document.pop("policy", []), str(path), within)
+            rules += policies
             values = _flatten(document, path, mine=mine)
             if not is_free:
                 withheld = _withhold(values)
+                if any(map(is_bounded, policies)):
+                    withheld.append("the full weight of its pins and boosts")
             for field, value in values.items():
                 given[field], origins[field] = value, str(path)
     _override(given, origins, flags, environment)

@@ -84,6 +84,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         errors, warnings: How many problems there are, beyond those listed too.
         watching: The sources whose folders report changes.
         polling: The sources that are polled instead, each with the reason.
+        notices: What of the configuration does not hold until the user trusts it.
     """
 
     at: float = 0.0
@@ -100,6 +101,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     warnings: int = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
+    notices: list[str] = []
 
     @classmethod
     def read(cls, reports: Mapping[str, Mapping[str, Any]]) -> "WatchStatus | None":

@@ -14,6 +14,7 @@ import msgspec
 
 from repertory.errors import StoreError, UsageError
 from repertory.files import write_atomically
+from repertory.notices import about_withheld
 from repertory.settings import TRUST_FILE, Settings, files, load
 from repertory.text import one_line
 from repertory.trust import TrustStore, lies_in
@@ -181,6 +182,11 @@ class Workspace:
     def withheld(self) -> list[str]:
         """Why sources of a found configuration are not read until the user trusts it."""
         return [reason for _, reason in self._discovery().withheld]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What does not hold until the user trusts the configuration, besides its sources."""
+        return about_withheld(self._settings)
 
     def outside(self, entry: Mapping[str, Any]) -> Path | None:
         """A path of a source that leads out of the configuration's folder, if there is one."""

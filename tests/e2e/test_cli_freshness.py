@@ -101,6 +101,7 @@ def test_a_search_follows_the_configuration(cli: Cli, project: Path) -> None:
     config.write_text(
         source + '[[policy]]\nitem = "release-notes"\npin = ["bake bread"]\n', "utf-8"
     )
+    assert cli.run(project, "config", "trust", "repertory.toml").returncode == 0
     assert ids(cli, project, "bake bread")[0] == "team/release-notes"
 
 
@@ -129,6 +130,7 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
     (project / "repertory.toml").write_text(
         '[[policy]]\nitem = "weather__*"\npin = ["tie a bowline"]\n', "utf-8"
     )
+    assert cli.run(project, "config", "trust", "repertory.toml").returncode == 0
 
     found = ids(cli, project, "tie a bowline", *named)
     old = cli.json(project, "search", "bowline", "--tools-max-age", "0", *named)

@@ -33,6 +33,7 @@ def test_policies_of_both_places_are_active_at_the_next_search(cli: Cli, project
     assert first["evidence"]["policy"] == ["Instead of bread-baking, which is deprecated"]
     assert second["reason"].startswith("Deprecated, use pastry; ")
 
+    assert cli.run(project, "config", "trust", "repertory.toml").returncode == 0
     report = cli.run(project, "index")
     assert "0 texts embedded" in report.stdout or "0 embedded" in report.stdout, report.stdout
     assert "The `boost` was left out; it must be a number from -1 to 1." in report.stdout

@@ -182,22 +182,22 @@ def test_a_root_that_is_created_later(project: Path, watch: Watch) -> None:
         watching.wait_for("later/one", "later/two", "team/first")
 
 
-def test_a_root_that_is_replaced(skills: Path, tmp_path: Path, watch: Watch) -> None:
+def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> None:
     """A folder that replaces it, by a move or a link, is scanned and watched."""
     watching = watch()
     for number, place in enumerate(("moved", "linked")):
-        save(tmp_path / place / f"{place}.md")
-        skills.rename(tmp_path / f"old{number}")
+        save(project / place / f"{place}.md")
+        skills.rename(project / f"old{number}")
         if place == "moved":
-            (tmp_path / place).rename(skills)
+            (project / place).rename(skills)
         else:
-            skills.symlink_to(tmp_path / place)
+            skills.symlink_to(project / place)
         watching.wait_for(f"team/{place}")
         save(skills / "more.md")
         watching.wait_for("team/more", f"team/{place}")
-    save(tmp_path / "retargeted" / "other.md")
+    save(project / "retargeted" / "other.md")
     link = skills.with_name("link")
-    link.symlink_to(tmp_path / "retargeted")
+    link.symlink_to(project / "retargeted")
     link.replace(skills)
     watching.wait_for("team/other")
 

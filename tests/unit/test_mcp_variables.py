@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, fill_in
+from repertory.trust import digest_of
 
 ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
 
@@ -154,3 +156,20 @@ def test_an_empty_variable_counts_only_without_a_default() -> None:
     assert launch.command == ""
     assert launch.cwd == "/w/sub"
     assert launch.inherited == ENVIRONMENT
+
+
+def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
+    """It can make any program run other code, so a changed one needs new trust."""
+    file = tmp_path / ".env"
+    file.write_text("KEY=value\n")
+    server = ServerConfig(
+        name="a", env_file=".env", workspace=str(tmp_path), origins=(str(tmp_path / ".mcp.json"),)
+    )
+    assert fill_in(server, {}).env == {"KEY": "value"}  # of a file that the user named
+    bound = msgspec.structs.replace(server, env_file_digest=digest_of(file.read_bytes()))
+    assert fill_in(bound, {}).env == {"KEY": "value"}
+    file.write_text("LD_PRELOAD=./evil.so\n")
+    command = f"repertory config trust {tmp_path / '.mcp.json'}"
+    for digest in (bound.env_file_digest, ""):
+        with pytest.raises(SourceError, match=f"not the one that was trusted; run '{command}'"):
+            fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})

@@ -1,11 +1,12 @@
-"""Trust in MCP configurations."""
+"""Trust in configurations."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from repertory.errors import StoreError, UsageError
-from repertory.trust import TrustStore
+from repertory.trust import TrustStore, digest_of
 
 
 @pytest.fixture
@@ -81,3 +82,37 @@ def test_unwritable(tmp_path: Path, config: Path) -> None:
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StoreError, match=r"trust\.json cannot be written"):
         TrustStore(tmp_path / "data" / "trust.json").trust(config)
+
+
+def test_the_content_is_compared_that_is_used(tmp_path: Path, config: Path) -> None:
+    """Who has read a file asks about these bytes, whatever is there now."""
+    store = TrustStore(tmp_path / "trust.json")
+    content = config.read_bytes()
+    store.trust(config)
+    config.write_text("{ }")
+    assert store.covers(config, content)
+    assert not store.covers(config, config.read_bytes())
+
+
+def test_only_what_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
+    """A file that changes between the message and the permission is refused."""
+    store, shown = TrustStore(tmp_path / "trust.json"), digest_of(config.read_bytes())
+    config.write_text("{ }")
+    with pytest.raises(UsageError, match="changed while it was read"):
+        store.trust(config, shown)
+    assert not store.is_trusted(config)
+
+
+def test_an_environment_file_is_trusted_as_nothing_else(tmp_path: Path, config: Path) -> None:
+    """A configuration that names another as its ``envFile`` does not have that one run."""
+    store, other = TrustStore(tmp_path / "trust.json"), tmp_path / "repertory.toml"
+    other.write_text("")
+    store.trust(config, environments=[other, tmp_path / "missing.env"])
+    assert store.is_trusted(config)
+    assert not store.is_trusted(other)
+
+
+def test_a_pipe_is_not_trusted(tmp_path: Path) -> None:
+    """Reading it could take for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    assert not TrustStore(tmp_path / "trust.json").is_trusted(tmp_path / "pipe")

@@ -9,7 +9,6 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
-from repertory.notices import about_withheld
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.registry import build
 from repertory.trust import digest_of
@@ -123,10 +122,9 @@ def check(flags: Flags) -> None:
         terminal.tell(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
-    for reason in Workspace(settings, directory).withheld():
+    workspace = Workspace(settings, directory)
+    for reason in (*workspace.notices, *workspace.withheld()):
         terminal.tell(reason)
-    for notice in about_withheld(settings):
-        terminal.tell(notice)
     file = settings.file
     terminal.say(
         f"{terminal.short_path(str(file))} is valid: {terminal.count(sources, 'source')}."

@@ -71,6 +71,12 @@ def apply_rules(policy: Policy | None, rules: Iterable[Rule]) -> Policy | None:
     return None if result == Policy() else result
 
 
+def is_bounded(rule: Rule) -> bool:
+    """Whether a rule counts less than it says, because its file was found and is not trusted."""
+    boost = rule.changes.get("boost", 0.0)
+    return bool(rule.within and (rule.changes.get("pin") or boost > MAX_AUTHOR_BOOST))
+
+
 def defect(field: str, value: object) -> str:
     """The requirement that an invalid value misses, to end a message with; empty if it is valid."""
     if field in ("pin", "aliases"):

@@ -274,7 +274,7 @@ class LiveSearch:
         sources = (
             names,
             watch.stale_sources,
-            (*about_first_index(watch), *about_sources(watch.sources)),
+            (*about_first_index(watch), *watch.notices, *about_sources(watch.sources)),
         )
         changed = sources != self._sources
         self._sources = sources

@@ -1,0 +1,243 @@
+"""What a configuration that was merely found may use: its own folder, known models, own items."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from repertory.catalogue.item import Item
+from repertory.errors import SourceError
+from repertory.indexing.scan import merge, scan_source
+from repertory.settings import Settings, load
+from repertory.sources.registry import build
+from repertory.workspace import Workspace
+from tests.support.builders import write
+
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----"
+SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stranger's project below a home with a private key and a skill of the user."""
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    write(home / ".ssh" / "id_rsa", KEY)
+    write(home / ".claude" / "skills" / "mine" / "SKILL.md", SKILL.format("mine"))
+    project = home / "clone"
+    write(project / "docs" / "guide.md", "# Guide\n")
+    (project / "link").symlink_to(home / ".ssh")
+    return project
+
+
+def settings(clone: Path, text: str | None = None, **environment: str) -> Settings:
+    """The settings of the clone, whose configuration is written first."""
+    if text is not None:
+        write(clone / "repertory.toml", text)
+    return load({"data_dir": str(clone.parent / "data")}, clone, environment)
+
+
+def documents(path: object, more: str = "") -> str:
+    """A configuration of one source of documents, all files included."""
+    return f'[[sources]]\ntype = "documents"\nname = "e"\npath = "{path}"\ninclude = ["*"]\n{more}'
+
+
+def items_of(settings: Settings, clone: Path) -> dict[str, Item]:
+    """The items of all sources that can be read."""
+    catalogue = Workspace(settings, clone).catalogue()
+    return merge([scan_source(source) for source in catalogue.sources], catalogue)[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["~/.ssh", "../.ssh", "{home}/.ssh", "link", "docs/../../.ssh", "/", "..", "~", "./link/."],
+)
+def test_a_path_outside_of_the_folder_awaits_trust(clone: Path, path: str) -> None:
+    """By home, dots, a link or whole: the source is named with the command, and not read."""
+    found = settings(clone, documents(path.format(home=clone.parent)))
+    [source] = Workspace(found, clone).catalogue().sources
+    assert (source.name, source.type, source.is_trusted) == ("e", "documents", False)
+    assert source.folder is None
+    command = f"repertory config trust {clone / 'repertory.toml'}"
+    with pytest.raises(SourceError, match=command):
+        source.scan()
+    [reason] = Workspace(found, clone).withheld()
+    assert command in reason
+
+
+@pytest.mark.parametrize(
+    "path", ["docs", ".", "./docs", "../clone/docs", "{clone}/docs", "~/clone"]
+)
+def test_a_path_inside_of_the_folder_needs_no_trust(clone: Path, path: str) -> None:
+    """However it is written."""
+    found = settings(clone, documents(path.format(clone=clone)))
+    assert any(item.endswith("guide.md") for item in items_of(found, clone))
+    assert not Workspace(found, clone).withheld()
+
+
+@pytest.mark.parametrize("kind", ["corpus", "tools", "skills", "neuroscript"])
+def test_every_type_of_source_is_confined(clone: Path, kind: str) -> None:
+    """Also those of a single file."""
+    found = settings(clone, f'[[sources]]\ntype = "{kind}"\nname = "e"\npath = "/dev/zero"\n')
+    [source] = Workspace(found, clone).catalogue().sources
+    assert not source.is_trusted
+
+
+def test_an_mcp_configuration_elsewhere_is_not_even_read(clone: Path) -> None:
+    """It could be a pipe, or name the user's servers; the servers known before keep their tools."""
+    os.mkfifo(clone.parent / "servers.json")
+    text = '[[sources]]\ntype = "mcp"\nconfig = [".mcp.json", "../servers.json"]\n'
+    workspace = Workspace(settings(clone, text), clone)
+    [source] = workspace.catalogue().sources
+    assert (source.name, source.is_trusted) == (".mcp.json", False)
+    known = {"mail": {"type": "mcp", "name": "mail", "command": "serve-mail"}}
+    [source] = workspace.catalogue(known).sources
+    assert (source.name, source.identity()) == ("mail", known["mail"])
+
+
+def test_the_rest_of_a_configuration_works(clone: Path) -> None:
+    """A user's own project with a folder beside it keeps its other sources and its settings."""
+    text = f"[search]\nlimit = 7\n\n{documents('docs')}"
+    text += '[[sources]]\ntype = "skills"\nname = "shared"\npath = "../shared"\n'
+    write(clone.parent / "shared" / "pdf" / "SKILL.md", SKILL.format("pdf"))
+    found = settings(clone, text)
+    assert set(items_of(found, clone)) == {"e/guide.md"}
+    assert found.values.limit == 7
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    again = settings(clone)
+    assert set(items_of(again, clone)) == {"e/guide.md", "shared/pdf"}
+    write(clone / "repertory.toml", text + "# changed\n")
+    assert set(items_of(settings(clone), clone)) == {"e/guide.md"}
+
+
+def test_trust_leaves_the_identity_of_a_source(clone: Path) -> None:
+    """So the collection stays, and the items of a source whose file was edited stay in it."""
+    found = settings(clone, documents("../.ssh"))
+    before = Workspace(found, clone).catalogue()
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    assert Workspace(settings(clone), clone).catalogue().hash == before.hash
+
+
+def test_a_named_configuration_may_name_any_folder(clone: Path) -> None:
+    """Named by a flag, or by the variable that a team's watch service is given."""
+    file = write(clone / "repertory.toml", documents("~/.ssh"))
+    found = settings(clone, REPERTORY_CONFIG=str(file))
+    assert set(items_of(found, clone)) == {"e/id_rsa"}
+    assert not settings(clone).trusted
+
+
+def test_a_link_that_is_put_in_place_later_is_not_followed(clone: Path) -> None:
+    """On a team's server others can write to the catalogue while it is watched."""
+    for text in (documents("docs"), None):
+        (clone / "repertory.toml").unlink(missing_ok=True)
+        write(clone / ".claude" / "commands" / "deploy.md", "# Deploy\n")
+        write(clone / "docs" / "guide.md", "# Guide\n")
+        catalogue = Workspace(settings(clone, text), clone).catalogue()
+        place = clone / ("docs" if text else ".claude/commands")
+        [source] = [one for one in catalogue.sources if one.place == str(place)]
+        assert source.scan().items
+        shutil.rmtree(place)
+        place.symlink_to(clone.parent)
+        with pytest.raises(SourceError, match="leads out"):
+            source.scan()
+        place.unlink()
+
+
+def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:
+    """Without a configuration, a clone's link makes no notes of the user its commands."""
+    write(clone.parent / "notes" / "diary.md", "# Diary\n\nPrivate.\n")
+    for place in (".claude/commands", ".claude/agents", "markdown-skills"):
+        (clone / place).parent.mkdir(exist_ok=True)
+        (clone / place).symlink_to(clone.parent / "notes")
+    found = settings(clone)
+    catalogue = Workspace(found, clone).catalogue()
+    assert not [item for item in items_of(found, clone) if "diary" in item]
+    passed = {one.path: one.reason for one in catalogue.passed_over}
+    assert "leads out of the project" in passed[str(clone / ".claude" / "commands")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'model = "./all-MiniLM-L6-v2"',
+        'model = "someone/repository"',
+        'model = "{clone}"',
+        'device = "gpu"',
+    ],
+)
+def test_a_found_file_chooses_no_stranger_s_model(clone: Path, line: str) -> None:
+    """Neither a folder nor a repository, nor where it runs; the default is used, and it is said."""
+    found = settings(clone, f"[search]\n{line.format(clone=clone)}\nlimit = 7\n")
+    assert (found.values.model, found.values.device, found.values.limit) == (None, "auto", 7)
+    [wish] = found.withheld
+    assert wish.startswith(f"search.{line.partition(' ')[0]} = ")
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    again = settings(clone)
+    assert not again.withheld
+    assert again.values != found.values
+
+
+@pytest.mark.parametrize("name", ["multilingual", "BAAI/bge-small-en-v1.5", "all-minilm-l6-v2"])
+def test_a_found_file_chooses_a_model_of_the_table(clone: Path, name: str) -> None:
+    """Its names are never folders."""
+    found = settings(clone, f'[search]\nmodel = "{name}"\n')
+    assert (found.values.model, found.withheld) == (name, ())
+
+
+def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
+    """The variable and the flag of the data directory do; the file would be refused."""
+    text = documents("~/.ssh")
+    Workspace(settings(clone, text), clone).trust.trust(clone / "repertory.toml")
+    elsewhere = load({}, clone, {"REPERTORY_DATA_DIR": str(clone / "data")})
+    assert elsewhere.is_confined
+    there = load({}, clone, {"REPERTORY_DATA_DIR": str(clone.parent / "data")})
+    assert not there.is_confined
+
+
+def test_policies_are_about_own_items(clone: Path) -> None:
+    """A stranger pins no item of the user's, and own items no more than their authors could."""
+    text = '[[policy]]\nitem = "{}"\npin = ["deploy"]\nboost = 1\n'
+    write(clone / "skills" / "theirs" / "SKILL.md", SKILL.format("theirs"))
+    found = settings(clone, text.format("*"))
+    items = items_of(found, clone)
+    theirs, mine = items["project/theirs"].policy, items["user-claude/mine"].policy
+    assert theirs is not None
+    assert (theirs.pin, theirs.is_vouched, theirs.boost) == (("deploy",), False, 0.25)
+    assert mine is None
+    assert found.withheld == ("the full weight of its pins and boosts",)
+    Workspace(found, clone).trust.trust(clone / "repertory.toml")
+    trusted = items_of(settings(clone), clone)["user-claude/mine"].policy
+    assert trusted is not None
+    assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
+
+
+def test_a_policy_about_other_items_is_listed(clone: Path) -> None:
+    """The problem names the file, the table and the command."""
+    found = settings(clone, '[[policy]]\nitem = "mine"\npin = ["deploy"]\n')
+    catalogue = Workspace(found, clone).catalogue()
+    scanned = [scan_source(source) for source in catalogue.sources]
+    [problem] = [one for one in merge(scanned, catalogue)[1] if "[[policy]]" in one.message]
+    assert "[[policy]] 1 is about 'mine'" in problem.message
+    assert f"repertory config trust {clone / 'repertory.toml'}" in problem.message
+
+
+def test_the_user_s_own_file_is_not_confined(clone: Path) -> None:
+    """It is the user's, wherever it was found."""
+    write(clone.parent / ".config" / "repertory" / "config.toml", documents("~/.ssh"))
+    assert set(items_of(settings(clone), clone)) == {"e/id_rsa"}
+
+
+def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
+    """A configuration that is swapped after the check is not run with the other's trust."""
+    config = write(clone / ".mcp.json", '{"mcpServers": {"a": {"command": "true"}}}')
+    workspace = Workspace(settings(clone), clone)
+    workspace.trust.trust(config)
+    [entry] = [one for one in workspace.entries() if one.get("config") == str(config)]
+    assert entry["trusted"]
+    [source] = build(entry, clone)
+    assert source.is_trusted
+    config.write_text('{"mcpServers": {"a": {"command": "evil"}}}')
+    [source] = build(entry, clone)
+    assert not source.is_trusted
