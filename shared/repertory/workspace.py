@@ -189,14 +189,14 @@ class Workspace:
         return about_withheld(self._settings)
 
     def outside(self, entry: Mapping[str, Any]) -> Path | None:
-        """A path of a source that leads out of the configuration's folder, if there is one."""
+        """Where a path of a source leads out of the configuration's folder, if one does."""
         from repertory.sources.entry import source_path  # noqa: PLC0415 - not to search
         from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
 
         paths = files_to_trust(entry, self.base)
         if paths is None:
             paths = [source_path(entry, self.base)] if "path" in entry else []
-        return next((path for path in paths if not lies_in(path, self.base)), None)
+        return next((path.resolve() for path in paths if not lies_in(path, self.base)), None)
 
     def _refusal(self, entry: Mapping[str, Any]) -> str:
         """Why a found configuration may not have a source; empty if it may."""
@@ -204,8 +204,8 @@ class Workspace:
         if path is None:
             return ""
         return (
-            f"{self.file} was found, and it names {one_line(str(path))}, which is outside of its "
-            f"folder and was not read; run '{self._settings.to_trust}' to allow it."
+            f"{self.file} was found, and a source leads to {one_line(str(path))}, which is outside of "
+            f"its folder and was not read; run '{self._settings.to_trust}' to allow it."
         )
 
     @property

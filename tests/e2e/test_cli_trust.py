@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 from tests.support.builders import write
-from tests.support.command_line import Cli, add_skill, skill
+from tests.support.command_line import Cli, add_skill
 from tests.support.mcp_servers import SERVERS
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n"
+KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\nSteps follow.\n"
 ATTACK = """
 [search]
 model = "./all-MiniLM-L6-v2"
@@ -58,7 +59,7 @@ def test_a_clone_is_not_given_the_private_key(own: Cli, project: Path) -> None:
 def test_the_command_of_the_notice_allows_it(own: Cli, project: Path) -> None:
     """A user's own project may share a folder with others; the rest works before that, too."""
     shared = project.parent / "shared-skills"
-    write(shared / "knots" / "SKILL.md", skill("knots", "Tie a bowline."))
+    write(shared / "knots" / "SKILL.md", KNOTS)
     write(
         project / "repertory.toml",
         '[[sources]]\ntype = "skills"\npath = "skills"\n'
@@ -83,7 +84,7 @@ def test_the_command_of_the_notice_allows_it(own: Cli, project: Path) -> None:
 
 def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
     """It names the skills of the home, which are found without it as well."""
-    write(own.home / ".claude" / "skills" / "knots" / "SKILL.md", skill("knots", "Tie a bowline."))
+    write(own.home / ".claude" / "skills" / "knots" / "SKILL.md", KNOTS)
     assert own.run(project, "init").returncode == 0
     found = own.json(project, "search", "tie a bowline")
     assert (found["results"][0]["toolId"], found["notices"]) == ("user-claude/knots", [])
@@ -116,12 +117,13 @@ def test_the_same_text_of_a_clone_changes_no_vector(own: Cli, project: Path) -> 
 
     poison = write_model(project / "all-MiniLM-L6-v2")
     victim = project.parent / "victim"
-    add_skill(victim, "knots", skill("knots", "Tie a bowline."))
-    add_skill(project, "knots", skill("knots", "Tie a bowline."))
+    add_skill(victim, "knots", KNOTS)
+    add_skill(project, "knots", KNOTS)
     clean = Cli(own.home, own.data.with_name("clean"))
 
     assert own.run(project, "index", "--model", str(poison)).returncode == 0
-    poisoned = own.json(victim, "search", "tie a bowline")["results"][0]
-    genuine = clean.json(victim, "search", "tie a bowline")["results"][0]
+    search = ("search", "tie a bowline", "--model", "sentence-transformers/all-MiniLM-L6-v2")
+    poisoned = own.json(victim, *search)["results"][0]
+    genuine = clean.json(victim, *search)["results"][0]
 
     assert poisoned["evidence"]["cosine"] == genuine["evidence"]["cosine"] > 0.3

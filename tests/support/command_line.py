@@ -50,6 +50,7 @@ class Cli:
 
     def __init__(self, home: Path, data: Path) -> None:
         share(data)
+        self.home, self.data = home, data
         kept = {
             name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
         }
