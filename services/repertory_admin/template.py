@@ -15,8 +15,8 @@ _HEAD = """\
 """
 _SOURCES = """
 # Of two items with one name, that of the earlier source is preferred.
-# The servers of an MCP configuration run only after `repertory config trust FILE`. Folders outside of
-# this one are read only while this file is trusted, which ends when it changes.
+# The servers of an MCP configuration run only after `repertory config trust FILE`.
+# Folders outside of this one are read only while this file is trusted, until it changes.
 """
 _HOME = """
 # From the home directory: remove these if you share this file with others.

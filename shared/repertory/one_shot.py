@@ -294,7 +294,14 @@ def open_corpus(settings: Settings, folder: Path, download: Download | None = No
     """The repertory of a labelled set's corpus, without the user's own items and policies."""
     entry = {"type": "corpus", "path": str(folder.resolve() / "corpus.jsonl")}
     alone = msgspec.structs.replace(
-        settings, sources=(entry,), rules=(), base=folder.resolve(), file=None, mcp_configs=()
+        settings,
+        sources=(entry,),
+        rules=(),
+        base=folder.resolve(),
+        file=None,
+        is_confined=False,
+        withheld=(),
+        mcp_configs=(),
     )
     # A file cannot be anyone's directory, so no other paths were given for this one.
     return Repertory(alone, folder.resolve() / "corpus.jsonl", download=download)

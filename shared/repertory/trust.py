@@ -79,8 +79,12 @@ class TrustStore:
 
 
 def key_of(config: Path) -> str:
-    """The key of a configuration: its path without links."""
-    return str(config.expanduser().resolve())
+    """The key of a configuration: its folder without links, and its name.
+
+    A link in another folder is another file: what it names would be relative to that folder.
+    """
+    path = config.expanduser().absolute()
+    return str(path.parent.resolve() / path.name)
 
 
 def environment_key(file: Path) -> str:

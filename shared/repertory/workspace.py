@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from repertory.errors import StoreError, UsageError
-from repertory.files import write_atomically
+from repertory.files import is_project, write_atomically
 from repertory.notices import about_withheld
 from repertory.settings import TRUST_FILE, Settings, files, load
 from repertory.text import one_line
@@ -175,13 +175,14 @@ class Workspace:
         )
         if written and self._settings.is_confined:
             catalogue.stay_in(self.base, found=False)
-        elif self.is_found:
+        elif self.is_found and is_project(self.directory, Path.home()):
             catalogue.stay_in(self.directory, found=True)
         return catalogue
 
     def withheld(self) -> list[str]:
         """Why sources of a found configuration are not read until the user trusts it."""
-        return [reason for _, reason in self._discovery().withheld]
+        sources = () if self.paths() else self._settings.sources
+        return [reason for reason in map(self._refusal, sources) if reason]
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -204,8 +205,8 @@ class Workspace:
         if path is None:
             return ""
         return (
-            f"{self.file} was found, and a source leads to {one_line(str(path))}, which is outside of "
-            f"its folder and was not read; run '{self._settings.to_trust}' to allow it."
+            f"{self.file} was found, and a source leads to {one_line(str(path))}, which is outside "
+            f"of its folder and was not read; run '{self._settings.to_trust}' to allow it."
         )
 
     @property

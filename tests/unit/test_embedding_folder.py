@@ -1,6 +1,7 @@
 """The model that a folder of files describes."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,10 @@ def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
     (folder / "config.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):
         describe(folder, OTHER)
+
+
+def test_no_version_that_runs_code_beside_a_model_is_installed() -> None:
+    """Before 6.0, sentence-transformers imports what a local model's modules.json names."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    torch = project["project"]["optional-dependencies"]["torch"]
+    assert "sentence-transformers>=6.0" in torch

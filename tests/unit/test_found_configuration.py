@@ -241,3 +241,12 @@ def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
     config.write_text('{"mcpServers": {"a": {"command": "evil"}}}')
     [source] = build(entry, clone)
     assert not source.is_trusted
+
+
+def test_the_links_of_a_home_are_the_user_s(clone: Path) -> None:
+    """Where the home is the directory, its folders may lead anywhere."""
+    home, elsewhere = clone.parent, clone.parent.parent / "dotfiles"
+    write(elsewhere / "deploy.md", "# Deploy\n")
+    (home / ".claude" / "commands").symlink_to(elsewhere)
+    found = load({"data_dir": str(home / "data")}, home, {})
+    assert "claude-commands/deploy" in items_of(found, home)

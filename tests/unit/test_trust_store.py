@@ -44,17 +44,25 @@ def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
 def test_one_file_by_any_path(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative path and a link name the same file; a copy is another file."""
+    """A relative path and a link to its folder name the same file; a copy is another file."""
     store = TrustStore(tmp_path / "trust.json")
     monkeypatch.chdir(config.parent)
     store.trust(Path(".mcp.json"))
-    link = tmp_path / "link.json"
-    link.symlink_to(config)
+    (tmp_path / "link").symlink_to(config.parent)
     copy = tmp_path / "copy.json"
     copy.write_bytes(config.read_bytes())
     assert store.is_trusted(config)
-    assert store.is_trusted(link)
+    assert store.is_trusted(tmp_path / "link" / ".mcp.json")
     assert not store.is_trusted(copy)
+
+
+def test_a_link_in_a_clone_to_a_trusted_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
+    """The commands and folders of the file would be those of the clone."""
+    store = TrustStore(tmp_path / "trust.json")
+    store.trust(config)
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "clone" / ".mcp.json").symlink_to(config)
+    assert not store.is_trusted(tmp_path / "clone" / ".mcp.json")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"a": 1}'])

@@ -222,7 +222,9 @@ def _withheld(
     if files is None:
         for source in build(entry, base):
             identity = {"type": source.type, **source.identity()}
-            yield Withheld(_free(source.name, taken), identity, reason)
+            found = Withheld(_free(source.name, taken), identity, reason)
+            found.location = source.location
+            yield found
         return
     kind = str(entry.get("type"))
     last = {name: one for name, one in known.items() if one.get("type") == kind}
