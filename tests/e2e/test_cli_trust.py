@@ -8,6 +8,8 @@ from pathlib import Path
 from tests.support.builders import write
 from tests.support.command_line import Cli, add_skill
 from tests.support.mcp_servers import SERVERS
+from tests.support.server_process import Serve
+from tests.support.waiting import until
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n"
 KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\nSteps follow.\n"
@@ -80,6 +82,22 @@ def test_the_command_of_the_notice_allows_it(own: Cli, project: Path) -> None:
     assert (after["results"][0]["toolId"], after["notices"]) == ("shared/knots", [])
     assert own.run(project, "config", "untrust", "repertory.toml").returncode == 0
     assert own.json(project, "search", "bake bread")["notices"] == [notice]
+
+
+def test_a_running_server_says_it_and_follows_the_command(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """It takes in the file, and the trust, while it runs."""
+    write(tmp_path / "notes" / "knots.md", "# Knots\n\nTie a bowline.\n")
+    text = '[[sources]]\ntype = "documents"\nname = "notes"\npath = "../notes"\n'
+    pinned = '[[policy]]\nitem = "notes/*"\npin = ["tie a bowline"]\n'
+    with Serve(own, project, tmp_path / "log"):
+        write(project / "repertory.toml", text + pinned)
+        until(lambda: len(own.json(project, "search", "tie a bowline")["notices"]) == 2)
+        trusted = own.run(project, "config", "trust", "repertory.toml")
+        assert trusted.returncode == 0, trusted.stderr
+        until(lambda: own.json(project, "search", "tie a bowline")["notices"] == [])
+        until(lambda: bool(own.json(project, "search", "tie a bowline")["results"]))
 
 
 def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
