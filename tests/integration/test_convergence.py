@@ -379,7 +379,7 @@ def test_the_watch_announces_what_its_worker_did_not(
     server.teardown()
 
 
-TestConvergence = Server.TestCase
+TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # a server of its own takes minutes
 TestConvergence.settings = hypothesis_settings(
     max_examples=25, stateful_step_count=25, deadline=None
 )
