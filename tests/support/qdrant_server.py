@@ -55,6 +55,7 @@ class QdrantStandIn:
         version: Its reported version.
         directory: Its data; by default it is empty and keeps nothing.
         port: 0 for a free one.
+        host: The address that it listens on.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class QdrantStandIn:
         version: str = VERSION,
         directory: Path | None = None,
         port: int = 0,
+        host: str = "127.0.0.1",
     ) -> None:
         self.api_key = api_key
         self.version = version
@@ -79,7 +81,7 @@ class QdrantStandIn:
         if (self._directory / "aliases.json").exists():
             self._aliases = msgspec.json.decode((self._directory / "aliases.json").read_bytes())
         self._lock = threading.Lock()  # of the list of collections; each one has its own lock
-        self._http = _Http(("127.0.0.1", port), partial(_Handler, self))
+        self._http = _Http((host, port), partial(_Handler, self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -124,6 +126,7 @@ class QdrantStandIn:
     def _routes(self) -> list[tuple[str, str, Callable[..., Json]]]:
         """The calls about all collections."""
         return [
+            ("GET", "/readyz", lambda: "all shards are ready"),
             ("GET", "/collections", self._list),
             ("GET", "/aliases", self._list_aliases),
             ("POST", "/collections/aliases", self._switch),
@@ -264,10 +267,11 @@ class _Handler(BaseHTTPRequestHandler):
 def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--directory", type=Path, required=True)
     given = parser.parse_args()
-    with QdrantStandIn(directory=given.directory, port=given.port) as server:
+    with QdrantStandIn(directory=given.directory, port=given.port, host=given.host) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 
