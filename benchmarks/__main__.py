@@ -18,11 +18,21 @@ from benchmarks import (
     searching,
     serving,
     starting,
+    team,
 )
 from benchmarks.measure import Figure
 
 # All but the first use what it leaves in the folder.
-BENCHMARKS = (indexing, searching, starting, footprint, serving, freshness, project_search)
+BENCHMARKS = (
+    indexing,
+    searching,
+    starting,
+    footprint,
+    serving,
+    team,
+    freshness,
+    project_search,
+)
 RESULTS = Path(__file__).with_name("results.json")
 
 

@@ -83,7 +83,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
     floor: list[float] = []
     team = Team()
     for number, (name, text) in enumerate(descriptions(SKILLS)):
-        _save(team.project, f"{number}-{name[:80]}", json.dumps(text))
+        save(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team, _floor(folder, team.qdrant_url) as least:
         port = team.port
         team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
@@ -118,7 +118,7 @@ def _until_found(project: Path, port: int, number: int, chosen: random.Random) -
 
     is_first()
     began = time.perf_counter()
-    _save(project, name, _sentence(word))
+    save(project, name, _sentence(word))
     while not is_first():
         assert time.perf_counter() - began < TIMEOUT_S
         time.sleep(POLL_INTERVAL_S)
@@ -131,7 +131,7 @@ def _until_found(project: Path, port: int, number: int, chosen: random.Random) -
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     """Yield a function that receives, embeds and writes one save, and returns its seconds."""
     watched = folder / "watched"
-    _save(watched, "saved", "")  # its folder must exist: the observer notices new ones late
+    save(watched, "saved", "")  # its folder must exist: the observer notices new ones late
     engine = load_engine(MODEL, "cpu", folder / "data")
     saved = threading.Event()
     observer = Observer()
@@ -142,7 +142,7 @@ def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
         def least(text: str) -> float:
             saved.clear()
             began = time.perf_counter()
-            _save(watched, "saved", text)
+            save(watched, "saved", text)
             assert saved.wait(TIMEOUT_S)
             _write(collection, engine, text, int(time.time() * 1_000))
             return time.perf_counter() - began
@@ -177,7 +177,7 @@ def _write(collection: Collection, engine: EmbeddingEngine, text: str, revision:
     collection.upsert([point])
 
 
-def _save(project: Path, name: str, description: str) -> None:
+def save(project: Path, name: str, description: str) -> None:
     """Save a skill atomically, as an editor does."""
     folder = project / "skills" / name
     folder.mkdir(parents=True, exist_ok=True)

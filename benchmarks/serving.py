@@ -32,12 +32,12 @@ def run(folder: Path) -> list[Figure]:
     single: dict[str, list[float]] = {"/search": [], "/embed": []}
     with server(folder) as port:
         for route, texts in asked.items():  # not measured: the first of everything
-            _ask(port, route, texts, 1.0)
+            ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
             for route, texts in asked.items():
-                taken[route] += _ask(port, route, texts, ROUND_S)
+                taken[route] += ask(port, route, texts, ROUND_S)
             for route, texts in asked.items():
-                single[route] += _ask(port, route, texts, SINGLE_ROUND_S, clients=1)
+                single[route] += ask(port, route, texts, SINGLE_ROUND_S, clients=1)
     searches, alone = taken["/search"], taken["/embed"]
     name = f"search over HTTP, {CLIENTS} at once, at {ITEMS:,} items"
     against = "the same server with a handler that only embeds"
@@ -105,7 +105,7 @@ def _wait_until_ready(port: int) -> None:
         time.sleep(0.1)
 
 
-def _ask(
+def ask(
     port: int, route: str, texts: Iterator[str], duration: float, clients: int = CLIENTS
 ) -> list[float]:
     """Ask as fast as answers come, each client on a persistent connection.

@@ -151,8 +151,42 @@ def server(client: Client) -> Iterator[Finding]:
     count = terminal.count(stats.items, "item")
     items = f"{count} in {stats.collection}" if stats.collection else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
-    for why in stats.missing.values():
+    for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
+    if stats.queue.failed:
+        failed = terminal.count(stats.queue.failed, "job")
+        yield Finding(State.BAD, "queue", f"{failed} failed; see `repertory queue list`")
+    if stats.watch and stats.watch.pending:
+        items = terminal.count(stats.watch.pending, "item")
+        yield Finding(State.UNSURE, "queue", f"{items} not indexed yet")
+    for name, why in (stats.watch.polling if stats.watch else {}).items():
+        yield Finding(State.UNSURE, f"source {name}", f"scanned at intervals, because {why}")
+    for one in stats.unused:
+        vectors = terminal.count(one.points, "vector")
+        text = (
+            f"{one.collection}: {vectors}, unused since {date.fromtimestamp(one.since)}; it is "
+            "removed after the days of REPERTORY_WATCH_KEEP_UNUSED"
+        )
+        yield Finding(State.UNSURE, "unused index", text)
+
+
+def redis(url: str) -> Iterator[Finding]:
+    """Whether a team's Redis answers, and keeps what it was given."""
+    from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow, optional
+
+    try:
+        policy = RedisServer(url).eviction_policy()
+    except RepertoryError as error:
+        yield Finding(State.BAD, "Redis", str(error))
+        return
+    if policy == "noeviction":
+        yield Finding(State.GOOD, "Redis", "answers, and evicts nothing")
+        return
+    text = (
+        f"its maxmemory-policy is {policy}: when its memory is full, it deletes waiting jobs, and "
+        "saves are found late; set it to noeviction"
+    )
+    yield Finding(State.UNSURE, "Redis", text)
 
 
 def index(repertory: Repertory) -> Iterator[Finding]:

@@ -17,7 +17,8 @@ Flags = dict[str, Any]
 
 PANEL = "Settings"
 EVERYWHERE = ("config", "mcp_config", "data_dir", "quiet", "verbose")
-STORE = ("model", "qdrant_url", "qdrant_api_key")
+STORE = ("model", "qdrant_url", "qdrant_api_key", "namespace")
+CLUSTER = ("qdrant_replication_factor", "qdrant_shard_number", "qdrant_write_consistency")
 INDEXING = ("device", "mcp_timeout", "no_cache")
 WEIGHTS = ("alpha", "name_weight", "section_weight")
 RANKING = ("limit", "threshold", *WEIGHTS)

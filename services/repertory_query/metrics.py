@@ -83,10 +83,18 @@ class _ServerCollector(Collector):
         yield _gauge("index_version", "The revision of the index.", stats.index_version)
         yield _gauge("items", "Items in the index.", stats.items)
         yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
+        if verification := stats.verification:
+            text = "Items that this process had missed and repaired."
+            yield CounterMetricFamily("repertory_repaired_items", text, value=verification.repaired)
+            if verification.at:
+                text = "Since the index was last compared with the whole collection."
+                yield _gauge("verification_age_seconds", text, now - verification.at)
         queue = stats.queue
         waiting = {"saves": queue.saves, "builds": queue.builds}
         lengths = {name: length for name, length in waiting.items() if length is not None}
         yield _gauges("queue_waiting", "Pending jobs, by queue.", "queue", lengths)
+        if queue.taken is not None:
+            yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
         if queue.failed is not None:
             yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
         if watch := stats.watch:
@@ -103,6 +111,8 @@ class _ServerCollector(Collector):
             "worker",
             {worker.worker: now - worker.at for worker in stats.workers},
         )
+        waits = {worker.worker: int(bool(worker.error)) for worker in stats.workers}
+        yield _gauges("worker_waits", "1 if it cannot work now; see stats.", "worker", waits)
         sources = {source.name: source for source in stats.sources}
         for name, text, value in _OF_SOURCES:
             values = {key: value(one, now) for key, one in sources.items()}

@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from repertory.compose import Parts
 from repertory.errors import StoreError
-from repertory.indexing import attempts
 from repertory.indexing.collections import configuration_of
 from repertory.indexing.job import JobQueue
 from repertory.local import Local, available
@@ -75,6 +74,7 @@ class Service(Local):
         coordination = self.parts.coordination
         return Jobs(
             waiting=self._queue.waiting(),
+            taken=self._queue.taken(),
             running=[
                 msgspec.convert({"worker": name, **report}, Worker)
                 for name, report in sorted(coordination.status.reports().items())
@@ -93,12 +93,20 @@ class Service(Local):
         )
 
     def retry(self, ids: Sequence[str] | None) -> int:
-        """Retry failed jobs, all of them if no ids are given; returns how many."""
-        return attempts.retry(self.parts.coordination.failures, self._queue, ids)
+        """Have failed jobs done again, all of them if no ids are given; returns how many.
+
+        The watch service sends what the sources offer now, which may be newer than what failed.
+        """
+        failures = self.parts.coordination.failures
+        return failures.clear() if ids is None else failures.remove(ids)
 
     @override
     def _waiting(self, troubles: list[str]) -> Mapping[str, int]:
         return available(self._queue.waiting, troubles) or {}
+
+    @override
+    def _taken(self) -> int | None:
+        return available(self._queue.taken, [])
 
     @override
     def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:
@@ -108,4 +116,5 @@ class Service(Local):
             silent.append("The watch service does not report; start `repertory watch`.")
         if self.parts.is_team and not any(one["at"] >= oldest for one in workers.values()):
             silent.append("No worker reports; start `repertory worker`.")
-        return silent
+        errors = [one.get("error") for one in workers.values() if one["at"] >= oldest]
+        return [*silent, *(f"A worker waits: {error}" for error in errors if error)]

@@ -21,7 +21,7 @@ from repertory.search.query import Query
 from repertory.stats import Jobs, Stats
 from repertory_query.access import Caller
 
-_PLACES = frozenset({"path", "location"})
+_PLACES = frozenset({"path", "location", "directory"})
 # A name in a path: with spaces and apostrophes inside it, without other quotes, ":", ";", "<", ">".
 _NAME = r"(?!\s)(?:[^/\n:;'\"“”<>]|(?<=\w)'(?=\w))+(?<![\s=])"
 _FOLDERS = re.compile(  # those of an absolute path, up to its last name

@@ -3,10 +3,12 @@
 An event is only a hint: it says which source to scan, not what happened.
 """
 
+import errno
 import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Self
 
 import msgspec
@@ -24,6 +26,9 @@ _EVENTS = [
     *(events.FileAttribEvent, events.FileClosedEvent, events.FileCreatedEvent),
     *(events.FileDeletedEvent, events.FileModifiedEvent, events.FileMovedEvent),
 ]
+# The limits that inotify may reach, by the number of the error.
+_LIMITS = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
+_SETTINGS = Path("/proc/sys/fs/inotify")
 _PROBE = "/proc"  # a folder that exists and that no source watches
 
 _log = logging.getLogger(__name__)
@@ -83,6 +88,7 @@ class FolderWatches:
         self._folders: dict[str, WatchedFolder] = {}
         self._watched: dict[str, _Watched] = {}
         self._observer: BaseObserver | None = None
+        self._error: OSError | None = None  # why there is no observer
         self.polling: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -90,7 +96,8 @@ class FolderWatches:
         try:
             self._observer = Observer()
             self._observer.start()
-        except OSError as error:  # the system's limit of inotify instances is reached
+        except OSError as error:
+            self._error = error
             _log.warning("watching_unavailable", extra={"error": str(error)})
         return self
 
@@ -151,7 +158,7 @@ class FolderWatches:
             if silent_type(str(self._folders[name].path), mounted)
         }
         if self._is_exhausted():
-            self.polling |= dict.fromkeys(self._watched, "the system grants no further watches")
+            self.polling |= dict.fromkeys(self._watched, _exhausted(errno.ENOSPC))
 
     def _is_elsewhere(self, name: str, place: _Place | None) -> bool:
         watched = self._watched.get(name)
@@ -169,16 +176,16 @@ class FolderWatches:
         self._watched[name] = watched
         try:
             if self._observer is None:
-                raise OSError("the system grants no watches")
+                raise self._error or OSError("the system reports no changes")
             watched.watch = self._observer.schedule(
                 watched, place.folder, recursive=not place.file, event_filter=_EVENTS
             )
             # watchdog does not report a tree that it watches only in part.
             if self._is_exhausted():
-                raise OSError("it takes more watches than the system grants")
+                raise OSError(errno.ENOSPC, "it takes more watches than the system grants")
         except OSError as error:
             self._unwatch(name)
-            self.polling[name] = str(error)
+            self.polling[name] = _exhausted(error.errno) or str(error)
 
     def _unwatch(self, name: str) -> None:
         watched = self._watched.pop(name, None)
@@ -200,6 +207,19 @@ class FolderWatches:
         except OSError:
             return True
         return False
+
+
+def _exhausted(number: int | None) -> str:
+    """The limit of the system that an error is about, and how to raise it; empty if none is."""
+    name = _LIMITS.get(number or 0)
+    if not name:
+        return ""
+    try:
+        now = f" above {int((_SETTINGS / name).read_text()):,}"
+    except (OSError, ValueError):
+        now = ""
+    setting = f"fs.inotify.{name}"
+    return f"the system grants no further file watches; raise {setting}{now} with sysctl"
 
 
 def _is_relevant(record: logging.LogRecord) -> bool:

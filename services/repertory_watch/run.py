@@ -1,24 +1,40 @@
 """The watch service as a process of its own."""
 
+import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
+import msgspec
+
 from repertory.compose import Parts
+from repertory.coordination.lease import Holder
 from repertory.settings import Settings
+from repertory_watch.leading import leading, wait
 from repertory_watch.service import WatchService
 
 
 def run(settings: Settings, directory: Path) -> None:
     """Watch a directory's sources for a team until SIGINT or SIGTERM.
 
+    While another process watches for the same team, this one waits.
+
     Raises:
         ConfigurationError: No team server is configured.
     """
     parts = Parts(settings, directory)
-    coordinator = parts.coordinator(parts.queue())
-    service = WatchService(settings, parts.workspace, coordinator, parts.coordination.status)
+    queue, coordination = parts.queue(), parts.coordination
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    service.run(stop)
+    about = Holder(host=socket.gethostname(), process=os.getpid(), directory=str(directory))
+    while wait(coordination.lease, about, stop):
+        coordinator = parts.coordinator(queue)
+        service = WatchService(settings, parts.workspace, coordinator, coordination.status)
+
+        def now_about(service: WatchService = service) -> Holder:
+            return msgspec.structs.replace(about, configuration=service.configuration)
+
+        with leading(coordination.lease, now_about, stop) as ended:
+            service.run(ended)

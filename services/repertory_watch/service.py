@@ -103,6 +103,12 @@ class WatchService:
             self._close()
 
     @property
+    def configuration(self) -> str:
+        """The hash of the configuration that it follows; empty until one could be read."""
+        catalogue = self._configuration.catalogue
+        return catalogue.hash if catalogue else ""
+
+    @property
     def is_busy(self) -> bool:
         """Whether work is running or pending."""
         return (

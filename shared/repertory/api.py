@@ -32,6 +32,7 @@ class Options(TypedDict, total=False):
     config: str | Path
     mcp_config: Sequence[str | Path]
     data_dir: str
+    namespace: str
     model: str
     device: Literal["auto", "cpu", "gpu"]
     alpha: float

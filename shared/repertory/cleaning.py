@@ -22,15 +22,17 @@ from repertory.embedding.session import SOURCE, source_of
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, size_on_disk
 from repertory.index.edge import EdgeStore
-from repertory.indexing.collections import ACTIVE, configuration_of
+from repertory.indexing.collections import configuration_of
+from repertory.values import NAMESPACE_PATTERN
 from repertory.workspace import directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 
 _HASH = "[0-9a-f]{16}"
-_COLLECTION = re.compile(rf"{ACTIVE}_{_HASH}_.+-r\d+_g\d+")
-_SANDBOX = re.compile(rf"{ACTIVE}_sandbox_({_HASH})_.+")
-_ALIAS = re.compile(rf"{ACTIVE}_({_HASH})(?:_({_HASH})_next)?")  # a key, a configuration
+_COLLECTION = re.compile(rf"{NAMESPACE_PATTERN}_{_HASH}_.+-r\d+_g\d+")
+_SANDBOX = re.compile(rf"{NAMESPACE_PATTERN}_sandbox_({_HASH})_.+")
+# An alias of a directory, the directory's key, and a configuration.
+_ALIAS = re.compile(rf"({NAMESPACE_PATTERN}_({_HASH}))(?:_({_HASH})_next)?")
 _UNFINISHED = re.compile(rf"\..+\.{_HASH}\.tmp|.+\.partial")
 
 
@@ -122,10 +124,10 @@ def _indexes(
     used, left = set(), set()  # what existing directories point at, and what others do
     for alias, target in aliases.items():
         named = _ALIAS.fullmatch(alias)
-        key, configuration = named.groups() if named else ("", None)
+        own, key, configuration = named.groups() if named else ("", "", None)
         if key == configuration_of(target) and configuration is None:
             continue  # it only tells the newest index of a configuration
-        active = aliases.get(f"{ACTIVE}_{key}")
+        active = aliases.get(own)
         is_old = configuration and active and configuration != configuration_of(active)
         if key in gone:
             left.add(target)
@@ -149,7 +151,7 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
         paths = [
             *(path for key in keys for path in (data / "workspaces").glob(f"{key}.*")),
             *(data / "status" / f"{key}.json" for key in keys),
-            *(path for key in keys for path in (data / "aliases").glob(f"{ACTIVE}_{key}*")),
+            *(path for key in keys for path in (data / "aliases").glob(f"*_{key}*")),
             data / "workspaces" / f"{directory_key(directory)}.root.json",
         ]
         yield _unused(Kind.NOTES, *paths)

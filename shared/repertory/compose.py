@@ -20,7 +20,6 @@ from repertory.embedding.lazy import LazyEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import ConfigurationError, WeightsUnavailableError
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collections import ACTIVE
 from repertory.search.calibration import Progress, calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
@@ -30,6 +29,8 @@ from repertory.workspace import Workspace
 if TYPE_CHECKING:  # a search imports none of them
     from repertory.embedding.models import Model
     from repertory.index.cache import VectorCache
+    from repertory.index.qdrant_connection import Replication
+    from repertory.indexing.celery_queue import CeleryQueue
     from repertory.indexing.coordinator import Coordinator
     from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
@@ -82,7 +83,8 @@ class Parts:
     @property
     def active(self) -> str:
         """The alias of the searched collection: a team has one; embedded, each workspace has."""
-        return ACTIVE if self.is_team else f"{ACTIVE}_{self.workspace.key}"
+        namespace = self.settings.values.namespace
+        return namespace if self.is_team else f"{namespace}_{self.workspace.key}"
 
     @cached_property
     def store(self) -> VectorStore:
@@ -92,7 +94,7 @@ class Parts:
             with _team_extra():
                 from repertory.index.qdrant import QdrantStore  # noqa: PLC0415 - slow, optional
 
-            return QdrantStore(values.qdrant_url, values.qdrant_api_key)
+            return QdrantStore(values.qdrant_url, values.qdrant_api_key, self._replication())
         return self._common.store(self._folder, self._lock_timeout)
 
     @cached_property
@@ -102,7 +104,7 @@ class Parts:
         if self.is_team and url:
             from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow
 
-            return on_redis(RedisServer(url))
+            return on_redis(RedisServer(url, self.settings.values.namespace))
         status_file = self._folder / "status" / f"{self.workspace.key}.json"
         return self._common.coordination(self._folder, status_file)
 
@@ -129,6 +131,7 @@ class Parts:
             active=self.active,
             embedding=self.queries.get,
             reader=reader,
+            is_shared=self.is_team,
         )
 
     def text_engine(self, *, words_suffice: bool = True) -> EmbeddingEngine:
@@ -168,10 +171,27 @@ class Parts:
                     QdrantVectorCache,
                 )
 
-            return QdrantVectorCache(values.qdrant_url, values.qdrant_api_key, model)
+            return QdrantVectorCache(
+                values.qdrant_url,
+                values.qdrant_api_key,
+                model,
+                self._replication(),
+                namespace=values.namespace,
+            )
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
 
         return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
+
+    def _replication(self) -> "Replication":
+        """How a Qdrant cluster spreads new collections."""
+        from repertory.index.qdrant_connection import Replication  # noqa: PLC0415 - slow, optional
+
+        values = self.settings.values
+        return Replication(
+            replication_factor=values.qdrant_replication_factor or None,
+            shard_number=values.qdrant_shard_number or None,
+            write_consistency_factor=values.qdrant_write_consistency or None,
+        )
 
     def writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> "Writer":
         """The worker's side.
@@ -190,7 +210,7 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def queue(self) -> "JobQueue":
+    def queue(self) -> "CeleryQueue":
         """The queue of a team's server.
 
         Raises:
@@ -204,7 +224,7 @@ class Parts:
             )
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
-        return CeleryQueue(values.redis_url)
+        return CeleryQueue(values.redis_url, values.namespace)
 
     def in_process_queue(self, writer: "Writer | None" = None) -> "InProcessQueue":
         """The queue and the worker of this process."""
@@ -229,6 +249,7 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
             max_pending=max_pending or MAX_PENDING,
+            keep_unused_s=self.settings.values.keep_unused * 86_400,
         )
 
     def _model_key(self, use: str) -> tuple[str, ...]:

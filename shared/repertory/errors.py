@@ -49,6 +49,10 @@ class JobError(RepertoryError):
     """A job cannot be read; it is set aside, never dropped."""
 
 
+class NewerReleaseError(JobError):
+    """A newer release made the job or its collection, so it is left to that release's workers."""
+
+
 class ModelError(RepertoryError):
     """An embedding model cannot be found, loaded or used."""
 

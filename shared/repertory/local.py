@@ -14,6 +14,7 @@ from typing_extensions import override
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
+from repertory.coordination.lease import Holders
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS
 from repertory.errors import CallsOffError, StoreError
@@ -177,8 +178,9 @@ class Local(Backend, abc.ABC):
         reports = available(coordination.status.reports, troubles)
         watch = WatchStatus.read(reports or {}) or WatchStatus()
         workers = {name: one for name, one in (reports or {}).items() if name != "watch"}
-        failed = available(coordination.failures.list, troubles)
-        waiting = self._waiting(troubles)
+        failed = available(coordination.failures.count, troubles)
+        waiting, taken = self._waiting(troubles), self._taken()
+        lease = available(coordination.lease.holders, []) or Holders()
         if reports is not None:
             troubles += self._silent(workers, watch)
         if watch.error:
@@ -204,13 +206,16 @@ class Local(Backend, abc.ABC):
             kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
             points=available(stored.count, []) if stored else None,
             missing=live.missing,
+            verification=live.verification,
             calls_allowed=self.calls_allowed,
             sources=watch.sources,
             building=watch.building,
+            unused=watch.unused,
             queue=Lengths(
                 saves=waiting.get("saves"),
                 builds=waiting.get("builds"),
-                failed=None if failed is None else len(failed),
+                taken=taken,
+                failed=failed,
             ),
             workers=[
                 msgspec.convert({"worker": name, **report}, Worker)
@@ -225,6 +230,8 @@ class Local(Backend, abc.ABC):
                 watching=watch.watching,
                 polling=watch.polling,
                 configuration_error=watch.configuration_error,
+                holder=lease.holder,
+                waiting=lease.waiting,
             )
             if watch.at
             else None,
@@ -258,7 +265,7 @@ class Local(Backend, abc.ABC):
         if target and target != active:
             return Rebuild(configuration=configuration, generation=generation_of(target))
         slug = model_slug(target or active or "")
-        stored = generations(store, configuration, slug)
+        stored = generations(store, self.settings.values.namespace, configuration, slug)
         generation = max(map(generation_of, stored), default=0) + 1
         queue.begin(configuration, generation)
         return Rebuild(configuration=configuration, generation=generation)
@@ -272,8 +279,12 @@ class Local(Backend, abc.ABC):
         """How many jobs wait, by queue: none do between two commands."""
         return {"saves": 0, "builds": 0}
 
+    def _taken(self) -> int | None:
+        """How many jobs workers have; None while the queue is unavailable."""
+        return 0
+
     def _silent(self, _workers: Mapping[str, Any], _watch: WatchStatus) -> list[str]:
-        """Which processes should report and do not: between two commands none should."""
+        """Which processes should report and do not, or cannot work; none between two commands."""
         return []
 
     @property
@@ -286,7 +297,9 @@ class Local(Backend, abc.ABC):
 
         given = Path(self.settings.values.sandbox or "").expanduser()
         folder = self.workspace.directory / given
-        return SkillVectors(folder, lambda: self.parts.store, self.embedding)
+        return SkillVectors(
+            folder, lambda: self.parts.store, self.embedding, self.settings.values.namespace
+        )
 
     @cached_property
     def _project_search(self) -> "ProjectSearch":

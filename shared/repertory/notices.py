@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from repertory.stats import SourceState
+from repertory.stats import SourceState, WatchStatus
 from repertory.text import ago, cut, one_line
 
 NOTHING_TO_SEARCH = (
@@ -35,6 +35,16 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         names = named(one.name for one in waiting)
         found.append(f"MCP servers await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
     return tuple(found)
+
+
+def about_first_index(watch: WatchStatus) -> tuple[str, ...]:
+    """How many items a first index still lacks, which is searched while it is built."""
+    if not watch.missing_items:
+        return ()
+    total = watch.building.total if watch.building else 0
+    return (
+        f"The first index is being built: {watch.missing_items:,} of {total:,} items are missing.",
+    )
 
 
 def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) -> tuple[str, ...]:

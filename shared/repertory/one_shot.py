@@ -21,7 +21,7 @@ from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.indexing.collections import configuration_of
+from repertory.indexing.collections import configuration_of, is_complete
 from repertory.local import Local
 from repertory.notices import about_servers
 from repertory.search import lookup
@@ -162,7 +162,7 @@ class Repertory(Local):
     @property
     def is_indexed(self) -> bool:
         """Whether a search can answer without indexing first."""
-        return self.parts.store.alias(self.parts.active) is not None
+        return is_complete(self.parts.store, self.parts.active)
 
     @override
     def ensure_indexed(self) -> None:
@@ -242,12 +242,12 @@ class Repertory(Local):
                 items = ", ".join(sorted(failure.items))
                 self.parts.notices.append(f"Not indexed: {items}: {failure.error}")
         notices, self.parts.notices[:] = list(dict.fromkeys(self.parts.notices)), []
-        stats = self.stats()
+        stats, counts = self.stats(), ledger.counts
         return Run(
-            added=ledger.added,
-            changed=ledger.changed,
-            removed=ledger.removed,
-            unchanged=len(ledger.states) - ledger.added - ledger.changed,
+            added=counts["added"],
+            changed=counts["changed"],
+            removed=counts["removed"],
+            unchanged=len(ledger.states) - counts["added"] - counts["changed"],
             embedded=self._embedded - embedded,
             seconds=time.monotonic() - started,
             notices=notices,

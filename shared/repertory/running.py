@@ -11,7 +11,7 @@ import msgspec
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import PRIVATE, make_private
 from repertory.settings import Settings
-from repertory.values import Values
+from repertory.values import NAMESPACE, Values
 from repertory.workspace import Workspace, read_json, write_json
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         url: Where it answers.
         pid: Its process.
         directory: The directory whose catalogue it serves.
+        namespace: The namespace of its index.
         file, model, mcp_configs: The configuration file, the model and the MCP configurations that
             it was given, if any.
     """
@@ -34,6 +35,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     pid: int
     directory: str
+    namespace: str = NAMESPACE
     file: str | None = None
     model: str | None = None
     mcp_configs: list[str] = []
@@ -44,6 +46,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
         configs = [str(path) for path in settings.mcp_configs]
         return (
             (self.directory, self.file) == (str(directory), file)
+            and self.namespace == settings.values.namespace
             and settings.values.model in (None, self.model)
             and configs in ([], self.mcp_configs)
             and not settings.values.no_cache
@@ -142,6 +145,7 @@ def note_of(settings: Settings, directory: Path, url: str) -> Note:
         url=url,
         pid=os.getpid(),
         directory=str(directory),
+        namespace=settings.values.namespace,
         file=str(settings.named) if settings.named else None,
         model=settings.values.model,
         mcp_configs=[str(path) for path in settings.mcp_configs],

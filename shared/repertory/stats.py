@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from repertory.coordination.lease import Holder
 from repertory.sources.source import Problem, Severity
 
 
@@ -48,11 +49,22 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Building(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A collection that is being built beside the active one; progress counts items."""
+    """A collection that is being built; progress counts items.
+
+    It is built beside the active one. A first index is the active one itself.
+    """
 
     collection: str
     done: int
     total: int
+
+
+class UnusedIndex(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An index of a configuration or a model that is not used now; ``since`` in Unix seconds."""
+
+    collection: str
+    points: Annotated[int, msgspec.Meta(description="Its stored vectors.")]
+    since: float
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -67,6 +79,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         sources: The state of every source, in the catalogue's order.
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
+        unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items.
         errors, warnings: How many problems there are, beyond those listed too.
         watching: The sources whose folders report changes.
@@ -81,6 +94,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sources: list[SourceState] = []
     building: Building | None = None
     pending: int = 0
+    unused: list[UnusedIndex] = []
     problems: list[Problem] = []
     errors: int = 0
     warnings: int = 0
@@ -100,12 +114,22 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """The names of the sources that failed or of which old items were kept."""
         return tuple(one.name for one in self.sources if one.is_failing or one.stale)
 
+    @property
+    def missing_items(self) -> int:
+        """How many items a first index still lacks, which is searched while it is built."""
+        one = self.building
+        return one.total - one.done if one and one.collection == self.collection else 0
+
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How many jobs wait and failed; null while the queue is unavailable."""
 
     saves: int | None
     builds: int | None
+    taken: Annotated[
+        int | None,
+        msgspec.Meta(description="Jobs that workers have, also those that they try again."),
+    ] = 0
     failed: int | None
 
 
@@ -116,6 +140,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         at: When, in Unix seconds.
         busy: What it is doing; empty when it is idle.
         jobs, items: How many it has done.
+        error: Why it cannot work now; empty when it can.
     """
 
     worker: str
@@ -126,16 +151,36 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     busy: dict[str, Any] = {}
     jobs: int = 0
     items: int = 0
+    error: str = ""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The watch, as it last reported; see ``WatchStatus``."""
+    """The watch, as it last reported; see ``WatchStatus``.
+
+    Attributes:
+        holder: Who watches for the team; null without a team, or if none does.
+        waiting: Who would take over.
+    """
 
     at: float
     pending: int = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
     configuration_error: str = ""
+    holder: Holder | None = None
+    waiting: list[Holder] = []
+
+
+class Verification(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How a query process compared its keyword index with the collection.
+
+    Attributes:
+        at: When it last ended a pass over the whole collection, in Unix seconds; 0 for never.
+        repaired: How many items it had missed and repaired since it started.
+    """
+
+    at: float
+    repaired: int
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -159,11 +204,19 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         dict[str, str],
         msgspec.Meta(description="Unavailable parts (`index`, `vectors`, `model`, …) and why."),
     ]
+    verification: Annotated[
+        Verification | None,
+        msgspec.Meta(description="Of the process that answers; null while it has no index."),
+    ] = None
     calls_allowed: Annotated[
         bool, msgspec.Meta(description="Whether tools may be called through here.")
     ] = False
     sources: list[SourceState]
     building: Building | None
+    unused: Annotated[
+        list[UnusedIndex],
+        msgspec.Meta(description="Indexes that are not used now, and are removed after a while."),
+    ] = []
     queue: Lengths
     workers: list[Worker]
     problems: list[Problem]
@@ -220,9 +273,17 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Pending jobs by queue, what each busy worker does, and the failed jobs."""
+    """Pending jobs by queue, what each busy worker does, and the failed jobs.
+
+    Attributes:
+        waiting: How many wait, by queue.
+        taken: How many workers have, also those that they try again.
+        running: The busy workers.
+        failed: The failed jobs.
+    """
 
     waiting: dict[str, int]
+    taken: int = 0
     running: list[Worker]
     failed: list[Failed]
 

@@ -109,7 +109,7 @@ class Update:
             run(scanned, coordinator, queue, progress, on_wait=commit)
         ledger = coordinator.ledger
         assert ledger is not None
-        if ledger.added or ledger.changed or ledger.removed:
+        if ledger.counts.total():
             with self._parts.store.open(ledger.collection) as collection:
                 collection.optimize()
         self._commit(coordinator)

@@ -13,6 +13,8 @@ def _at(
     *,
     ge: float | None = None,
     le: float | None = None,
+    pattern: str | None = None,
+    form: str = "",
     personal: bool = False,
     secret: bool = False,
 ) -> Meta:
@@ -23,14 +25,22 @@ def _at(
         doc: Its description, for help texts and schemas.
         ge: The minimum, if it is a number.
         le: The maximum, if it is a number.
+        pattern: What it must match, if it is a text.
+        form: The same in words.
         personal: A file that came with a project cannot set it: it decides where data goes.
         secret: Its value is never shown.
     """
-    extra = {"key": key, "personal": personal, "secret": secret}
+    extra = {"key": key, "personal": personal, "secret": secret, "form": form}
+    if pattern:
+        return Meta(pattern=pattern, description=doc, extra=extra)
     return Meta(ge=ge, le=le, description=doc, extra=extra)
 
 
 _personal = partial(_at, personal=True)
+
+# Without "_" and ":", which end it in names of collections and keys.
+NAMESPACE_PATTERN = "[a-z][a-z0-9-]{0,31}"
+NAMESPACE = "repertory"  # the default
 
 # The settings that a single query can override; its schemas and descriptions use these types.
 Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
@@ -56,6 +66,15 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     data_dir: Annotated[
         str, _personal("data_dir", "The data directory: index, models and keys.")
     ] = ""
+    namespace: Annotated[
+        str,
+        _personal(
+            "namespace",
+            "The prefix of all names in Qdrant and Redis, so that several teams can share them.",
+            pattern=rf"^{NAMESPACE_PATTERN}\Z",
+            form="1 to 32 lowercase letters, digits and hyphens, the first a letter",
+        ),
+    ] = NAMESPACE
     model: Annotated[
         str | None, _at("search.model", "The embedding model: a name or a folder.")
     ] = None
@@ -90,11 +109,39 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     qdrant_url: Annotated[
         str | None,
-        _personal("qdrant.url", "A Qdrant server to use instead of the embedded engine."),
+        _personal(
+            "qdrant.url",
+            "A Qdrant server to use instead of the embedded engine, or the addresses of several "
+            "nodes of one cluster, separated by commas.",
+        ),
     ] = None
     qdrant_api_key: Annotated[
         str | None, _personal("qdrant.api_key", "The key for Qdrant.", secret=True)
     ] = None
+    qdrant_replication_factor: Annotated[
+        int,
+        _personal(
+            "qdrant.replication_factor",
+            "Copies of each new shard in a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
+        ),
+    ] = 0
+    qdrant_shard_number: Annotated[
+        int,
+        _personal(
+            "qdrant.shard_number",
+            "Shards of a new collection in a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
+        ),
+    ] = 0
+    qdrant_write_consistency: Annotated[
+        int,
+        _personal(
+            "qdrant.write_consistency",
+            "Copies that must confirm a write to a Qdrant cluster; 0 leaves it to the cluster.",
+            ge=0,
+        ),
+    ] = 0
     redis_url: Annotated[
         str | None,
         _personal(
@@ -135,6 +182,14 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reconcile: Annotated[
         float, _at("watch.reconcile", "Seconds between full scans of all sources.", ge=0.1)
     ] = 60.0
+    keep_unused: Annotated[
+        float,
+        _at(
+            "watch.keep_unused",
+            "Days that a team keeps the index of a configuration or model that it left.",
+            ge=0,
+        ),
+    ] = 7.0
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +200,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     doc: str
     personal: bool
     secret: bool
+    form: str
     type: Any  # without its range
     default: Any
     meta: Meta
@@ -167,6 +223,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def expected(self) -> str:
         """The valid values in words: ``a number from 0 to 1``."""
+        if self.form:
+            return self.form
         if get_origin(self.type) is Literal:
             *others, last = get_args(self.type)
             return f"{', '.join(others)} or {last}"

@@ -15,6 +15,7 @@ import msgspec
 from repertory.errors import StoreError, UsageError
 from repertory.files import write_atomically
 from repertory.settings import Settings, files, load
+from repertory.values import NAMESPACE
 
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
@@ -211,9 +212,9 @@ class Workspace:
     def key(self) -> str:
         """A digest, in 16 hex digits, of the directory and everything named for it.
 
-        Commands that name another model or another configuration have another index.
+        Commands that name another model, configuration or namespace have another index.
         """
-        settings = self._settings
+        settings, namespace = self._settings, self._settings.values.namespace
         return _digest(
             [
                 str(self.directory),
@@ -221,6 +222,8 @@ class Workspace:
                 settings.values.model,
                 settings.values.qdrant_url,
                 [str(path) for path in settings.mcp_configs],
+                # Nothing for the default, whose keys are those of earlier releases.
+                *([namespace] if namespace != NAMESPACE else ()),
             ]
         )
 

@@ -16,6 +16,9 @@ from repertory.coordination.deltas import (
 )
 from repertory.coordination.redis_server import RedisServer
 from tests.support.laws import ids, laws
+from tests.support.redis_server import RedisProcess
+
+WEEK_S = 604_800
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -239,3 +242,32 @@ def test_writers_at_once_lose_nothing(deltas: Deltas, collection: Callable[[], s
     for thread in threads:
         thread.join()
     assert found == [everything, everything]
+
+
+def test_streams_in_redis_expire(redis_server: RedisProcess) -> None:
+    """A stream lives for a week after it was asked for, and after each announcement."""
+    server = RedisServer(redis_server.url)
+    deltas = RedisDeltas(server)
+    position = deltas.position("c")
+    assert WEEK_S - 60 < server.client.ttl("repertory:deltas:c") <= WEEK_S
+    server.client.expire("repertory:deltas:c", 60)
+    deltas.announce("c", {"a": "1"})
+    assert WEEK_S - 60 < server.client.ttl("repertory:deltas:c") <= WEEK_S
+    server.client.expire("repertory:deltas:c", 60)
+    assert deltas.since("c", position).hashes == {"a": "1"}
+    deltas.trim("c", position)
+    assert server.client.ttl("repertory:deltas:c") <= 60
+
+
+@pytest.mark.parametrize("data", [b"", b"[1]", b"\xff"])
+def test_a_damaged_announcement_is_a_gap(redis_server: RedisProcess, data: bytes) -> None:
+    """It counts as lost; readers continue after it."""
+    server = RedisServer(redis_server.url)
+    deltas = RedisDeltas(server)
+    position = deltas.position("c")
+    epoch = position.rpartition("/")[2].partition("-")[0]
+    server.client.xadd("repertory:deltas:c", {"hashes": data}, id=f"{epoch}-1")
+    delta = deltas.since("c", position)
+    assert delta.gap
+    deltas.announce("c", {"a": "1"})
+    assert deltas.since("c", delta.position).hashes == {"a": "1"}

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from repertory.coordination.deltas import REMOVED
@@ -15,6 +16,8 @@ from repertory.coordination.failures import (
 )
 from repertory.coordination.redis_server import RedisServer
 from tests.support.redis_server import RedisProcess
+
+COLLECTION = "repertory_0_minilm-r1_g1"
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -32,16 +35,17 @@ def failures(make: Callable[[int], Failures]) -> Failures:
     return make(MAX_FAILURES)
 
 
-def failure(number: int, error: str = "It cannot be embedded.") -> Failure:
+def failure(
+    number: int, error: str = "It cannot be embedded.", items: dict[str, str] | None = None
+) -> Failure:
     """Some failure."""
     return Failure(
         id=f"job {number}",
-        collection="repertory_0_minilm-r1_g1",
-        items={f"item {number}": "hash", "ключ": REMOVED},
+        collection=COLLECTION,
+        items={f"item {number}": "hash", "ключ": REMOVED} if items is None else items,
         error=error,
         at=1_760_000_000.25 - number,
         attempts=3,
-        job={"id": f"job {number}", "items": [{"tags": ["a"], "body": "\0 “text”"}]},
     )
 
 
@@ -56,33 +60,81 @@ def test_failures_are_listed_in_order(failures: Failures) -> None:
 
 
 def test_failures_are_removed_once(failures: Failures) -> None:
-    """Removing returns each failure once; unknown ids are skipped."""
+    """Removing counts each failure once; unknown ids are skipped."""
     for number in range(3):
         failures.add(failure(number))
-    assert list(failures.remove([])) == []
-    assert list(failures.remove(["job 2", "no job", "job 0", "job 2"])) == [failure(2), failure(0)]
-    assert list(failures.remove(["job 2"])) == []
+    assert failures.remove([]) == 0
+    assert failures.remove(["job 2", "no job", "job 0", "job 2"]) == 2
+    assert failures.remove(["job 2"]) == 0
     assert failures.list() == [failure(1)]
 
 
 def test_the_oldest_failures_go(make: Callable[[int], Failures]) -> None:
-    """The list is bounded; the first added goes first."""
+    """The list is bounded, and the first added goes first; its item stays failed."""
     failures = make(5)
     for number in range(8):
         failures.add(failure(number))
     failures.add(failure(7))
     assert failures.list() == [failure(number) for number in range(3, 8)]
+    failed = {f"item {number}": "hash" for number in range(8)}
+    assert failures.failed_items() == {COLLECTION: {**failed, "ключ": REMOVED}}
+    assert failures.count() == 9
+
+
+def test_failed_items_are_forgiven(failures: Failures) -> None:
+    """Removing a failure forgives its items, unless they have failed with another hash since."""
+    assert failures.failed_items() == {}
+    failures.add(failure(1, items={"a b": "1", "c": "1"}))
+    failures.add(failure(2, items={"c": "2", "d": REMOVED}))
+    assert failures.failed_items() == {COLLECTION: {"a b": "1", "c": "2", "d": REMOVED}}
+    failures.remove(["job 1"])
+    assert failures.failed_items() == {COLLECTION: {"c": "2", "d": REMOVED}}
+    failures.forgive(COLLECTION, ["d", "unknown"])
+    failures.forgive("unknown", ["c"])
+    assert failures.failed_items() == {COLLECTION: {"c": "2"}}
+    assert [one.id for one in failures.list()] == ["job 2"]
+
+
+def test_everything_is_forgiven_at_once(failures: Failures) -> None:
+    """Clearing counts what was listed and what is not listed any more."""
+    assert failures.clear() == 0
+    failures.add(failure(1, items={"a": "1", "b": "1", "c": "1"}))
+    failures.add(failure(2, items={}))
+    assert failures.count() == 3
+    assert failures.clear() == 3
+    assert (failures.count(), failures.list(), failures.failed_items()) == (0, [], {})
+
+
+def test_the_version_tells_of_each_change(failures: Failures) -> None:
+    """It changes with what is listed and what has failed, and with nothing else."""
+    versions = [failures.version()]
+    for change in (
+        lambda: failures.add(failure(1)),
+        lambda: failures.add(failure(1)),
+        lambda: failures.forgive(COLLECTION, ["item 1"]),
+        lambda: failures.remove(["job 1"]),
+        failures.clear,
+    ):
+        change()
+        versions.append(failures.version())
+    assert len(set(versions)) == len(versions)
+    failures.attempt("job 1")
+    failures.forget(["job 1"])
+    failures.remove([])
+    assert failures.version() == versions[-1]
 
 
 def test_attempts_are_counted(failures: Failures) -> None:
-    """Each job has its count, which removing its failure forgets."""
+    """Each job has its count until it is forgotten."""
     assert [failures.attempt("job 1") for _ in range(3)] == [1, 2, 3]
     assert failures.attempt("job 2") == 1
     failures.add(failure(1))
     assert failures.attempt("job 1") == 4
-    failures.remove(["job 1"])
+    failures.forget([])
+    failures.forget(["job 1", "unknown"])
     assert failures.attempt("job 1") == 1
     assert failures.attempt("job 2") == 2
+    assert failures.list() == [failure(1)]
 
 
 def test_attempts_in_memory_are_forgotten() -> None:
@@ -115,5 +167,14 @@ def test_damaged_failures_are_skipped(redis_server: RedisProcess, data: bytes) -
     server.client.hset("repertory:failures", "job 1", data)
     server.client.rpush("repertory:failures:order", "without an entry")
     assert failures.list() == [failure(0), failure(2)]
-    assert list(failures.remove(["job 1", "job 2"])) == [failure(2)]
+    assert failures.remove(["job 1", "job 2"]) == 2
     assert failures.list() == [failure(0)]
+
+
+def test_one_of_an_older_release_is_listed(redis_server: RedisProcess) -> None:
+    """Its job's text, which was kept with it, is passed over."""
+    server = RedisServer(redis_server.url)
+    old = {**msgspec.to_builtins(failure(1)), "job": {"id": "job 1", "items": []}}
+    server.client.hset("repertory:failures", "job 1", msgspec.json.encode(old))
+    server.client.rpush("repertory:failures:order", "job 1")
+    assert RedisFailures(server).list() == [failure(1)]

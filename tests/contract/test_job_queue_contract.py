@@ -67,7 +67,7 @@ class Place(ABC):
 
     def name(self, configuration: str, generation: int = 1) -> str:
         """The name of a collection of a configuration."""
-        return collection_name(configuration, self._slug, generation)
+        return collection_name(ACTIVE, configuration, self._slug, generation)
 
     def collection(self) -> str:
         """A new, empty collection."""

@@ -13,6 +13,7 @@ from repertory.coordination.snapshots import (
     RedisSnapshots,
     SnapshotStore,
 )
+from tests.support.redis_server import RedisProcess
 
 NAME = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g1"
 OTHER = "repertory_0123456789abcdef_bge-small-en-v1.5-r1_g10"
@@ -77,3 +78,14 @@ def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
         assert snapshots.load(NAME) in written
     assert not failed
     assert snapshots.load(NAME) in written
+
+
+def test_snapshots_in_redis_expire(redis_server: RedisProcess) -> None:
+    """One of an unused collection goes a month after its last save."""
+    server = RedisServer(redis_server.url)
+    snapshots = RedisSnapshots(server)
+    key = f"repertory:keywords:{NAME}"
+    for data in (b"some", b"other"):
+        snapshots.save(NAME, data)
+        assert 2_591_000 < server.client.ttl(key) <= 2_592_000
+        server.client.expire(key, 60)

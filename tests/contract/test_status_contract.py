@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -16,6 +17,8 @@ from repertory.coordination.status import (
 )
 from repertory.errors import StoreError
 from tests.support.redis_server import RedisProcess
+
+CLOSE_S = 30.0  # how long a test may take between two steps
 
 
 @pytest.fixture
@@ -35,28 +38,39 @@ def status(request: pytest.FixtureRequest, now: SimpleNamespace, tmp_path: Path)
     return RedisStatus(server, lambda: now.time)
 
 
+def advance(status: StatusBoard, now: SimpleNamespace, seconds: float) -> None:
+    """Let time pass. Nothing advances the clock of a Redis, so reports are made older there."""
+    now.time += seconds
+    if isinstance(status, RedisStatus):
+        client, key = status._server.client, "repertory:reports"
+        for who, stored in cast("dict[bytes, bytes]", client.hgetall(key)).items():
+            at, _, report = stored.partition(b" ")
+            client.hset(key, who, b"%.6f %s" % (float(at) - seconds, report))
+
+
 def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> None:
     """A report replaces the last one of its process, with the time; others stay."""
     assert status.reports() == {}
     status.report("watch", {"sources": [{"name": "docs", "seen": 1.5}], "old": None})
     status.report("worker:host:1", {})
-    now.time += 5
+    advance(status, now, 100)
     status.report("watch", {"sources": [], "„": "ü"})
-    assert status.reports() == {
-        "watch": {"sources": [], "„": "ü", "at": now.time},
-        "worker:host:1": {"at": now.time - 5},
-    }
+    found = status.reports()
+    times = {who: report.pop("at") for who, report in found.items()}
+    assert found == {"watch": {"sources": [], "„": "ü"}, "worker:host:1": {}}
+    expected = {"watch": now.time, "worker:host:1": now.time - 100}
+    assert times == pytest.approx(expected, abs=CLOSE_S)
 
 
 def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) -> None:
     """A report is forgotten after ten minutes, until its process reports again."""
     status.report("watch", {"a": 1})
-    now.time += 300
+    advance(status, now, 300)
     status.report("worker:host:1", {})
-    now.time += 301
+    advance(status, now, 301)
     assert set(status.reports()) == {"worker:host:1"}
     status.report("watch", {"a": 2})
-    assert status.reports()["watch"] == {"a": 2, "at": now.time}
+    assert status.reports()["watch"]["a"] == 2
 
 
 def test_reports_are_the_callers(status: StatusBoard) -> None:
@@ -90,15 +104,36 @@ def test_threads_count_together(status: StatusBoard) -> None:
     assert status.counters() == {"texts": 200}
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"at": "x", "status": {}}', b"\xff", b"{}"])
+@pytest.mark.parametrize("data", [b"", b"[]", b"1.5 {}", b"x {}", b"9999999999.5 []", b"\xff"])
 def test_damaged_reports_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
-    """An unreadable report hides no other, and is deleted."""
+    """An unreadable report hides no other; without a time it is deleted."""
     server = RedisServer(redis_server.url)
     status = RedisStatus(server)
     status.report("watch", {"a": 1})
-    server.client.hset("repertory:status", "worker:host:1", data)
+    server.client.hset("repertory:reports", "worker:host:1", data)
     assert set(status.reports()) == {"watch"}
-    assert server.client.hlen("repertory:status") == 1
+    assert server.client.hlen("repertory:reports") == 1 + data.startswith(b"9")
+
+
+@pytest.mark.parametrize("hours", [-24.0, -0.2, 0.2, 24.0])
+def test_clocks_may_differ(redis_server: RedisProcess, hours: float) -> None:
+    """A report is as old as it is for every reader, whatever the clock of its process says."""
+    mine = SimpleNamespace(time=1_760_000_000.5)
+    reader = RedisStatus(RedisServer(redis_server.url), lambda: mine.time)
+    writer = RedisStatus(RedisServer(redis_server.url), lambda: mine.time + hours * 3_600)
+    writer.report("watch", {"a": 1})
+    assert reader.reports()["watch"] == {"a": 1, "at": pytest.approx(mine.time, abs=CLOSE_S)}
+    assert writer.reports()["watch"]["a"] == 1
+    assert reader.reports()["watch"]["a"] == 1  # neither deletes what the other reads
+
+
+def test_a_clock_that_was_set_back_writes_the_file(tmp_path: Path, now: SimpleNamespace) -> None:
+    """The report of an earlier process, of a time to come, is replaced."""
+    path = tmp_path / "status.json"
+    board(path, now).report("watch", {"sources": []})
+    now.time -= 3_600
+    board(path, now).report("watch", {"sources": []})
+    assert board(path, now).reports()["watch"]["at"] == now.time
 
 
 def board(path: Path, now: SimpleNamespace) -> FileStatus:

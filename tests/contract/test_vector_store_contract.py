@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from repertory.catalogue.item import item_key
 from repertory.catalogue.views import LEAD
+from repertory.embedding.engine import unit
 from repertory.errors import StoreError
+from repertory.index import layout
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
-from repertory.index.vectors import Collection, Filter, Point, State, VectorStore
+from repertory.index.vectors import Collection, Filter, Point, State, VectorQuery, VectorStore
 from tests.support.points import DIMENSION, direction, item_of, point
 
 
@@ -60,13 +62,19 @@ def scores(
 ) -> dict[str, float]:
     """The cosines of a vector with some items."""
     keys = {item_key(item): item for item in items}
-    return {keys[key]: score for key, score in collection.scores(vector, [*keys]).items()}
+    nothing = Filter(kinds=("no such kind",))
+    query = VectorQuery(vector=vector, limit=1, where=nothing, keys=[*keys])
+    (answer,) = collection.query([query])
+    assert not answer.matches
+    return {keys[key]: score for key, score in answer.scores.items()}
 
 
 def test_an_empty_collection_has_nothing(collection: Collection, name: str) -> None:
     """Every read returns nothing, without an error."""
     assert collection.name == name
     assert collection.count() == 0
+    assert collection.count_items() == 0
+    assert collection.page(0, 10) == []
     assert list(collection.states()) == []
     assert list(collection.states(["a"])) == []
     assert list(collection.scan()) == []
@@ -177,6 +185,25 @@ def test_states_of_some_items(collection: Collection) -> None:
     assert sorted(state.item for state in collection.states(items)) == sorted(items)
 
 
+def test_pages_of_states(collection: Collection) -> None:
+    """A page holds the states from a key on, in the order of keys; sections are not counted."""
+    items = sorted((f"item {number}" for number in range(40)), key=item_key)
+    for item in items:
+        collection.upsert([point(item), point(item, section=0)])
+    collection.upsert([point(items[7], revision=5), point(items[30], revision=6)])
+    assert collection.count_items() == 40
+    assert [state.item for state in collection.page(0, 100)] == items
+    first = collection.page(0, 15)
+    assert [state.item for state in first] == items[:15]
+    after = item_key(first[-1].item) + 1
+    assert [state.item for state in collection.page(after, 15)] == items[15:30]
+    assert [state.item for state in collection.page(item_key(items[39]), 15)] == items[39:]
+    assert collection.page(item_key(items[39]) + 1, 15) == []
+    assert [state.item for state in collection.page(0, 15, since=5)] == [items[7], items[30]]
+    assert [state.item for state in collection.page(after, 15, since=5)] == [items[30]]
+    assert collection.page(0, 15, since=7) == []
+
+
 def test_records_are_unchanged(collection: Collection) -> None:
     """Nesting, nulls, huge and small numbers and any characters are unchanged."""
     record: dict[str, Any] = {
@@ -235,6 +262,7 @@ def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> No
     """Lower and equal revisions are ignored, higher ones replace; also within one call."""
     collection.upsert([point("a", direction(1), revision=5)])
     collection.upsert([point("a", direction(0, 1), revision=4), point("b", revision=4)])
+    collection.upsert([point("a", direction(0, 1), revision=5)])
     assert {state.item: state.revision for state in collection.states()} == {"a": 5, "b": 4}
     assert scores(collection, direction(1), ["a"])["a"] == pytest.approx(1, abs=1e-5)
     collection.upsert([point("a", direction(0, 1), revision=9), point("a", revision=8)])
@@ -281,6 +309,78 @@ def test_reading_continues_during_writes(collection: Collection) -> None:
     first = next(states).item
     collection.upsert([point("new")])
     assert len({first, *(state.item for state in states)} - {"new"}) == 1_100
+
+
+def test_more_text_than_one_request_takes(collection: Collection) -> None:
+    """A server takes 32 MB, of which text in JSON within JSON can be half."""
+    body = '\\"' * 500_000
+    collection.upsert([point(f"item {n}", record={"body": body}) for n in range(40)])
+    assert collection.records([item_key("item 39")]) == {"item 39": {"body": body}}
+    assert collection.count() == 40
+
+
+SHARES = {"three-quarters": 0.75, "half": 0.5, "quarter": 0.25, "tenth": 0.1, "fiftieth": 0.02}
+FEWEST_KB = 100  # of vectors, from which there is a graph: 800 points
+
+
+@pytest.mark.parametrize("points", [600, 4_000])
+def test_filtered_searches_find_what_an_exact_one_finds(
+    store: VectorStore, name: str, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """99 in 100 of the nearest points, below and above the sizes at which the method changes.
+
+    From these sizes on there is a graph, and it is used for a filtered search.
+    """
+    monkeypatch.setattr(layout, "GRAPH_FROM", FEWEST_KB)
+    chosen = np.random.default_rng(7)
+    vectors = unit(chosen.normal(size=(points, 32)).astype(np.float32))
+    queries = unit(chosen.normal(size=(60, 32)).astype(np.float32))
+    draw = chosen.random(points)
+    tags = [tuple(tag for tag, share in SHARES.items() if one < share) for one in draw.tolist()]
+    items = [f"item {number}" for number in range(points)]
+    row_of = {item_key(item): row for row, item in enumerate(items)}
+    with store.create(name, 32) as collection:
+        collection.upsert(
+            [
+                point(item, vector, tags=own, kind="document" if row % 2 else "tool")
+                for row, (item, vector, own) in enumerate(zip(items, vectors, tags, strict=True))
+            ]
+        )
+        collection.optimize()
+        assert collection.is_ready()
+        for tag in (None, *SHARES):
+            for kinds in ((), ("tool",)):
+                where = Filter(tags=(tag,) if tag else (), kinds=kinds)
+                is_allowed = np.array([not tag or tag in own for own in tags])
+                is_allowed &= (np.arange(points) % 2 == 0) | (not kinds)
+                cosines = np.where(is_allowed, queries @ vectors.T, -2)
+                wanted = np.argsort(-cosines, axis=1)[:, : min(15, int(is_allowed.sum()))]
+                hits = 0
+                for query, best in zip(queries, wanted.tolist(), strict=True):
+                    matches = collection.search(query, 15, where)
+                    hits += len({row_of[match.key] for match in matches}.intersection(best))
+                assert hits / wanted.size >= 0.99, (tag, kinds)
+
+
+def test_several_queries_are_answered_at_once(collection: Collection) -> None:
+    """Each has matches of its own, and the cosines of items without one."""
+    vectors = {"a": direction(1), "b": direction(1, 1), "c": direction(0, 1)}
+    collection.upsert([point(item, vector, tags=(item,)) for item, vector in vectors.items()])
+    keys = [item_key(item) for item in "abcd"]
+    first, second, third = collection.query(
+        [
+            VectorQuery(vector=direction(1), limit=1, keys=keys),
+            VectorQuery(vector=direction(0, 1), limit=9, where=Filter(tags=("b",))),
+            VectorQuery(vector=direction(1), limit=2, keys=keys[:1]),
+        ]
+    )
+    assert [item_of(match) for match in first.matches] == ["a"]
+    assert first.scores == pytest.approx({keys[1]: 0.5**0.5, keys[2]: 0.0}, abs=1e-5)
+    assert [item_of(match) for match in second.matches] == ["b"]
+    assert second.scores == {}
+    assert [item_of(match) for match in third.matches] == ["a", "b"]
+    assert third.scores == {}
+    assert collection.query([]) == []
 
 
 Write = tuple[str, int | None, int]

@@ -3,13 +3,19 @@
 import json
 import os
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
+import msgspec
 import pytest
+import redis
 
+from repertory.stats import Lengths, Stats, Watch
 from tests.support.builders import write
 from tests.support.command_line import Cli
+from tests.support.http_stub import serving
 from tests.support.mcp_servers import SERVERS
+from tests.support.redis_server import RedisProcess
 
 SERVER = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
 
@@ -139,3 +145,64 @@ def _is_named_as_a_problem(cli: Cli, project: Path) -> None:
     assert f"The folder {project / '.claude' / 'skills'} cannot be read" in done.stdout
     assert cli.run(project, "index").returncode == 3
     assert any(".claude" in one["message"] for one in cli.json(project, "stats")["problems"])
+
+
+STATS = Stats(
+    index_version=1,
+    configuration="",
+    collection="",
+    model="",
+    items=0,
+    kinds={},
+    points=0,
+    missing={},
+    sources=[],
+    building=None,
+    queue=Lengths(saves=0, builds=0, failed=0),
+    workers=[],
+    problems=[],
+    errors=0,
+    warnings=0,
+    watch=Watch(at=1.0, polling={"team": "nfs4 reports no changes"}),
+    counters={},
+)
+
+
+def _stats(request: BaseHTTPRequestHandler) -> None:
+    body = msgspec.json.encode(STATS)
+    request.send_response(200)
+    request.send_header("Content-Type", "application/json")
+    request.send_header("Content-Length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body)
+
+
+@pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru"])
+def test_a_team_learns_why_its_saves_may_be_late(
+    cli: Cli, project: Path, redis_server: RedisProcess, policy: str
+) -> None:
+    """A source is polled, or a full Redis deletes waiting jobs; nothing of it is an error."""
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.config_set("maxmemory-policy", policy)
+    with serving(_stats) as url:
+        team = {"REPERTORY_SERVER_URL": url, "REPERTORY_REDIS_URL": redis_server.url}
+        found = json.loads(cli.run(project, "doctor", "--output", "json", **team).stdout)["checks"]
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.config_set("maxmemory-policy", "noeviction")
+    texts = {one["subject"]: (one["state"], one["text"]) for one in found}
+    assert texts["source team"] == (
+        "unsure",
+        "scanned at intervals, because nfs4 reports no changes",
+    )
+    state, text = texts["Redis"]
+    assert state == ("good" if policy == "noeviction" else "unsure")
+    assert policy in text or state == "good"
+
+
+def test_an_unavailable_redis_is_a_problem(cli: Cli, project: Path) -> None:
+    """The finding says what to do."""
+    with serving(_stats) as url:
+        team = {"REPERTORY_SERVER_URL": url, "REPERTORY_REDIS_URL": "redis://127.0.0.1:9/0"}
+        done = cli.run(project, "doctor", **team)
+    assert done.returncode == 1
+    assert "The Redis at 127.0.0.1:9/0 cannot be reached" in " ".join(done.stdout.split())

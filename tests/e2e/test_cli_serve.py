@@ -139,7 +139,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
     ):
         assert part in done.stdout
     assert {source["name"]: source["items"] for source in facts["sources"]}["tools"] == 3
-    assert facts["queue"] == {"saves": 0, "builds": 0, "failed": 0}
+    assert facts["queue"] == {"saves": 0, "builds": 0, "taken": 0, "failed": 0}
 
 
 def test_saved_files_are_found_without_a_command(user: Cli, served: Path) -> None:

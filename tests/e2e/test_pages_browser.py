@@ -360,7 +360,6 @@ def test_a_failure_is_retried_by_a_button(
             error=f"It cannot be embedded: {ATTACK}",
             at=time.time(),
             attempts=3,
-            job=job.plain(),
         )
     )
     failure = page.get_by_role("row", name=re.compile("poison"))

@@ -3,6 +3,7 @@
 import pytest
 
 from repertory.sources.mcp import client
+from tests.support.watches import watches  # noqa: F401  # a fixture
 
 
 @pytest.fixture

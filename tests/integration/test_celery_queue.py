@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from kombu import Connection
+from kombu import Connection, Message, Queue
 
 from repertory.catalogue.item import Item, Kind
+from repertory.coordination.redis_server import RedisServer
 from repertory.errors import ConfigurationError, StoreError
-from repertory.indexing.celery_queue import MAX_MAINTENANCE, CeleryQueue, celery_app, redis_key
+from repertory.indexing.celery_queue import (
+    MAX_MAINTENANCE,
+    QUEUES,
+    CeleryQueue,
+    celery_app,
+    redis_key,
+)
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
 from repertory_worker.gathering import waiting_beside
 from tests.support.redis_server import RedisProcess
@@ -45,6 +53,64 @@ def test_repeated_requests_do_not_pile_up(queue: CeleryQueue) -> None:
         queue.begin("0123456789abcdef")
     with pytest.raises(StoreError, match="start `repertory worker`"):
         queue.begin("0123456789abcdef")
+
+
+def test_one_snapshot_of_a_collection_waits(queue: CeleryQueue, redis_server: RedisProcess) -> None:
+    """Requests for snapshots hold up no rebuild, however many there are."""
+    for _ in range(MAX_MAINTENANCE):
+        for collection in ("c", "d"):
+            queue.keep_keywords(collection)
+    server = RedisServer(redis_server.url)
+    assert server.client.llen(redis_key("snapshots")) == 2
+    assert server.client.llen(redis_key("maintenance")) == 0
+    queue.begin("0123456789abcdef")
+
+
+def test_workers_take_in_the_order_of_the_queues(queue: CeleryQueue, broker: Connection) -> None:
+    """All saves come before any request, these before builds, and snapshots last."""
+    for number in range(3):
+        queue.keep_keywords(f"c{number}")
+        queue.submit(job_with(number), QueueName.BUILDS)
+        queue.begin(f"{number:016x}")
+        queue.submit(job_with(number), QueueName.SAVES)
+    order: list[str] = []
+
+    def take(_: object, message: Message) -> None:
+        order.append(str((message.delivery_info or {})["routing_key"]))
+        message.ack()
+
+    names = [redis_key(name) for name in QUEUES]
+    wanted = [name for name in names for _ in range(3)]
+    with broker.Consumer([Queue(name) for name in names], callbacks=[take]):
+        while len(order) < len(wanted):
+            broker.drain_events(timeout=10)
+    assert order == wanted
+
+
+def test_taken_jobs_are_counted(queue: CeleryQueue, broker: Connection) -> None:
+    """A job that a worker has does not wait, and is not lost from sight."""
+    for number in (1, 2):
+        queue.submit(job_with(number), QueueName.SAVES)
+    assert (queue.waiting()["saves"], queue.taken()) == (2, 0)
+    with waiting_beside(broker, SAVES) as waiting:
+        next(waiting)
+        assert (queue.waiting()["saves"], queue.taken()) == (1, 1)
+    assert (queue.waiting()["saves"], queue.taken()) == (1, 0)
+
+
+def test_a_job_that_was_left_waits_again(queue: CeleryQueue, broker: Connection) -> None:
+    """It is not iterated to twice, and is put back before the others are done."""
+    for number in (1, 2, 3):
+        queue.submit(job_with(number), QueueName.SAVES)
+    with waiting_beside(broker, SAVES) as waiting:
+        next(waiting)
+        waiting.leave()
+        assert ids(waiting) == ["2", "3"]
+        assert queue.waiting()["saves"] == 0
+        waiting.end()
+        assert queue.waiting()["saves"] == 1
+    with waiting_beside(broker, SAVES) as waiting:
+        assert ids(waiting) == ["1"]
 
 
 def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None:
@@ -98,6 +164,31 @@ def test_jobs_of_a_process_that_ended_are_delivered_again(
         assert queue.waiting()["saves"] == 0
         connection.close()
     assert queue.waiting()["saves"] == 1
+
+
+def test_a_renewed_job_is_not_delivered_again(
+    queue: CeleryQueue,
+    broker: Connection,
+    redis_server: RedisProcess,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker that has it lives, however long it takes; of one that ended it comes back."""
+    with celery_app(redis_server.url).connection_for_read() as other:
+
+        def restored() -> int:
+            channel: Any = other.default_channel
+            channel.qos.restore_visible(interval=1)
+            return queue.waiting()["saves"]
+
+        queue.submit(job_with(1), QueueName.SAVES)
+        with waiting_beside(broker, SAVES) as waiting:
+            next(waiting)
+            queue.renew([*waiting.tags, "unknown"])
+            assert restored() == 0
+            monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", -1.0)
+            queue.renew(waiting.tags)  # the last time was more than a lease ago
+            assert restored() == 1
+    assert RedisServer(redis_server.url).client.zcard("repertory:unacked_index") == 0
 
 
 def test_a_foreign_message_is_handed_over_as_it_is(queue: CeleryQueue, broker: Connection) -> None:

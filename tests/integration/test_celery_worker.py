@@ -2,24 +2,23 @@
 
 import itertools
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.views import RECIPE
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.errors import ConfigurationError
-from repertory.index.cache import vector_key
-from repertory.indexing.attempts import MAX_ATTEMPTS, retry
+from repertory.indexing.attempts import MAX_ATTEMPTS
 from repertory.indexing.celery_queue import CeleryQueue
-from repertory.indexing.collections import next_alias
+from repertory.indexing.collections import next_alias, recipe_of
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
 from repertory_worker.app import run
+from repertory_worker.process import MAX_RETURNS
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
 from tests.support.redis_server import RedisProcess
@@ -27,7 +26,7 @@ from tests.support.waiting import until
 from tests.support.worker import WorkerProcess
 
 POISON = "poison"  # the model of these tests breaks on this word
-SHORT = 1.0  # seconds of visibility, for tests that wait until it has passed
+SHORT = 2.0  # seconds of a lease, for tests that wait until it has passed
 
 _numbers = itertools.count(1)
 
@@ -65,10 +64,10 @@ class Team:
         self.writer.begin(configuration)
         self.collection = self.parts.store.alias(next_alias(self.parts.active, configuration)) or ""
 
-    def worker(self, visibility: float = 1_800) -> WorkerProcess:
-        """Return a worker that is not started yet."""
+    def worker(self, *, lease: float = 20.0, recipe: int = 0) -> WorkerProcess:
+        """Return a worker that is not started yet; see ``WorkerProcess``."""
         folder = self._folder / f"worker-{next(_numbers)}"
-        return WorkerProcess(folder, self._environment, visibility=visibility)
+        return WorkerProcess(folder, self._environment, lease=lease, recipe=recipe)
 
     def submit(self, *names: str, queue_name: QueueName = QueueName.SAVES) -> Job:
         """Submit a job that writes items of these names, and return it."""
@@ -80,6 +79,16 @@ class Team:
         job = Job(id=f"job-{number}", collection=self.collection, revision=number, items=items)
         self.queue.submit(job, queue_name)
         return job
+
+    def send(self, task: str, *arguments: object) -> None:
+        """Send a task with any arguments, as another release or a stranger might do."""
+        app = self.queue._app  # no method of the queue sends anything else than it should
+        app.send_task(f"repertory.{task}", args=arguments, queue="repertory:saves")
+
+    def errors(self) -> list[str]:
+        """Why the workers cannot work now."""
+        reports = self.parts.coordination.status.reports().values()
+        return [str(report["error"]) for report in reports]
 
     def indexed(self) -> set[str]:
         """The names of the items in the collection."""
@@ -93,11 +102,6 @@ class Team:
     def wait_for_failures(self) -> list[Failure]:
         """Wait until a job has failed."""
         return list(until(self.parts.coordination.failures.list))
-
-    def taken(self) -> int:
-        """The number of messages that workers have taken and not acknowledged."""
-        with redis.Redis.from_url(self.redis.url) as client:
-            return int(client.hlen("repertory:unacked"))
 
 
 @pytest.fixture(scope="module")
@@ -129,8 +133,8 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
     assert who.startswith("worker:")
     assert report["device"] == "cpu"
     assert report["model"].startswith("encoder")
-    assert report["queues"] == ["saves", "maintenance", "builds"]
-    assert team.taken() == 0
+    assert report["queues"] == ["saves", "maintenance", "builds", "snapshots"]
+    assert team.queue.taken() == 0
 
 
 def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
@@ -154,7 +158,7 @@ def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
         worker.terminate()
     assert team.indexed() >= set(saved)
     assert team.queue.waiting() == {"saves": 0, "builds": 0}
-    assert team.taken() == 0
+    assert team.queue.taken() == 0
 
 
 def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:
@@ -169,22 +173,51 @@ def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:
     assert team.indexed() == {"a"}
 
 
-def test_jobs_of_a_killed_worker_are_done_by_the_next(team: Team) -> None:
-    """Gathered jobs return after the visibility timeout."""
+def test_jobs_of_a_killed_process_come_back(team: Team) -> None:
+    """Also those that were gathered beside another, which Celery does not know of."""
     names = ["a", "b", "c"]
     for name in names:
         team.submit(name)
     team.qdrant.kill()
-    with team.worker(SHORT) as worker:
+    with team.worker(lease=SHORT) as worker:
         worker.wait_for("store_unavailable")
         assert team.queue.waiting()["saves"] == 0
-        assert team.taken() == len(names)
+        assert team.queue.taken() == len(names)
+        worker.kill_child()
+        team.qdrant.restart()
+        team.wait_until_indexed(*names)
+        until(lambda: team.queue.taken() == 0)
+
+
+def test_jobs_of_a_killed_worker_are_done_by_another(team: Team) -> None:
+    """They come back soon after its end, although no worker knows that it ended."""
+    names = ["a", "b", "c"]
+    for name in names:
+        team.submit(name)
+    team.qdrant.kill()
+    with team.worker(lease=SHORT) as worker:
+        worker.wait_for("store_unavailable")
+        assert team.queue.taken() == len(names)
         worker.kill()
     team.qdrant.restart()
     assert team.indexed() == set()
-    time.sleep(SHORT)
-    with team.worker(SHORT):
+    with team.worker(lease=SHORT):
         team.wait_until_indexed(*names)
+
+
+def test_an_outage_is_visible(team: Team) -> None:
+    """What is retried is counted all the time, and the worker says why it waits."""
+    with team.worker() as worker:
+        until(lambda: team.errors() == [""])
+        team.qdrant.kill()
+        for name in ("a", "b"):
+            team.submit(name)
+        worker.wait_for("task_returned")
+        until(lambda: team.queue.waiting()["saves"] + team.queue.taken() == 2)
+        until(lambda: "cannot be reached" in "".join(team.errors()))
+        team.qdrant.restart()
+        team.wait_until_indexed("a", "b")
+        until(lambda: team.queue.taken() == 0 and team.errors() == [""])
 
 
 def test_an_unavailable_store_fails_no_job(team: Team) -> None:
@@ -199,7 +232,7 @@ def test_an_unavailable_store_fails_no_job(team: Team) -> None:
     assert team.parts.coordination.failures.list() == []
 
 
-def test_a_poison_item_fails_alone_and_can_be_retried(team: Team) -> None:
+def test_a_poison_item_fails_alone(team: Team) -> None:
     """Its neighbours are indexed at once; it is retried with back-off, and then fails."""
     failures = team.parts.coordination.failures
     with team.worker() as worker:
@@ -209,35 +242,70 @@ def test_a_poison_item_fails_alone_and_can_be_retried(team: Team) -> None:
         assert failure.items.keys() == {f"s/{POISON}"}
         assert failure.attempts == MAX_ATTEMPTS
         assert len(worker.events("job_retried")) == MAX_ATTEMPTS - 1
-
-        # Whatever was wrong with it is mended: its vector is there.
-        engine = team.writer.engine
-        item = Item(id="", kind=Kind.SKILL, name=POISON, source="s", description=f"Of {POISON}.")
-        (view,) = item.views()
-        (vector,) = engine.embed_texts(["w1"])
-        cache = team.parts.cache(engine.model)
-        cache.put({vector_key(engine.model, view.text): vector})
-        assert retry(failures, team.queue) == 1
-        team.wait_until_indexed(POISON)
-    assert failures.list() == []
-    assert team.indexed() == {"good", "fine", POISON}
+    assert failures.failed_items() == {team.collection: dict(failure.items)}
 
 
 def test_an_unreadable_job_fails(team: Team) -> None:
-    """A job of another version is stored unchanged, any other message in a readable form."""
+    """A job of an older version and any other message are listed, and no item fails."""
     with team.worker():
-        app = team.queue._app  # no method of the queue sends anything but jobs
-        newer = Job(id="newer", collection=team.collection, revision=1, version=99)
-        for text in (json.dumps(newer.plain()), "no job"):
-            app.send_task("repertory.write", args=(text, "saves"), queue="repertory:saves")
+        older = Job(id="older", collection=team.collection, revision=1, version=0)
+        for text in (json.dumps(older.plain()), "no job"):
+            team.send("write", text, "saves")
         team.submit("a")
         team.wait_until_indexed("a")
     failures = team.parts.coordination.failures
-    first, second = sorted(failures.list(), key=lambda one: one.id != "newer")
-    assert first.job == json.loads(json.dumps(newer.plain()))
-    assert "version 99" in first.error
-    assert second.job == {"unread": "no job"}
-    assert retry(failures, team.queue) == 0
+    first, second = sorted(failures.list(), key=lambda one: one.id != "older")
+    assert (first.id, first.collection, first.items) == ("older", team.collection, {})
+    assert "version 0" in first.error
+    assert (second.collection, second.items) == ("", {})
+    assert failures.failed_items() == {}
+
+
+def test_jobs_of_a_newer_release_are_left_to_its_workers(team: Team) -> None:
+    """An older worker does its own jobs, puts the others back, and says why it waits."""
+    older = team.worker(recipe=-1)
+    with older:
+        for name in ("a", "b", "c"):
+            team.submit(name)
+        older.wait_for("task_of_newer_release", 3)
+        until(lambda: team.queue.waiting()["saves"] + team.queue.taken() == 3)
+        until(lambda: any("newer" in error for error in team.errors()))
+        assert team.indexed() == set()
+        with team.worker():
+            team.wait_until_indexed("a", "b", "c")
+    assert team.parts.coordination.failures.list() == []
+
+
+def test_a_job_that_no_release_does_is_dropped(team: Team) -> None:
+    """After a return to an older release its jobs are not put back for ever, nor listed."""
+    newer = Job(id="newer", collection=team.collection, revision=1, version=99)
+    team.send("write", json.dumps(newer.plain()), "saves")
+    for _ in range(MAX_RETURNS - 1):
+        team.parts.coordination.failures.attempt("newer:returned")
+    with team.worker() as worker:
+        worker.wait_for("task_of_newer_release", 2)
+        team.submit("a")
+        team.wait_until_indexed("a")
+        until(lambda: team.queue.waiting()["saves"] + team.queue.taken() == 0)
+        assert len(worker.events("task_of_newer_release")) == 2
+    assert team.parts.coordination.failures.list() == []
+
+
+def test_only_workers_of_the_same_release_begin_a_collection(team: Team) -> None:
+    """Requests of the watch service say its recipe: a newer one waits, an older one is dropped."""
+    configuration = f"{next(_numbers):016x}"
+    alias = next_alias(team.parts.active, configuration)
+    with team.worker(recipe=-1) as older, team.worker(recipe=1) as newer:
+        for _ in range(2):
+            team.queue.begin(configuration)
+        until(lambda: team.queue.taken() == 0 or older.events("task_of_newer_release"))
+        assert team.parts.store.alias(alias) is None
+        newer.kill()
+        team.queue.begin(configuration)
+        with team.worker():
+            until(lambda: team.parts.store.alias(alias))
+            older.kill()
+    assert recipe_of(team.parts.store.alias(alias) or "") == RECIPE
 
 
 def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:

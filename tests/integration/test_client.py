@@ -125,7 +125,7 @@ def test_items_are_complete(client: Client, running: RunningService) -> None:
 def test_stats_and_jobs_are_read(client: Client, running: RunningService) -> None:
     """Statistics and failed jobs are read, and failed jobs are retried."""
     failure = Failure(
-        id="f1", collection="c", items={"a": ""}, error="It is odd.", at=1.0, attempts=3, job={}
+        id="f1", collection="c", items={"a": ""}, error="It is odd.", at=1.0, attempts=3
     )
     running.parts.coordination.failures.add(failure)
     stats, jobs = client.stats(), client.jobs()

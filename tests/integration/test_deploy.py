@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tomllib
@@ -11,16 +12,22 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, cast
 
+import psutil
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from prometheus_client.parser import text_string_to_metric_families
 
+from repertory.coordination.redis_server import RedisServer
 from repertory.index.qdrant_connection import OLDEST_SERVER
 from repertory.stats import Building, Lengths, SourceState, Stats, Watch, Worker
 from repertory.values import SETTINGS
 from repertory_query.metrics import Metrics
 from tests.support.http_stub import serving
+from tests.support.ports import free_port
+from tests.support.qdrant import IMAGE
+from tests.support.redis_server import redis_binary
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -112,12 +119,61 @@ def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
         assert service["image"] == f"repertory-{target}"
         assert re.search(rf"^FROM \w\S* AS {target}$", DOCKERFILE, re.MULTILINE)
     else:
-        assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", service["image"])
+        assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", substituted(service["image"]))
+
+
+def test_the_stores_may_be_images_of_a_team() -> None:
+    """A variable names each; every other image is built here or only for monitoring."""
+    named = {
+        name: PLACEHOLDER.fullmatch(service["image"])
+        for name, service in SERVICES.items()
+        if "build" not in service and "profiles" not in service
+    }
+    assert {name: found and found[1] for name, found in named.items()} == {
+        "qdrant": "QDRANT_IMAGE",
+        "redis": "REDIS_IMAGE",
+    }
+
+
+def is_open(address: str, port: int) -> bool:
+    """Whether something listens there."""
+    with socket.socket() as connection:
+        return connection.connect_ex((address, port)) == 0
+
+
+def own_address() -> str:
+    """An address of this machine that is not a loopback; empty if it has none."""
+    for family in psutil.net_if_addrs().values():
+        for one in family:
+            if one.family is socket.AF_INET and not one.address.startswith("127."):
+                return one.address
+    return ""
+
+
+@pytest.mark.parametrize("password", ["", "secret"])
+def test_any_redis_answers_with_and_without_a_password(password: str, tmp_path: Path) -> None:
+    """From another address, which a Redis without a password refuses by default."""
+    address = own_address()
+    if not address:
+        pytest.skip("This machine has no address but its own.")
+    _, *options = (PLACEHOLDER.sub(password, option) for option in SERVICES["redis"]["command"])
+    port = free_port()
+    command = [redis_binary(), *options, "--port", str(port), "--dir", str(tmp_path)]
+    url = PLACEHOLDER.sub(password, SERVICES["watch"]["environment"]["REPERTORY_REDIS_URL"])
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: is_open(address, port), server)
+        client = RedisServer(url.replace("@redis:6379", f"@{address}:{port}"))
+        assert client.eviction_policy() == "noeviction"
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_the_qdrant_of_the_team_fits_its_client() -> None:
     """It supports conditional writes, and every client that may be installed supports it."""
-    major, minor = map(int, re.findall(r"\d+", SERVICES["qdrant"]["image"])[:2])
+    image = substituted(SERVICES["qdrant"]["image"])
+    major, minor = map(int, re.findall(r"\d+", image)[:2])
     assert (major, minor) >= OLDEST_SERVER
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
@@ -125,6 +181,11 @@ def test_the_qdrant_of_the_team_fits_its_client() -> None:
     [client] = [one for one in map(Requirement, extras["team"]) if one.name == "qdrant-client"]
     assert client.specifier.contains(f"{major}.{minor + 1}.9")
     assert not client.specifier.contains(f"{major}.{minor + 2}.0")
+    assert image.startswith(IMAGE)
+    # The newest client supports one minor version more.
+    supported = f"{'.'.join(map(str, OLDEST_SERVER))} to {major}.{minor + 2}"
+    assert f"Qdrant ({supported})" in (ROOT / "README.md").read_text("utf-8")
+    assert f"Qdrant {supported}" in (DEPLOY / ".env.example").read_text("utf-8")
 
 
 def test_only_the_query_service_is_published() -> None:

@@ -381,7 +381,9 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
     building = {"collection": "next", "done": 3, "total": 1_200}
     board.report(
         "watch",
-        watch | {"sources": [failing], "problems": [problem], "building": building, "pending": 5},
+        watch
+        | {"sources": [failing], "problems": [problem], "building": building, "pending": 5}
+        | {"polling": {failing["name"]: "nfs4 reports no changes"}},
     )
     busy = {"queue": "saves", "items": 7, "since": time.time()}
     board.report("worker:host:1", {"model": "m", "device": "cpu", "busy": busy, "jobs": 1_500})
@@ -389,6 +391,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
         text = client.get("/status").text
     finally:
         server.tick()
+    assert "Scanned at intervals, because nfs4 reports no changes" in text
     for words in ("It is away.", "2 items kept", "2 hours ago", "a.md:3", "Mend it.", "1,500"):
         assert words in text
     assert '<progress id="building" value="3" max="1200">' in text

@@ -20,6 +20,7 @@ from repertory.indexing.collections import (
     generations,
     model_slug,
 )
+from repertory.values import NAMESPACE
 from tests.support.qdrant_server import QdrantStandIn
 
 KEY = vector_key(MINILM, "text")
@@ -95,8 +96,8 @@ def test_it_is_not_an_index(server: QdrantStandIn) -> None:
     store = QdrantStore(server.url)
     assert store.collections() == [NAME]
     for configuration in ("vectors", "0123456789abcdef"):
-        assert generations(store, configuration, MINILM.slug) == []
-        assert alias_name(configuration) != NAME
+        assert generations(store, NAMESPACE, configuration, MINILM.slug) == []
+        assert alias_name(NAMESPACE, configuration) != NAME
     assert (configuration_of(NAME), model_slug(NAME), generation_of(NAME)) == ("", "", 0)
 
 

@@ -12,15 +12,31 @@ import pytest
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
-from repertory.index import qdrant_connection
+from repertory.index import layout, qdrant_cluster, qdrant_connection
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
-from tests.support.qdrant_collections import Json
+from tests.support.qdrant_http import Json
 from tests.support.qdrant_server import QdrantStandIn
+
+
+def test_only_sections_that_exist_are_deleted() -> None:
+    """Items without old sections, as all of a first index, cost no deletion."""
+
+    def deletions() -> int:
+        return sum(request.path.endswith("/points/delete") for request in server.requests)
+
+    with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
+        collection.upsert([point("a"), point("b"), point("b", section=0)])
+        collection.delete_sections(["a", "unknown"], before=2)
+        collection.delete_sections(["a", "b"], before=1)
+        assert deletions() == 0
+        collection.delete_sections(["a", "b"], before=2)
+        assert deletions() == 1
+        assert collection.count() == 2
 
 
 def test_an_unavailable_server_is_an_error() -> None:
@@ -59,7 +75,6 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
     lambda store, _: store.collections(),
     lambda store, _: store.open("c"),
     lambda _, collection: collection.search(direction(1), 3),
-    lambda _, collection: collection.scores(direction(1), [item_key("a")]),
     lambda _, collection: collection.records([item_key("a")]),
     lambda _, collection: list(collection.states(["a"])),
 ]
@@ -70,7 +85,7 @@ def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> 
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(qdrant_connection, "TIMEOUT_S", 1_000)
-        monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
+        monkeypatch.setattr(qdrant_cluster, "QUERY_TIMEOUT_S", 1)
         store = QdrantStore(url)
         server = QdrantServer(url, None)
         collection = QdrantCollection(server, "c")  # opening it would be a query, too
@@ -137,6 +152,20 @@ def test_a_server_far_from_the_client_is_used_with_a_warning(
         assert [record.message for record in caplog.records] == warnings
 
 
+def test_a_collection_is_made_for_little_memory_and_has_a_graph() -> None:
+    """Vectors and payloads are on disk, int8 copies in memory; the graph begins as embedded."""
+    with QdrantStandIn() as server:
+        QdrantStore(server.url).create("c", DIMENSION)
+        config = ask(server.url, "GET", "/collections/c")["result"]["config"]
+    assert config["params"]["vectors"] == {"size": DIMENSION, "distance": "Cosine", "on_disk": True}
+    assert config["params"]["on_disk_payload"]
+    graph = {"m": layout.GRAPH_M, "ef_construct": layout.GRAPH_EF_CONSTRUCT}
+    assert config["hnsw_config"] == graph | {"full_scan_threshold": layout.GRAPH_FROM}
+    assert config["optimizer_config"]["indexing_threshold"] == layout.GRAPH_FROM
+    scalar = {"type": "int8", "quantile": 0.99, "always_ram": True}
+    assert config["quantization_config"] == {"scalar": scalar}
+
+
 def test_missing_payload_indexes_are_created() -> None:
     """Opening a collection after an interrupted creation adds them."""
     with QdrantStandIn() as server:
@@ -168,8 +197,8 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
     [
         ("GET", "/telemetry", None),
         ("GET", "/collections?anonymize=true", None),
-        ("PATCH", "/collections/c", None),
-        ("POST", "/collections/c/points/query/batch", {"searches": []}),
+        ("PATCH", "/collections/c", {"params": {}}),
+        ("POST", "/collections/c/points/query/groups", {"group_by": "kind"}),
         ("PUT", "/collections/e", {"vectors": {"size": 4, "distance": "Manhattan"}}),
         ("POST", "/collections/c/points/count", {"exact": True, "shard_key": "a"}),
         ("POST", "/collections/c/points/delete", {"filter": {"should": []}}),

@@ -16,12 +16,13 @@ from repertory.coordination.redis_server import RedisServer
 from repertory.coordination.snapshots import RedisSnapshots
 from repertory.coordination.status import RedisStatus
 from repertory.coordination.tombstones import RedisTombstones
+from repertory.coordination.unused import RedisUnusedSince
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from tests.support.redis_server import RedisProcess
 
-FAILURE = Failure(id="j", collection="c", items={}, error="No.", at=1.0, attempts=3, job={})
+FAILURE = Failure(id="j", collection="c", items={"a": "1"}, error="No.", at=1.0, attempts=3)
 
 # Every call of every adapter.
 CALLS: dict[str, Callable[[RedisServer], object]] = {
@@ -37,8 +38,15 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
     "drop": lambda server: RedisDeltas(server).drop("c"),
     "add": lambda server: RedisFailures(server).add(FAILURE),
     "list": lambda server: RedisFailures(server).list(),
+    "failed items": lambda server: RedisFailures(server).failed_items(),
+    "count of failures": lambda server: RedisFailures(server).count(),
+    "version": lambda server: RedisFailures(server).version(),
     "remove": lambda server: RedisFailures(server).remove(["j"]),
+    "forgive": lambda server: RedisFailures(server).forgive("c", ["a"]),
+    "clear": lambda server: RedisFailures(server).clear(),
     "attempt": lambda server: RedisFailures(server).attempt("j"),
+    "forget attempts": lambda server: RedisFailures(server).forget(["j"]),
+    "unused": lambda server: RedisUnusedSince(server).update(["c"], 1.0),
     "report": lambda server: RedisStatus(server).report("watch", {}),
     "reports": lambda server: RedisStatus(server).reports(),
     "count": lambda server: RedisStatus(server).count({"a": 1}),
@@ -153,6 +161,7 @@ def test_a_flush_leaves_nothing(process: RedisProcess) -> None:
     assert RedisTombstones(server).deleted("c", ["a"]) == {}
     assert RedisClaims(server).take(["a"], 60) == {"a"}
     assert RedisFailures(server).list() == []
+    assert RedisFailures(server).failed_items() == {}
     assert RedisFailures(server).attempt("j") == 1
     assert RedisStatus(server).reports() == {}
     assert RedisStatus(server).counters() == {}
@@ -262,6 +271,7 @@ def test_all_keys_have_one_prefix(redis_server: RedisProcess) -> None:
     RedisStatus(server).report("watch", {})
     RedisStatus(server).count({"a": 1})
     RedisSnapshots(server).save("c", b"data")
+    RedisUnusedSince(server).update(["c"], 1.0)
     keys = server.client.keys("*")
-    assert len(keys) == 10
+    assert len(keys) == 13
     assert sorted(keys) == sorted(server.client.keys("repertory:*"))

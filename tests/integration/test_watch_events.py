@@ -20,6 +20,8 @@ from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
 from tests.support.watching import Watching
 
+SKILL = "---\nname: s\ndescription: Does something.\n---\n"
+
 # Folders that appear while watchdog walks through their parent are added twice, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id")
 
@@ -359,8 +361,31 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     items = [f"team/folder{number}/one" for number in range(5)]
     watching = watch("team/first", *items)
     watching.wait(lambda: list(watching.status["polling"]) == ["team"])
+    limit = int(Path("/proc/sys/fs/inotify/max_user_watches").read_text())
+    assert watching.status["polling"]["team"] == (
+        "the system grants no further file watches; "
+        f"raise fs.inotify.max_user_watches above {limit:,} with sysctl"
+    )
     save(skills / "folder4" / "two.md")
     watching.wait_for("team/first", *items, "team/folder4/two")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_a_service_beyond_the_limit_of_instances_polls(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names another limit than that of watches."""
+
+    def init() -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    monkeypatch.setattr(inotify_c, "inotify_init", init)
+    watching = watch()
+    watching.wait(lambda: list(watching.status["polling"]) == ["team"])
+    assert "fs.inotify.max_user_instances" in watching.status["polling"]["team"]
+    save(skills / "second.md")
+    watching.wait_for("team/first", "team/second")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="its inotify reports that")
@@ -390,3 +415,29 @@ def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None
     scans = watching.scans()
     (skills / "first.md").chmod(0o600)
     watching.wait(lambda: watching.scans() == scans + 1)
+
+
+def test_a_new_folder_removes_nothing_that_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a configuration, a folder of a known name joins what is there, at every moment."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    project = tmp_path / "project"
+    write(project / "examples" / "skills" / "keys" / "SKILL.md", SKILL)
+    write(project / "docs" / "guide.md", "# Guide\n\nHow to begin.\n")
+    with Watching(project) as watching:
+        watching.wait(lambda: len(watching.indexed) == 2)
+        before = set(watching.indexed)
+        missing: list[set[str]] = []
+
+        def found(*items: str) -> bool:
+            now = set(watching.indexed)
+            missing.append(before - now)
+            return now == before | set(items)
+
+        write(project / "skills" / "new" / "SKILL.md", SKILL)
+        watching.wait(lambda: found("project/new"))
+        write(project / ".claude" / "skills" / "own" / "SKILL.md", SKILL)
+        (project / ".claude-plugin").mkdir()
+        watching.wait(lambda: found("project/new", "project-claude/own"))
+        assert not any(missing)

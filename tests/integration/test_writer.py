@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -14,17 +15,28 @@ from repertory.coordination.tombstones import MemoryTombstones
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.embedding.words import WordsEngine
-from repertory.errors import JobError, ModelError, StoreError
+from repertory.errors import (
+    JobError,
+    ModelError,
+    NewerReleaseError,
+    StoreError,
+    StoreRefusedError,
+)
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
-from repertory.indexing.attempts import MAX_ATTEMPTS, attempt, retry
-from repertory.indexing.collections import ACTIVE, next_alias
-from repertory.indexing.job import Job, QueueName, job_of, jobs
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.qdrant import QdrantStore
+from repertory.index.vectors import Point
+from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
+from repertory.indexing.collections import ACTIVE, next_alias, recipe_of
+from repertory.indexing.job import MAX_BYTES, MAX_ITEMS, MAX_REMOVED, Job, QueueName, job_of, jobs
 from repertory.indexing.writer import Writer
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.lossy_queue import LossyQueue
+from tests.support.qdrant_server import QdrantStandIn
 
 CONFIGURATION = "0123456789abcdef"
+REFUSAL = "The Qdrant server answered 400: Wrong input: too many points."
 SECTIONS = "".join(f"## Part {n}\n" + f"Plain words of part {n} about it. " * 30 for n in range(4))
 
 
@@ -86,11 +98,15 @@ class Fragile(MemoryTombstones):
 class Noting(MemoryClaims):
     """Claims that record how many were taken at once."""
 
-    most = 0
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self.names: set[str] = set()
 
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
         """Take, and record how many."""
         self.most = max(self.most, len(names))
+        self.names |= set(names)
         return super().take(names, seconds)
 
 
@@ -136,6 +152,11 @@ class House:
         """The number of points in the collection."""
         with self.store.open(self.collection) as collection:
             return collection.count()
+
+    def texts(self) -> list[str]:
+        """The texts that were embedded."""
+        assert isinstance(self.engine, Brittle)
+        return self.engine.texts
 
     def attempt(self, *todo: Job) -> None:
         """Do jobs as a worker does."""
@@ -209,11 +230,39 @@ def test_an_item_deleted_during_its_embedding_stays_deleted(house: House) -> Non
 
 def test_of_jobs_done_together_the_newest_counts(house: House) -> None:
     """One batch writes each item once, in its latest version."""
+    newest, removal = skill("a", "Does it best"), house.job(2, removed=("team/a",))
+    house.writer.write([house.job(3, newest), removal, house.job(1, skill("a"))])
+    assert house.hashes() == {"team/a": newest.metadata_hash()}
+
+
+def test_of_jobs_done_together_the_newest_counts_in_any_order(house: House) -> None:
+    """The older versions are not even embedded."""
     newest = skill("a", "Does it best")
     house.writer.write(
-        [house.job(3, newest), house.job(1, skill("a")), house.job(2, removed=("team/a",))]
+        [house.job(2, skill("a", "Does it well")), house.job(3, newest), house.job(1, skill("a"))]
     )
     assert house.hashes() == {"team/a": newest.metadata_hash()}
+    assert house.texts() == ["a: Does it best"]
+
+
+def test_nothing_obsolete_is_embedded_or_written(house: House) -> None:
+    """Neither what a newer job removes, nor what is stored or was deleted at a later revision."""
+    house.writer.write([house.job(1, skill("gone")), house.job(2, removed=("team/gone",))])
+    assert house.texts() == []
+    newer = skill("a", "Does it again")
+    house.writer.write([house.job(5, newer)])
+    house.writer.write([house.job(5, newer)])
+    house.writer.write([house.job(4, skill("a"))])
+    house.writer.write([house.job(1, skill("gone"))])
+    assert house.texts() == ["a: Does it again"]
+    assert house.coordination.status.counters()["written"] == 1
+
+
+def test_claims_are_released(house: House) -> None:
+    """Another worker that needs the same text waits no longer than its embedding takes."""
+    house.writer.write([house.job(1, skill("a"))])
+    assert house.claims.names
+    assert house.claims.take(list(house.claims.names), 1.0) == house.claims.names
 
 
 def test_jobs_without_changes_are_announced_too(house: House) -> None:
@@ -286,14 +335,71 @@ def test_an_item_with_an_invalid_vector_fails_alone(house: House) -> None:
     assert list(failure.items) == ["team/bad"]
 
 
-def test_a_failure_can_be_retried(house: House) -> None:
-    """Its job returns to the queue and leaves the list."""
-    for _ in range(MAX_ATTEMPTS):
-        house.attempt(house.job(1, skill("bad", "poison")))
-    house.queue.jobs.clear()
-    assert retry(house.failures, house.queue) == 1
+@pytest.fixture
+def _refusing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store refuses items with a certain name."""
+    upsert = EdgeCollection.upsert
+
+    def refuse(collection: EdgeCollection, points: Sequence[Point]) -> None:
+        if any("refused" in point.item for point in points):
+            raise StoreRefusedError(REFUSAL)
+        upsert(collection, points)
+
+    monkeypatch.setattr(EdgeCollection, "upsert", refuse)
+
+
+@pytest.mark.usefixtures("_refusing")
+def test_an_item_that_the_store_refuses_fails_alone(house: House) -> None:
+    """Its neighbours are written; it is listed with the store's reason, and counted."""
+    removal = house.job(2, removed=("team/old",))
+    house.attempt(house.job(1, skill("good"), skill("refused"), skill("fine")), removal)
+    assert set(house.hashes()) == {"team/good", "team/fine"}
     assert house.failures.list() == []
-    assert [job.items[0].id for job, _ in house.queue.jobs] == ["team/bad"]
+    while house.queue.jobs:
+        house.attempt(house.queue.jobs.pop()[0])
+    (failure,) = house.failures.list()
+    assert (list(failure.items), failure.error) == (["team/refused"], REFUSAL)
+    assert failure.attempts == MAX_ATTEMPTS
+    counters = house.coordination.status.counters()
+    assert (counters["retried"], counters["failed"]) == (MAX_ATTEMPTS - 1, 1)
+    assert counters["refused"] >= MAX_ATTEMPTS
+
+
+def test_a_limit_of_the_server_fails_only_what_is_above_it(tmp_path: Path) -> None:
+    """A job that is too large is done item by item; only an item that is too large fails."""
+    with QdrantStandIn(strict_mode={"enabled": True, "upsert_max_batchsize": 3}) as server:
+        parts, cache = coordination(tmp_path), SqliteVectorCache(tmp_path / "vectors.sqlite", 1)
+        store = QdrantStore(server.url)
+        writer = words_writer(store, cache, parts)
+        queue = LossyQueue(writer)
+        writer.begin(CONFIGURATION)
+        name = store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        body = "\n".join(f"## Part {n}\n" + "Plain words. " * 40 for n in range(6))
+        items = (*(skill(f"s{n}") for n in range(5)), skill("large", body=body))
+        queue.submit(Job(id="1", collection=name, revision=1, items=items), QueueName.SAVES)
+        while queue.jobs:
+            (job, queue_name) = queue.jobs.pop()
+            attempt([job], queue_name, writer=writer, failures=parts.failures, queue=queue)
+        with store.open(name) as collection:
+            assert {state.item for state in collection.states()} == {f"team/s{n}" for n in range(5)}
+        (failure,) = parts.failures.list()
+        assert list(failure.items) == ["team/large"]
+        assert "answered 4" in failure.error
+        cache.close()
+
+
+@pytest.mark.usefixtures("_refusing")
+def test_an_outage_is_no_refusal(house: House) -> None:
+    """While a store is unavailable the jobs wait together, and no attempt counts."""
+    house.tombstones.is_away = True
+    for _ in range(2 * MAX_ATTEMPTS):
+        with pytest.raises(StoreError, match="Away"):
+            house.attempt(house.job(1, skill("a"), removed=("team/b",)))
+    assert not house.queue.jobs
+    assert house.failures.list() == []
+    house.tombstones.is_away = False
+    house.attempt(house.job(1, skill("a"), removed=("team/b",)))
+    assert set(house.hashes()) == {"team/a"}
 
 
 def test_a_job_that_ends_its_worker_fails(house: House) -> None:
@@ -355,6 +461,54 @@ def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
     assert set(house.hashes()) == {"team/a"}
 
 
+def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
+    """A worker that finds no model for a moment does not replace them by words."""
+
+    class Modelled(WordsEngine):
+        model = Model(id="test", slug="test", dimension=1, max_tokens=8)
+
+    house.another_writer(lambda: Modelled("a test")).begin(CONFIGURATION)
+    target = house.store.alias(next_alias(ACTIVE, CONFIGURATION))
+    assert "_test-" in (target or "")
+    house.another_writer().begin(CONFIGURATION)
+    assert house.store.alias(next_alias(ACTIVE, CONFIGURATION)) == target
+
+
+def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release with another recipe begins a collection, and leaves those of others alone."""
+    before = house.collection
+    house.writer.write([house.job(1, skill("a"))])
+    older, newer = house.job(2, skill("b")), recipe_of(before) + 1
+    monkeypatch.setattr("repertory.indexing.collections.RECIPE", newer)
+    house.writer.write([older])
+    assert set(house.hashes()) == {"team/a"}
+    house.writer.begin(CONFIGURATION)
+    house.collection = house.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+    assert recipe_of(house.collection) == newer
+    house.writer.write([house.job(2, skill("b"))])
+    assert set(house.hashes()) == {"team/b"}
+
+    monkeypatch.undo()  # a worker of the older release
+    late = house.job(3, skill("c"))
+    with pytest.raises(NewerReleaseError, match="newer embedding recipe"):
+        job_of(late.plain())
+    house.writer.write([late])
+    assert set(house.hashes()) == {"team/b"}
+    house.writer.begin(CONFIGURATION)  # that release is back
+    assert house.store.alias(next_alias(ACTIVE, CONFIGURATION)) == before
+
+
+def test_a_refused_collection_is_reported(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason is that of the store, and not that the collection is missing."""
+
+    def refuse(*_: object) -> None:
+        raise StoreRefusedError(REFUSAL)
+
+    monkeypatch.setattr(EdgeStore, "create", refuse)
+    with pytest.raises(StoreRefusedError, match="too many points"):
+        house.writer.begin(CONFIGURATION, 9)
+
+
 def test_a_job_of_a_dropped_collection_is_ignored(house: House) -> None:
     """Late jobs of an old generation do no harm."""
     job = house.job(1, skill("a"))
@@ -377,18 +531,35 @@ def test_a_job_of_another_version_is_refused() -> None:
     """A worker does not guess what another release meant."""
     data = Job(id="1", collection="c", revision=1).plain()
     assert job_of(data).id == "1"
-    with pytest.raises(JobError, match="version 99"):
+    with pytest.raises(NewerReleaseError, match="version 99"):
         job_of({**data, "version": 99})
+    with pytest.raises(JobError, match="version 0") as older:
+        job_of({**data, "version": 0})
+    assert not isinstance(older.value, NewerReleaseError)
     with pytest.raises(JobError, match="cannot be read"):
         job_of({**data, "items": "all"})
     with pytest.raises(JobError):
         job_of("rubbish")
 
 
-def test_jobs_stay_small() -> None:
-    """Many or large items are split into several jobs; none is lost."""
-    items = [skill(f"s{n}", body="x" * (n % 3) * 400_000) for n in range(60)]
-    made = list(jobs("c", 1, items, [f"r{n}" for n in range(1_500)]))
+@pytest.mark.parametrize("field", ["body", "description", "input_schema", "extra", "path"])
+def test_jobs_stay_small(field: str) -> None:
+    """Many or large items are split into several jobs, whatever is large; none is lost."""
+    texts = ["x" * (n % 3) * 400_000 for n in range(12)] + [""] * 60
+    values = [{"": text} if field in ("input_schema", "extra") else text for text in texts]
+    items = [
+        msgspec.structs.replace(skill(f"s{n}"), **{field: value}) for n, value in enumerate(values)
+    ]
+    made = list(jobs("c", 1, items, []))
     assert [item for job in made for item in job.items] == items
-    assert sum(len(job.removed) for job in made) == 1_500
-    assert all(sum(len(item.body) for item in job.items) <= 1_000_000 for job in made)
+    assert all(len(msgspec.json.encode(job.items)) <= MAX_BYTES + 100 for job in made)
+    assert max(len(job.items) for job in made) == MAX_ITEMS
+
+
+def test_jobs_of_removals_stay_small() -> None:
+    """They are split by their number and by the length of their ids."""
+    short, long = [f"r{n}" for n in range(1_500)], [f"{n}{'x' * 4_000}" for n in range(500)]
+    made = list(jobs("c", 1, [], short + long))
+    assert [item for job in made for item in job.removed] == short + long
+    assert max(len(job.removed) for job in made) == MAX_REMOVED
+    assert all(len(msgspec.json.encode(job.removed)) <= MAX_BYTES + 10_000 for job in made)

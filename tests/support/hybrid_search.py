@@ -14,7 +14,7 @@ from repertory.embedding.engine import EmbeddingEngine, Vectors, unit
 from repertory.embedding.models import Model
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import term_of
-from repertory.index.vectors import Collection, Filter, Match
+from repertory.index.vectors import Collection, Filter, Match, VectorAnswer, VectorQuery
 from repertory.search.engine import SearchEngine
 from tests.support.keyword_search import reader
 
@@ -51,27 +51,28 @@ class Points:
         self._owners = [item for item, _ in views]
         self._vectors = engine.embed_texts([view.text for _, view in views])
 
-    def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
-        """The nearest points of the items that a filter allows."""
-        cosines = self._vectors @ vector
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        """The nearest points of the items that a filter allows, and the best cosines of others."""
+        return [self._answer(one) for one in queries]
+
+    def _answer(self, query: VectorQuery) -> VectorAnswer:
+        cosines = self._vectors @ query.vector
         best = np.argsort(-cosines, kind="stable").tolist()
-        return [
+        matches = [
             Match(
                 key=item_key(self._owners[at].id),
                 section=self._sections[at],
                 score=float(cosines[at]),
             )
             for at in best
-            if _is_allowed(self._owners[at], where or Filter())
-        ][:limit]
-
-    def scores(self, vector: Vectors, keys: Sequence[int]) -> dict[int, float]:
-        """The best cosine of each item."""
-        wanted, found = {*keys}, dict[int, float]()
-        for item, cosine in zip(self._owners, (self._vectors @ vector).tolist(), strict=True):
+            if _is_allowed(self._owners[at], query.where or Filter())
+        ][: query.limit]
+        wanted = {*query.keys}.difference(match.key for match in matches)
+        scores: dict[int, float] = {}
+        for item, cosine in zip(self._owners, cosines.tolist(), strict=True):
             if (key := item_key(item.id)) in wanted:
-                found[key] = max(cosine, found.get(key, -1.0))
-        return found
+                scores[key] = max(cosine, scores.get(key, -1.0))
+        return VectorAnswer(matches=matches, scores=scores)
 
     def records(self, keys: Sequence[int]) -> Mapping[str, Any]:
         """The records of some items."""

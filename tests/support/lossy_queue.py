@@ -30,6 +30,10 @@ class LossyQueue(JobQueue):
     def waiting(self) -> dict[str, int]:
         return {name.value: sum(own is name for _, own in self.jobs) for name in QueueName}
 
+    @override
+    def taken(self) -> int:
+        return 0
+
     def deliver(self, place: int, *, keep: bool = False) -> None:
         """Do the job at some place; with ``keep``, it stays to be delivered again."""
         job, _ = (

@@ -6,23 +6,25 @@ Unknown fields and conditions are refused with 501.
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import qdrant_edge as engine
 
-Json = Any  # of a request or an answer
+from tests.support.qdrant_http import Json, RefusedError
+from tests.support.qdrant_strict import StrictMode
+
+OPTIMIZER_DELAY_S = 0.2  # after the last write
 
 _DONE = {"operation_id": 0, "status": "completed"}
 _DISTANCES = {"Cosine": engine.Distance.Cosine, "Dot": engine.Distance.Dot}
-
-
-class RefusedError(Exception):
-    """An answer other than 200."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+_HNSW = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}
+_OPTIMIZER = {
+    "deleted_threshold": 0.2,
+    "vacuum_min_vector_number": 1_000,
+    "default_segment_number": 0,
+    "flush_interval_sec": 5,
+    "indexing_threshold": 10_000,
+}
 
 
 def missing(name: str) -> RefusedError:
@@ -31,7 +33,11 @@ def missing(name: str) -> RefusedError:
 
 
 class ServedCollection:
-    """One collection in its own directory: its settings and a shard."""
+    """One collection in its own directory: its settings and a shard.
+
+    Attributes:
+        optimizer: ``runs``; or for a test ``works`` without an end, or the error that ended it.
+    """
 
     def __init__(self, directory: Path) -> None:
         """Open what ``make`` made."""
@@ -40,6 +46,8 @@ class ServedCollection:
         self._shard = engine.EdgeShard.load(str(directory / "shard"))
         self._lock = threading.Lock()
         self._closed = False
+        self._timer: threading.Timer | None = None
+        self.optimizer = "runs"
 
     @staticmethod
     def make(directory: Path, body: Json) -> None:
@@ -51,19 +59,19 @@ class ServedCollection:
             "quantization_config",
             "optimizers_config",
             "on_disk_payload",
+            "replication_factor",
+            "shard_number",
+            "write_consistency_factor",
+            "strict_mode_config",
         )
         vectors = fields(body["vectors"], "size", "distance", "on_disk")
         if vectors["distance"] not in _DISTANCES:
             raise RefusedError(501, f"distance {vectors['distance']}")
+        StrictMode(body.get("strict_mode_config"))
         unfinished = directory.with_name(f".new-{directory.name}")
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / "shard").mkdir(parents=True)
-        params = engine.EdgeVectorParams(
-            size=vectors["size"], distance=_DISTANCES[vectors["distance"]]
-        )
-        # With a log: what was answered is there after kill -9.
-        config = engine.EdgeConfig(vectors=params, wal_enabled=True)
-        engine.EdgeShard.create(str(unfinished / "shard"), config).close()
+        engine.EdgeShard.create(str(unfinished / "shard"), _configuration(body)).close()
         save(unfinished / "settings.json", {"collection": body, "indexed": {}})
         unfinished.rename(directory)
 
@@ -78,60 +86,83 @@ class ServedCollection:
         """Flush and close."""
         with self._lock:
             self._closed = True
+            if self._timer:
+                self._timer.cancel()
             self._shard.close()
+
+    def exists(self) -> Json:
+        """GET of whether it exists."""
+        return {"exists": True}
 
     def info(self) -> Json:
         """GET of the collection."""
         asked = self._settings["collection"]
-        hnsw = {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000}
-        optimizer = {
-            "deleted_threshold": 0.2,
-            "vacuum_min_vector_number": 1_000,
-            "default_segment_number": 0,
-            "flush_interval_sec": 5,
-        }
+        cluster = ("replication_factor", "shard_number", "write_consistency_factor")
         return {
-            "status": "green",
-            "optimizer_status": "ok",
+            "status": self._status(),
+            "optimizer_status": {"error": self.optimizer} if self._is_broken else "ok",
             "segments_count": 1,
             "points_count": self._shard.count(engine.CountRequest()),
             "config": {
-                "params": {
-                    "vectors": asked["vectors"],
-                    "on_disk_payload": asked.get("on_disk_payload", True),
-                },
-                "hnsw_config": hnsw | asked.get("hnsw_config", {}),
-                "optimizer_config": optimizer | asked.get("optimizers_config", {}),
+                "params": {name: asked.get(name, 1) for name in cluster}
+                | {"vectors": asked["vectors"]}
+                | {"on_disk_payload": asked.get("on_disk_payload", True)},
+                "hnsw_config": _HNSW | asked.get("hnsw_config", {}),
+                "optimizer_config": _OPTIMIZER | asked.get("optimizers_config", {}),
                 "quantization_config": asked.get("quantization_config"),
             },
             "payload_schema": self._settings["indexed"],
         }
 
+    def change(self, body: Json) -> Json:
+        """PATCH of settings: an empty one starts the optimizer, another sets limits."""
+        fields(body, "optimizers_config", "strict_mode_config")
+        if body.get("optimizers_config"):
+            raise RefusedError(501, "optimizers_config")
+        if limits := body.get("strict_mode_config"):
+            StrictMode(limits)
+            self._settings["collection"]["strict_mode_config"] = limits
+            save(self._directory / "settings.json", self._settings)
+        self._optimize_later()
+        return True
+
     def index(self, body: Json) -> Json:
-        """PUT of an index: it is recorded only, since it changes no answer."""
+        """PUT of an index."""
         fields(body, "field_name", "field_schema")
-        schema = fields(body["field_schema"], "type", "on_disk")
-        if schema["type"] not in ("keyword", "integer"):
-            raise RefusedError(501, f"index {schema}")
-        self._settings["indexed"][body["field_name"]] = {"data_type": schema["type"], "points": 0}
+        params = fields(body["field_schema"], "type", "on_disk")
+        if params["type"] not in ("keyword", "integer"):
+            raise RefusedError(501, f"index {params}")
+        self._strict.index(len(self._settings["indexed"]))
+        # Those of the filters decide what a graph links; the others change no answer.
+        if params["type"] == "keyword" and not params.get("on_disk"):
+            schema = engine.PayloadSchemaType.Keyword
+            self._shard.update(
+                engine.UpdateOperation.create_field_index(body["field_name"], schema)
+            )
+        made = {"data_type": params["type"], "params": params, "points": 0}
+        self._settings["indexed"][body["field_name"]] = made
         save(self._directory / "settings.json", self._settings)
         return _DONE
 
     def upsert(self, body: Json) -> Json:
         """PUT of points."""
         fields(body, "points", "update_filter")
+        self._strict.upsert(len(body["points"]))
         points = [
             engine.Point(point["id"], point["vector"], point["payload"])
             for point in (fields(point, "id", "vector", "payload") for point in body["points"])
         ]
         condition = _filter(body["update_filter"]) if "update_filter" in body else None
         self._shard.update(engine.UpdateOperation.upsert_points(points, condition=condition))
+        self._optimize_later()
         return _DONE
 
     def delete(self, body: Json) -> Json:
         """POST of a deletion."""
-        where = _filter(fields(body, "filter")["filter"])
-        self._shard.update(engine.UpdateOperation.delete_points_by_filter(where))
+        where = fields(body, "filter")["filter"]
+        self._strict.filter(where, self._settings["indexed"], is_write=True)
+        self._shard.update(engine.UpdateOperation.delete_points_by_filter(_filter(where)))
+        self._optimize_later()
         return _DONE
 
     def retrieve(self, body: Json) -> Json:
@@ -148,21 +179,23 @@ class ServedCollection:
     def query(self, body: Json) -> Json:
         """POST of a vector."""
         fields(body, "query", "filter", "params", "limit", "with_payload", "with_vector")
-        params = fields(body.get("params", {}), "hnsw_ef", "exact", "quantization", "indexed_only")
-        fields(params.get("quantization", {}), "ignore", "rescore", "oversampling")
-        if body.get("with_vector") or params.get("indexed_only"):
-            raise RefusedError(501, "with_vector, indexed_only")
+        params = fields(body.get("params", {}), "hnsw_ef", "exact", "quantization", "acorn")
+        if body.get("with_vector"):
+            raise RefusedError(501, "with_vector")
         if body["limit"] < 1:
             raise RefusedError(422, "Validation error in JSON body: [limit: value 0 invalid]")
+        self._strict.query(body["limit"], params)
+        self._strict.filter(body.get("filter", {}), self._settings["indexed"], is_write=False)
+        vector = body["query"]
         found = self._shard.query(
             engine.QueryRequest(
                 limit=body["limit"],
-                query=engine.Query.Nearest(fields(body["query"], "nearest")["nearest"]),
-                filter=_filter(body["filter"]) if "filter" in body else None,
-                params=engine.SearchParams(
-                    hnsw_ef=params.get("hnsw_ef"), exact=params.get("exact", False)
+                query=engine.Query.Nearest(
+                    vector if isinstance(vector, list) else fields(vector, "nearest")["nearest"]
                 ),
-                with_payload=body["with_payload"],
+                filter=_filter(body["filter"]) if "filter" in body else None,
+                params=_search_params(params),
+                with_payload=body.get("with_payload", False),
             )
         )
         points = [
@@ -171,9 +204,15 @@ class ServedCollection:
         ]
         return {"points": points}
 
+    def query_batch(self, body: Json) -> Json:
+        """POST of several vectors."""
+        return [self.query(one) for one in fields(body, "searches")["searches"]]
+
     def scroll(self, body: Json) -> Json:
         """POST of a page."""
         fields(body, "filter", "limit", "offset", "with_payload", "with_vector")
+        self._strict.query(body["limit"], {})
+        self._strict.filter(body["filter"], self._settings["indexed"], is_write=False)
         if body.get("with_vector"):
             raise RefusedError(501, "with_vector")
         page, offset = self._shard.scroll(
@@ -190,8 +229,92 @@ class ServedCollection:
 
     def count(self, body: Json) -> Json:
         """POST of a count."""
-        exact = fields(body, "exact")["exact"]
-        return {"count": self._shard.count(engine.CountRequest(exact=exact))}
+        asked = fields(body, "exact", "filter")
+        where = asked.get("filter")
+        if where:
+            self._strict.filter(where, self._settings["indexed"], is_write=False)
+        request = engine.CountRequest(
+            exact=asked["exact"], filter=_filter(where) if where else None
+        )
+        return {"count": self._shard.count(request)}
+
+    def timeout(self, seconds: int) -> None:
+        """Check the time limit of a request."""
+        self._strict.timeout(seconds)
+
+    @property
+    def _strict(self) -> StrictMode:
+        return StrictMode(self._settings["collection"].get("strict_mode_config"))
+
+    @property
+    def _is_broken(self) -> bool:
+        return self.optimizer not in ("runs", "works")
+
+    def _status(self) -> str:
+        """Green, yellow while there is something to optimize, or red after an error.
+
+        After a restart it is grey instead of yellow until something is written.
+        """
+        if self._is_broken:
+            return "red"
+        if self.optimizer == "runs" and not self._needs_optimizer():
+            return "green"
+        return "yellow" if self._timer else "grey"
+
+    def _needs_optimizer(self) -> bool:
+        asked, known = self._settings["collection"], self._shard.info()
+        missing = known.points_count - known.indexed_vectors_count
+        threshold = (_OPTIMIZER | asked.get("optimizers_config", {}))["indexing_threshold"]
+        has_graph = (_HNSW | asked.get("hnsw_config", {}))["m"] > 0
+        return bool(has_graph and missing * asked["vectors"]["size"] * 4 > threshold * 1_024)
+
+    def _optimize_later(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = threading.Timer(OPTIMIZER_DELAY_S, self._optimize)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _optimize(self) -> None:
+        with self._lock:
+            if not self._closed and self.optimizer == "runs" and self._needs_optimizer():
+                self._shard.optimize()
+
+
+def _configuration(body: Json) -> engine.EdgeConfig:
+    """The shard of a collection with these settings.
+
+    With a log: what was answered is there after kill -9.
+    """
+    vectors, hnsw = body["vectors"], _HNSW | body.get("hnsw_config", {})
+    fields(hnsw, *_HNSW)
+    optimizer = fields(_OPTIMIZER | body.get("optimizers_config", {}), *_OPTIMIZER)
+    quantization = None
+    if quantized := body.get("quantization_config"):
+        scalar = fields(fields(quantized, "scalar")["scalar"], "type", "quantile", "always_ram")
+        quantization = engine.ScalarQuantizationConfig(
+            type=engine.ScalarType.Int8, quantile=scalar.get("quantile")
+        )
+    return engine.EdgeConfig(
+        vectors=engine.EdgeVectorParams(
+            size=vectors["size"], distance=_DISTANCES[vectors["distance"]]
+        ),
+        hnsw_config=engine.HnswIndexConfig(**hnsw),
+        optimizers=engine.EdgeOptimizersConfig(indexing_threshold=optimizer["indexing_threshold"]),
+        quantization_config=quantization,
+        wal_enabled=True,
+    )
+
+
+def _search_params(params: Json) -> engine.SearchParams:
+    quantization = fields(params.get("quantization", {}), "ignore", "rescore", "oversampling")
+    acorn = fields(params.get("acorn", {}), "enable", "max_selectivity")
+    return engine.SearchParams(
+        hnsw_ef=params.get("hnsw_ef"),
+        exact=params.get("exact", False),
+        quantization=engine.QuantizationSearchParams(**quantization) if quantization else None,
+        acorn=engine.AcornSearchParams(**acorn) if acorn else None,
+    )
 
 
 def fields(body: Json, *known: str) -> Json:
@@ -217,6 +340,8 @@ def _condition(
             return engine.FieldCondition(key, match=engine.MatchAny(values))
         case {"key": key, "range": {"lt": number, **more}, **rest} if not rest and not more:
             return engine.FieldCondition(key, range=engine.RangeFloat(lt=number))
+        case {"key": key, "range": {"gte": number, **more}, **rest} if not rest and not more:
+            return engine.FieldCondition(key, range=engine.RangeFloat(gte=number))
         case {"is_empty": {"key": key}, **rest} if not rest:
             return engine.IsEmptyCondition(key)
         case {"has_id": ids, **rest} if not rest:

@@ -7,41 +7,32 @@ something was ignored. As a separate process it keeps its data however it ends:
 """
 
 import argparse
-import contextlib
 import re
 import shutil
-import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import parse_qs, urlsplit
+from typing import Self
 
 import msgspec
 
-from tests.support.qdrant_collections import (
-    Json,
-    RefusedError,
-    ServedCollection,
-    fields,
-    missing,
-    save,
-)
+from tests.support.qdrant_collections import ServedCollection, fields, missing, save
+from tests.support.qdrant_http import HttpServer, Json, RefusedError, Request
 
 VERSION = "1.16.0"
 
 _COLLECTION = r"/collections/([A-Za-z0-9][A-Za-z0-9._-]*)"
 _OPERATIONS = {  # on one collection
     ("GET", ""): "info",
+    ("GET", "/exists"): "exists",
+    ("PATCH", ""): "change",
     ("PUT", "/index"): "index",
     ("PUT", "/points"): "upsert",
     ("POST", "/points"): "retrieve",
     ("POST", "/points/delete"): "delete",
     ("POST", "/points/query"): "query",
+    ("POST", "/points/query/batch"): "query_batch",
     ("POST", "/points/scroll"): "scroll",
     ("POST", "/points/count"): "count",
 }
@@ -55,7 +46,12 @@ class QdrantStandIn:
         version: Its reported version.
         directory: Its data; by default it is empty and keeps nothing.
         port: 0 for a free one.
+        strict_mode: The limits of new collections.
         host: The address that it listens on.
+
+    Attributes:
+        requests: All requests so far.
+        refusals: The answers to the next requests whose method is not GET, instead of doing them.
     """
 
     def __init__(
@@ -64,8 +60,12 @@ class QdrantStandIn:
         version: str = VERSION,
         directory: Path | None = None,
         port: int = 0,
+        strict_mode: Json = None,
         host: str = "127.0.0.1",
     ) -> None:
+        self.requests: list[Request] = []
+        self.refusals: list[RefusedError] = []
+        self._strict_mode = strict_mode
         self.api_key = api_key
         self.version = version
         self._kept = directory is not None
@@ -81,16 +81,15 @@ class QdrantStandIn:
         if (self._directory / "aliases.json").exists():
             self._aliases = msgspec.json.decode((self._directory / "aliases.json").read_bytes())
         self._lock = threading.Lock()  # of the list of collections; each one has its own lock
-        self._http = _Http((host, port), partial(_Handler, self))
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._http = HttpServer((host, port), self._answered)
 
     @property
     def url(self) -> str:
         """Its URL."""
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self._http.url
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._http.start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -98,16 +97,29 @@ class QdrantStandIn:
 
     def stop(self) -> None:
         """Stop listening, and close or delete everything."""
-        self._http.shutdown()
-        self._http.server_close()
-        self._thread.join()
+        self._http.stop()
         for collection in self._collections.values():
             collection.close()
         if not self._kept:
             shutil.rmtree(self._directory)
 
-    def answer(self, method: str, path: str, query: dict[str, list[str]], body: Json) -> Json:
-        """Answer as a real server does, without the envelope around ``result``."""
+    def optimizer(self, name: str, state: str) -> None:
+        """Let the optimizer of a collection work without an end, run as always, or fail."""
+        self._get(name).optimizer = state
+
+    def _answered(self, request: Request) -> Json:
+        """Answer as a real server does."""
+        self.requests.append(request)
+        if self.api_key and request.headers.get("api-key") != self.api_key:
+            raise RefusedError(401, "Must provide an API key or an Authorization bearer token")
+        if request.path == "/":
+            return {"title": "stand-in for qdrant", "version": self.version}
+        if self.refusals and request.method != "GET":
+            raise self.refusals.pop(0)
+        result = self._result(request.method, request.path, request.parameters, request.body)
+        return {"result": result, "status": "ok", "time": 0.0}
+
+    def _result(self, method: str, path: str, query: dict[str, list[str]], body: Json) -> Json:
         # ``wait`` is always so here, and a timeout is never reached.
         unknown = set(query) - {"wait", "timeout"}
         if unknown or query.get("wait", ["true"]) != ["true"]:
@@ -120,7 +132,12 @@ class QdrantStandIn:
         if found := re.fullmatch(_COLLECTION + "(.*)", path):
             name, rest = found.groups()
             if operation := _OPERATIONS.get((method, rest)):
-                return self._get(name).answer(operation, *bodies)
+                if operation == "exists" and name not in self._collections:
+                    return {"exists": False}
+                collection = self._get(name)
+                if "timeout" in query:
+                    collection.timeout(int(query["timeout"][0]))
+                return collection.answer(operation, *bodies)
         raise RefusedError(501, f"{method} {path}")
 
     def _routes(self) -> list[tuple[str, str, Callable[..., Json]]]:
@@ -145,7 +162,9 @@ class QdrantStandIn:
 
     def _create(self, name: str, body: Json) -> Json:
         if name in self._collections:
-            raise RefusedError(409, f"Wrong input: Collection `{name}` already exists!")
+            raise _taken(name)
+        if self._strict_mode:
+            body = {"strict_mode_config": self._strict_mode} | body
         ServedCollection.make(self._folders / name, body)
         self._collections[name] = ServedCollection(self._folders / name)
         return True
@@ -165,17 +184,19 @@ class QdrantStandIn:
         return {"aliases": [{"alias_name": alias, "collection_name": at} for alias, at in pairs]}
 
     def _switch(self, body: Json) -> Json:
-        aliases = dict(self._aliases)
+        """Do one action after the other; those before one that fails are done and kept."""
         for action in fields(body, "actions")["actions"]:
             match action:
                 case {"delete_alias": {"alias_name": alias}}:
-                    aliases.pop(alias, None)
+                    self._keep({one: at for one, at in self._aliases.items() if one != alias})
                 case {"create_alias": {"alias_name": alias, "collection_name": name}}:
-                    self._get(name)
-                    aliases[alias] = name
+                    if name not in self._collections:
+                        raise missing(name)
+                    if alias in self._collections:
+                        raise _taken(alias)
+                    self._keep(self._aliases | {alias: name})
                 case _:
                     raise RefusedError(501, f"action {action}")
-        self._keep(aliases)
         return True
 
     def _keep(self, aliases: dict[str, str]) -> None:
@@ -183,85 +204,8 @@ class QdrantStandIn:
         self._aliases = aliases
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def __init__(self, *args: Any) -> None:  # noqa: ANN401  # as in the base
-        self._connections: set[socket.socket] = set()
-        super().__init__(*args)
-
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
-        self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the base
-        self._connections.discard(request)
-        super().shutdown_request(request)
-
-    def server_close(self) -> None:
-        """Stop listening, and close the idle connections of clients."""
-        super().server_close()
-        for connection in list(self._connections):
-            with contextlib.suppress(OSError):  # the client has just hung up itself
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
-        """Ignore clients that disconnected."""
-        if not isinstance(sys.exception(), ConnectionError):
-            super().handle_error(request, client_address)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def __init__(self, standin: QdrantStandIn, *args: Any) -> None:  # noqa: ANN401  # as in the base
-        self._standin = standin
-        super().__init__(*args)
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name in the base
-        """Log nothing."""
-
-    def _serve(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        body = msgspec.json.decode(self.rfile.read(length)) if length else None
-        parts = urlsplit(self.path)
-        answer: Json
-        status = 200
-        try:
-            if self._standin.api_key and self.headers.get("api-key") != self._standin.api_key:
-                raise RefusedError(401, "Must provide an API key or an Authorization bearer token")
-            if parts.path == "/":
-                answer = {"title": "stand-in for qdrant", "version": self._standin.version}
-            else:
-                result = self._standin.answer(self.command, parts.path, parse_qs(parts.query), body)
-                answer = {"result": result, "status": "ok", "time": 0.0}
-        except RefusedError as exc:
-            status, answer = exc.status, {"status": {"error": str(exc)}}
-        except Exception as exc:  # the engine raises plain Exception for wrong input
-            if type(exc) is not Exception:
-                status, answer = 501, {"status": {"error": f"{exc!r} in {body}"}}
-            else:
-                status, answer = 400, {"status": {"error": f"Wrong input: {exc}"}}
-        content = msgspec.json.encode(answer)
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+def _taken(name: str) -> RefusedError:
+    return RefusedError(409, f"Wrong input: Collection `{name}` already exists!")
 
 
 def main() -> None:

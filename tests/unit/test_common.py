@@ -51,9 +51,7 @@ def test_collections_are_shared_and_reports_are_not(tmp_path: Path) -> None:
     one = parts(common, tmp_path / "one", tmp_path / "data")
     two = parts(common, tmp_path / "two", tmp_path / "data")
     one.coordination.deltas.announce("collection", {"item": "hash"})
-    failure = Failure(
-        id="job", collection="collection", items={}, error="", at=0, attempts=1, job={}
-    )
+    failure = Failure(id="job", collection="collection", items={}, error="", at=0, attempts=1)
     one.coordination.failures.add(failure)
     one.coordination.status.report("watch", {"at": 1.0})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,18 @@ def test_nothing_is_due_without_quiet_or_the_bound(gaps: list[float]) -> None:
 def test_a_burst_is_due_once(gaps: list[float], files: int) -> None:
     """A burst of changes causes one scan, regardless of the number of files."""
     assert len(play(gaps, files)) == 1
+
+
+@pytest.mark.parametrize("quiet", [0.25, 1.0, 4.0])
+def test_a_file_that_never_rests_is_due_at_the_bound(quiet: float) -> None:
+    """A log that is written all the time delays no save for longer, again and again."""
+    debounce = Debounce(quiet, Files())
+    due = []
+    for number in range(100):
+        now = number * quiet / 4
+        due += [now] * len(debounce.due(now))
+        debounce.add("source", "log", now)
+    assert due == [MAX_QUIET_PERIODS * quiet, 2 * MAX_QUIET_PERIODS * quiet]
 
 
 def test_a_file_that_grows_without_events_is_waited_for() -> None:

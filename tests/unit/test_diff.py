@@ -70,6 +70,43 @@ def test_a_suddenly_empty_source_keeps_its_items() -> None:
     assert diff(by_id(item("a")), there, prune=True).removed == ["b"]
 
 
+def test_a_source_that_failed_is_not_suddenly_empty() -> None:
+    """It is reported for what it is."""
+    changes = diff(
+        {}, states(item("a"), item("b", source="server")), lambda state: state.item == "b"
+    )
+    assert changes.emptied == {"s"}
+    assert changes.kept == ["a", "b"]
+
+
+def test_a_source_whose_items_were_not_read_again_is_not_empty() -> None:
+    """Its files have not changed."""
+    there = states(item("a"), item("b"))
+    changes = diff({}, there, lambda state: state.item == "a", unchanged=["s"])
+    assert (changes.emptied, changes.kept, changes.removed) == (frozenset(), ["a"], ["b"])
+
+
+def test_removed_and_kept_items_are_in_order() -> None:
+    """Whatever order the store gives."""
+    there = states(*(item(name) for name in "dbca"), *(item(n, source="t") for n in "hfge"))
+    changes = diff(by_id(item("x")), there)
+    assert changes.removed == ["a", "b", "c", "d"]
+    assert changes.kept == ["e", "f", "g", "h"]
+
+
+def test_what_failed_before_is_left_out() -> None:
+    """Of each item, the version that failed; a removal, too."""
+    offered = by_id(item("new"), item("edited", "after"), item("fine"))
+    there = states(item("edited", "before"), item("gone"), item("left"))
+    hashes = {one.id: one.metadata_hash() for one in offered.values()}
+    changes = diff(offered, there)
+    assert changes.without({}) is changes
+    left = changes.without({"new": hashes["new"], "edited": hashes["edited"], "gone": ""})
+    assert ([one.id for one in left.written], left.removed) == (["fine"], ["left"])
+    other = changes.without({"new": "another", "edited": "", "gone": "another"})
+    assert (other.written, other.removed) == (changes.written, changes.removed)
+
+
 IDS = st.sets(st.sampled_from("abcdef"))
 
 

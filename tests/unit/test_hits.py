@@ -1,5 +1,6 @@
 """The shown fields of a hit: its evidence, its section, and the skill that takes precedence."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import msgspec
@@ -8,11 +9,10 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.embedding.engine import Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter, Match
+from repertory.index.vectors import Collection, VectorAnswer, VectorQuery
 from repertory.search.answer import Hit, Term
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
@@ -30,7 +30,7 @@ class Unsearchable(Points):
     """Points of a store that gives whole items only."""
 
     @override
-    def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         raise StoreError("The vectors are gone.")
 
 

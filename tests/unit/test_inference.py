@@ -1,6 +1,6 @@
 """Inference: general tools for a job that no hit does well."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,15 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import CAPABILITIES, JOBS, PLAIN, jobs
 from repertory.search.hits import hit
-from repertory.search.inference import FIRST, GOOD_ENOUGH, MAX_READ, MAX_TOOLS, STEP, infer
+from repertory.search.inference import (
+    FIRST,
+    GOOD_ENOUGH,
+    MAX_READ,
+    MAX_TOOLS,
+    STEP,
+    infer,
+    items_for,
+)
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
 
@@ -63,12 +71,11 @@ def inferred(
     text: str, *items: Item, direct: Sequence[Hit] = (), known: bool = True, **options: object
 ) -> list[Hit]:
     """The inferred hits of a query; with ``known`` false no whole item can be read."""
-
-    def read(ids: Sequence[str]) -> Mapping[str, Item]:
-        return {item.id: item for item in items if item.id in ids} if known else {}
-
     query = msgspec.convert({"text": text, "limit": 10} | options, Query)
-    return infer(query, KeywordIndex.empty().updated((), items), direct, read)
+    index = KeywordIndex.empty().updated((), items)
+    read = {*items_for(query, index, [one.confidence for one in direct], ids(direct))}
+    whole = {item.id: item for item in items if item.id in read} if known else {}
+    return infer(query, index, direct, whole)
 
 
 def found(item: Item, confidence: float) -> Hit:
@@ -257,7 +264,7 @@ def test_a_copy_of_a_hit_is_not_inferred() -> None:
     other = tool("box__bash", "Runs it.")
     index = KeywordIndex.empty().updated((), [SHELL, other])
     query = Query(text="commit my changes", limit=1)
-    assert ids(infer(query, index, [], lambda _: {}, [other.id])) == [SHELL.id]
+    assert ids(infer(query, index, [], {}, [other.id])) == [SHELL.id]
 
 
 def test_nothing_is_inferred_beside_a_good_direct_hit() -> None:

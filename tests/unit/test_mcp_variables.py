@@ -6,7 +6,7 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
-from repertory.sources.mcp.variables import fill_in
+from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, fill_in
 
 ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
 
@@ -104,3 +104,53 @@ def test_redact() -> None:
     assert not any(secret in redacted for secret in secrets)
     assert redacted.startswith("debug=1 ")
     assert not any(secret in repr(launch) for secret in secrets)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        ServerConfig(name="a", url="https://x", headers={"Authorization": "Bearer lit-token"}),
+        ServerConfig(name="a", command="a", env={"OPTIONS": "--user me --token lit-token"}),
+        ServerConfig(name="a", url="https://x/mcp?key=Bearer%20lit-token"),
+        ServerConfig(name="a", command="a", args=("${AUTH}",)),
+    ],
+    ids=["header", "environment", "address", "argument"],
+)
+def test_a_word_of_a_secret_is_masked(server: ServerConfig) -> None:
+    """A server may repeat the token alone, without the word before it."""
+    launch = fill_in(server, {"AUTH": "Bearer lit-token"})
+    assert launch.redact("invalid token: lit-token!") == "invalid token: ***!"
+
+
+def test_secrets_within_secrets_leave_nothing() -> None:
+    """The longest one is masked first; what is too short to be a secret stays."""
+    env = {"A": "abcd", "B": "abcdef", "C": "xyz"}
+    launch = fill_in(ServerConfig(name="a", command="a", env=env), {})
+    assert launch.redact("abcdef, abcd, abc, xyz") == "***, ***, abc, xyz"
+
+
+def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
+    """A library may show either; the host and the path stay."""
+    url = "https://us%40er:pa%2Fss@host/path?key=a%20b%2Fc&other=second"
+    launch = fill_in(ServerConfig(name="a", url=url), {})
+    for secret in ("us%40er", "us@er", "pa%2Fss", "pa/ss", "a%20b%2Fc", "a b/c", "second"):
+        assert launch.redact(f"[{secret}]") == "[***]"
+    assert launch.redact("host/path") == "host/path"
+
+
+def test_an_env_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    """What is beyond it is not read."""
+    filler = "# " + "x" * (MAX_ENV_FILE_SIZE - 8)
+    (tmp_path / ".env").write_text(f"A=1\n{filler}\nB=2\n")
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    assert fill_in(server, {}).env == {"A": "1"}
+
+
+def test_an_empty_variable_counts_only_without_a_default() -> None:
+    """A variable that is set to nothing is set; a process inherits from the whole environment."""
+    launch = fill_in(
+        ServerConfig(name="a", command="${EMPTY}", cwd="sub", workspace="/w"), ENVIRONMENT
+    )
+    assert launch.command == ""
+    assert launch.cwd == "/w/sub"
+    assert launch.inherited == ENVIRONMENT

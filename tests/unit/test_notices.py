@@ -8,8 +8,8 @@ from repertory.errors import UsageError
 from repertory.filters import check
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
-from repertory.notices import about_servers, about_sources
-from repertory.stats import SourceState
+from repertory.notices import about_first_index, about_servers, about_sources
+from repertory.stats import Building, SourceState, WatchStatus
 
 DAY = 86_400.0
 
@@ -91,3 +91,14 @@ def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
         check(Filter(servers=("git", "gti")), entries, lambda: states)
     with pytest.raises(UsageError, match=r"There is no tag 'ops'; available: "):
         check(Filter(tags=("ops",)), entries, lambda: states)
+
+
+def test_a_first_index_says_what_is_missing() -> None:
+    """A build beside the active index lacks nothing that a search could have found."""
+    building = Building(collection="c", done=1_314, total=2_172)
+    (notice,) = about_first_index(WatchStatus(collection="c", building=building))
+    assert notice == "The first index is being built: 858 of 2,172 items are missing."
+    assert about_first_index(WatchStatus(collection="old", building=building)) == ()
+    assert about_first_index(WatchStatus(collection="c")) == ()
+    whole = Building(collection="c", done=7, total=7)
+    assert about_first_index(WatchStatus(collection="c", building=whole)) == ()

@@ -252,6 +252,6 @@ def test_saved_rules_are_active_without_another_scan(tmp_path: Path) -> None:
     rule = Rule(item="deploy", changes={"boost": 0.5}, place="repertory.toml: [[policy]] 1")
     scans.adopt(Catalogue((source,), (), (rule,)))
     assert scans.items["team/deploy"].policy == Policy(boost=0.5)
-    assert not scans.offers("team/deploy", before)
+    assert not scans.may_offer("team/deploy", before)
     scans.adopt(Catalogue((source,)))
-    assert scans.offers("team/deploy", before)
+    assert scans.may_offer("team/deploy", before)

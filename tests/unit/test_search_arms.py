@@ -6,14 +6,16 @@ from typing import Any, cast
 import pytest
 from typing_extensions import override
 
-from repertory.embedding.engine import Vectors
+from repertory.catalogue.item import Item, item_key
+from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter, Match
+from repertory.index.vectors import Collection, Filter, Match, VectorAnswer, VectorQuery
 from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import POOL
 from repertory.search.engine import SearchEngine
+from repertory.search.nearest import ask
 from repertory.search.query import Query, Weights
 from repertory.search.steps import MAX_EMBEDDED
 from tests.support.builders import no_model, skill, tool
@@ -49,19 +51,18 @@ class Recording(WordCounts):
 
 
 class Failing(Points):
-    """Points of a store of which some methods fail."""
+    """Points of a store of which some methods fail; it keeps the names of the calls."""
 
     failing: tuple[str, ...] = ()
 
-    @override
-    def search(self, vector: Vectors, limit: int, where: Filter | None = None) -> list[Match]:
-        self._fail("search")
-        return super().search(vector, limit, where)
+    def __init__(self, items: Sequence[Item], engine: EmbeddingEngine) -> None:
+        super().__init__(items, engine)
+        self.calls: list[str] = []
 
     @override
-    def scores(self, vector: Vectors, keys: Sequence[int]) -> dict[int, float]:
-        self._fail("scores")
-        return super().scores(vector, keys)
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self._fail("query")
+        return super().query(queries)
 
     @override
     def records(self, keys: Sequence[int]) -> Any:
@@ -69,6 +70,7 @@ class Failing(Points):
         return super().records(keys)
 
     def _fail(self, method: str) -> None:
+        self.calls.append(method)
         if method in self.failing:
             raise StoreError(GONE)
 
@@ -124,19 +126,72 @@ def test_without_a_model_the_words_answer() -> None:
 
 def test_without_the_store_the_words_answer() -> None:
     """Whole items cannot be read either, and are not needed."""
-    answer = search(engine_of("search", "scores", "records"))
+    answer = search(engine_of("query", "records"))
     assert (answer.mode, answer.degraded) == (Mode.KEYWORD, GONE)
     assert names(answer)[0] == "bread"
 
 
 def test_a_store_that_fails_during_a_search_leaves_what_it_has_found() -> None:
-    """Items that the words alone found have no cosine then."""
-    text = "knead dough with a recipient"
-    whole, part = search(engine_of(), text), search(engine_of("scores"), text)
-    assert {*names(part)} == {*names(whole)}
-    assert part.mode is Mode.HYBRID
+    """Nothing of an item's body is shown then."""
     answer = search(engine_of("records"))
     assert names(answer) == names(search(engine_of()))
+
+
+@pytest.mark.parametrize(
+    "text", [TEXT, "read_file", "knead dough. Then mail it to a recipient.", "commit my changes"]
+)
+def test_a_search_asks_the_store_twice(text: str) -> None:
+    """Once for all vectors, also of the steps of a task, and once for all items that it reads.
+
+    What is read for an inferred hit is among them.
+    """
+    runner = tool("box__run", "Runs it.", input_schema={"properties": {"command": {}}})
+    points = Failing([*ITEMS, runner], WordCounts())
+    keywords = KeywordIndex.empty().updated((), [*ITEMS, runner])
+    engine = engine_of(collection=points, keywords=keywords)
+    answer = search(engine, text, threshold=0.2)
+    assert points.calls == ["query", "records"]
+    is_inferred = answer.hits[-1].evidence.capability != ""
+    assert is_inferred == (text == "commit my changes")
+
+
+class Finding(Failing):
+    """Points of which a search finds those of one item; the cosine of every other is 0.25."""
+
+    found = ""
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self._fail("query")
+        match = Match(key=item_key(self.found), section=None, score=0.9)
+        keys = [{*one.keys}.difference([match.key]) for one in queries]
+        return [VectorAnswer(matches=[match], scores=dict.fromkeys(one, 0.25)) for one in keys]
+
+
+def test_the_successor_of_what_the_vectors_find_has_its_cosine() -> None:
+    """Neither arm finds it; its cosine is asked for with all the others."""
+    items = [skill("old", "Kneads dough", deprecated_by="new"), skill("new", "Makes loaves")]
+    points = Finding(items, WordCounts())
+    points.found = items[0].id
+    engine = engine_of(collection=points, keywords=KeywordIndex.empty().updated((), items))
+    answer = search(engine, "zxqv")
+    (new,) = (hit for hit in answer.hits if hit.name == "new")
+    assert new.evidence.cosine == 0.25
+    assert points.calls == ["query", "records"]
+
+
+def test_unexpected_cosines_are_asked_for_later() -> None:
+    """They are left out if the store is unavailable by then."""
+    points = Failing(ITEMS, WordCounts())
+    (vector,) = WordCounts().embed_queries([TEXT])
+    first, second = item_key(ITEMS[1].id), item_key(ITEMS[2].id)
+    query = VectorQuery(vector=vector, limit=1, keys=[first])
+    (nearest,) = ask(cast("Collection", points), [query])
+    assert {*nearest.cosines([first])} == {first}
+    assert points.calls == ["query"]
+    assert {*nearest.cosines([first, second])} == {first, second}
+    points.failing = ("query",)
+    assert {*nearest.cosines([first, second])} == {first}
 
 
 def test_without_the_words_the_meaning_answers() -> None:
@@ -152,7 +207,7 @@ def test_without_the_words_the_meaning_answers() -> None:
 
 def test_without_words_and_vectors_the_search_fails() -> None:
     """The error gives both reasons."""
-    engine = engine_of("search", keywords=None, degraded=["No words."])
+    engine = engine_of("query", keywords=None, degraded=["No words."])
     with pytest.raises(StoreError, match=r"No words\. The store is gone\."):
         search(engine)
 

@@ -88,6 +88,14 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
         ({"config": "missing.toml"}, {}, "", "missing.toml"),
         ({"mcp_timeout": -1.0}, {}, "", "--mcp-timeout"),
         ({}, {}, "sources = 3\n", "sources"),
+        ({"namespace": ""}, {}, "", "--namespace is ''; it must be 1 to 32 lowercase letters"),
+        ({"namespace": "A"}, {}, "", "--namespace"),
+        ({"namespace": "a_b"}, {}, "", "--namespace"),
+        ({"namespace": "a:b"}, {}, "", "--namespace"),
+        ({"namespace": "2a"}, {}, "", "--namespace"),
+        ({"namespace": "a" * 33}, {}, "", "--namespace"),
+        ({}, {"REPERTORY_NAMESPACE": "a\n"}, "", "REPERTORY_NAMESPACE"),
+        ({}, {}, 'namespace = "theirs"\n', "cannot set 'namespace'"),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_it_was_given_under(

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from repertory.catalogue.item import Item, Kind
+from repertory.coordination.lease import Holder
 from repertory.index.keywords.document import entry
 from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Worker
+from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
 from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped
@@ -78,7 +79,12 @@ STATS = Stats(
     problems=[PROBLEM],
     errors=1,
     warnings=0,
-    watch=None,
+    watch=Watch(
+        at=NOW,
+        polling=dict.fromkeys(("one", "two"), f"{LONG} reports no changes"),
+        holder=Holder(host=f"{LONG}.example.com", process=7, directory=f"/srv/{LONG}", since=NOW),
+        waiting=[Holder(host="web2", process=8, directory="/srv/team")],
+    ),
     counters={},
 )
 RUN = Run(
@@ -151,6 +157,14 @@ def test_a_table_splits_no_word(drawn: Drawing, command: str, columns: int) -> N
     assert {word.removesuffix("…") for word in table.replace("─", "").split()} <= allowed | {""}
     assert max(map(width_of, table.splitlines())) <= columns
     assert "─" * columns not in whole
+
+
+def test_the_statistics_say_who_watches_and_what_is_polled(drawn: Drawing) -> None:
+    """The process that watches, those that would take over, and why sources are polled."""
+    text = " ".join(drawn(RENDERERS["stats"], 1_000).split())
+    assert f"watched by process 7 on {LONG}.example.com, in /srv/{LONG}; began " in text
+    assert "would take over process 8 on web2, in /srv/team" in text
+    assert f"one, two: scanned at intervals, because {LONG} reports no changes." in text
 
 
 def test_a_list_has_a_line_for_each_item_that_fits(drawn: Drawing) -> None:

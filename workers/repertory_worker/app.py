@@ -6,13 +6,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from celery import Celery, signals
+from celery import Celery, Task, signals
 from celery.exceptions import CPendingDeprecationWarning, Reject
 from celery.utils.log import get_multiprocessing_logger
 
 from repertory.compose import Parts
-from repertory.errors import ConfigurationError, StoreError
+from repertory.errors import ConfigurationError, NewerReleaseError, StoreError
 from repertory.indexing.celery_queue import (
     BEGIN,
     KEEP_KEYWORDS,
@@ -22,6 +23,7 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import QueueName
+from repertory.indexing.maintenance import SNAPSHOT_TIMEOUT_S
 from repertory.settings import Settings
 from repertory_worker.process import Process
 
@@ -46,14 +48,15 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
         )
     queues = [queue for queue in QUEUES if queue in only]
-    app = celery_app(settings.values.redis_url)
+    namespace = settings.values.namespace
+    app = celery_app(settings.values.redis_url, namespace)
     _register(app, settings, queues)
     logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned
     # About a setting that is on purpose, each time that Redis is lost.
     warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker = app.Worker(
         concurrency=concurrency,
-        queues=[redis_key(queue) for queue in queues],
+        queues=[redis_key(queue, namespace) for queue in queues],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
@@ -69,20 +72,23 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
     def process() -> Process:  # made after the fork, so that no connection or model is shared
         return Process(settings, app, queues)
 
-    @app.task(name=WRITE)
-    def write(text: object, queue: str) -> None:
+    @app.task(name=WRITE, bind=True)
+    def write(task: Task[Any, Any], text: object, queue: str) -> None:
+        tag = str((task.request.properties or {}).get("delivery_tag"))
         with _returned():
-            process().write(text, QueueName(queue))
+            process().write(text, QueueName(queue), tag)
 
     @app.task(name=BEGIN)
-    def begin(configuration: str, generation: int | None) -> None:
+    def begin(configuration: str, generation: int | None, recipe: int = 0) -> None:
         with _returned():
-            process().begin(configuration, generation)
+            process().begin(configuration, generation, recipe)
 
-    @app.task(name=KEEP_KEYWORDS)
+    @app.task(name=KEEP_KEYWORDS, time_limit=SNAPSHOT_TIMEOUT_S)
     def keep_keywords(collection: str) -> None:
-        with _returned():
+        try:
             process().keep_keywords(collection)
+        except StoreError as error:  # the coordinator asks again
+            _log.warning("snapshot_failed", extra={"collection": collection, "error": str(error)})
 
     def start(**_: object) -> None:
         process().start()
@@ -102,9 +108,9 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
 
 @contextmanager
 def _returned() -> Iterator[None]:
-    """While a store stays unavailable, a task goes to the end of its queue."""
+    """A task that can only be done later goes to the end of its queue."""
     try:
         yield
-    except StoreError as error:
+    except (StoreError, NewerReleaseError) as error:
         _log.warning("task_returned", extra={"error": str(error)})
         raise Reject(str(error), requeue=True) from error

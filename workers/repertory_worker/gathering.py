@@ -9,46 +9,77 @@ from kombu import Connection, Queue
 from kombu.exceptions import KombuError
 from kombu.message import Message
 from kombu.utils.encoding import bytes_to_str
+from typing_extensions import override
 
 _log = logging.getLogger(__name__)
 
 
-@contextmanager
-def waiting_beside(connection: Connection, queue: str) -> Iterator[Iterator[object]]:
+class Gathering(Iterator[object]):
     """The first arguments of the tasks that wait in a queue, each taken when it is iterated to.
 
-    Leaving the context acknowledges the taken tasks, or puts them back if it is left by an error.
-    A killed process does neither: its tasks are delivered again after Celery's visibility timeout.
     An unavailable broker has no tasks.
     """
-    errors = connection.connection_errors + connection.channel_errors
-    taken: list[Message] = []
-    early: list[Message] = []  # not due yet; put back at the end, or they would come again here
 
-    def take() -> Iterator[object]:
+    def __init__(self, connection: Connection, queue: str) -> None:
+        self._connection = connection
+        self._queue = queue
+        self._errors = connection.connection_errors + connection.channel_errors
+        self._taken: list[Message] = []
+        self._left: list[Message] = []  # would come again here if they were put back at once
+
+    @property
+    def tags(self) -> list[str]:
+        """The delivery tags of the taken tasks."""
+        return [message.delivery_tag for message in self._taken if message.delivery_tag]
+
+    @override
+    def __next__(self) -> object:
         try:
-            bound = Queue(queue)(connection.default_channel)
+            bound = Queue(self._queue)(self._connection.default_channel)
             while message := bound.get(accept=["json"]):
-                if _is_early(message):
-                    early.append(message)
-                    continue
-                taken.append(message)
-                yield _first_argument(message)
-        except errors as error:
-            _log.warning("gathering_ended", extra={"queue": queue, "error": str(error)})
+                if not _is_early(message):
+                    self._taken.append(message)
+                    return _first_argument(message)
+                self._left.append(message)
+        except self._errors as error:
+            _log.warning("gathering_ended", extra={"queue": self._queue, "error": str(error)})
+        raise StopIteration
 
+    def leave(self) -> None:
+        """Leave the task that was just iterated to; ``end`` puts it back."""
+        self._left.append(self._taken.pop())
+
+    def end(self) -> None:
+        """Put tasks that are left or not due yet back into the queue."""
+        for message in self._left:
+            message.reject_log_error(_log, self._errors, requeue=True)
+        self._left.clear()
+
+    def settle(self, *, done: bool) -> None:
+        """Acknowledge the taken tasks if they are done; otherwise put them back, too."""
+        for message in self._taken:
+            if done:
+                message.ack_log_error(_log, self._errors)
+            else:
+                message.reject_log_error(_log, self._errors, requeue=True)
+        self._taken.clear()
+
+
+@contextmanager
+def waiting_beside(connection: Connection, queue: str) -> Iterator[Gathering]:
+    """Gather from a queue.
+
+    Leaving the context acknowledges the taken tasks, or puts them back if it is left by an error.
+    A killed process does neither: see ``CeleryQueue.renew``.
+    """
+    gathering = Gathering(connection, queue)
     done = False
     try:
-        yield take()
+        yield gathering
         done = True
     finally:
-        for message in taken:
-            if done:
-                message.ack_log_error(_log, errors)
-            else:
-                message.reject_log_error(_log, errors, requeue=True)
-        for message in early:
-            message.reject_log_error(_log, errors, requeue=True)
+        gathering.settle(done=done)
+        gathering.end()
 
 
 def _is_early(message: Message) -> bool:

@@ -14,21 +14,25 @@ from typing import TypeVar
 
 from celery import Celery
 
+from repertory.catalogue.views import RECIPE
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.errors import JobError, StoreError
+from repertory.errors import JobError, NewerReleaseError, StoreError
+from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
-from repertory.indexing.celery_queue import redis_key
+from repertory.indexing.celery_queue import LEASE_S, redis_key
 from repertory.indexing.job import Job, QueueName, job_of
 from repertory.settings import Settings
-from repertory_worker.gathering import waiting_beside
+from repertory_worker.gathering import Gathering, waiting_beside
 
 # Texts that a CPU embeds together. Meanwhile its process takes no newer save.
 BATCH_SIZE = {QueueName.SAVES: 256, QueueName.BUILDS: 32}
 # Between attempts while a store is unavailable; then the task goes back to its queue.
 RETRY_INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 2.0, 2.0)
 HEARTBEAT_INTERVAL_S = 2.0
+NEWER_PAUSE_S = 2.0  # after a task for a newer release, so that its workers get it
+MAX_RETURNS = 10  # of one task for a newer release; the watch sends what is lost again
 
 _log = logging.getLogger(__name__)
 
@@ -38,68 +42,124 @@ Result = TypeVar("Result")
 class Process:
     """Does tasks, one at a time, and reports to the status board.
 
-    Each task raises ``StoreError`` when a store stays unavailable: the same task can be done later.
+    Each task raises ``StoreError`` when a store stays unavailable, and ``NewerReleaseError`` when
+    a worker of a newer release must do it: the same task can be done later.
     """
 
     def __init__(self, settings: Settings, app: Celery, queues: Sequence[str]) -> None:
         parts = Parts(settings, Path.cwd())
         self._writer = parts.writer()
         self._queue = parts.queue()
+        self._coordination = parts.coordination
         self._failures = parts.coordination.failures
         self._board = parts.coordination.status
+        self._tags: list[str] = []  # of the messages that it has
+        self._errors: dict[str, str] = {}  # why it cannot work now, by the cause
         self._broker = app.connection_for_read()
         self._queues = list(queues)
+        self._namespace = settings.values.namespace
         self._engine: EmbeddingEngine | None = None  # until it is loaded
         self._busy: dict[str, object] = {}
         self._jobs = self._items = 0
 
     def start(self) -> None:
         """Load the model on a thread, before the first save needs it, and report from then on."""
-        threading.Thread(target=self._heartbeat, name="heartbeat", daemon=True).start()
+        for run in (self._heartbeat, self._renewal):
+            threading.Thread(target=run, name=run.__name__.strip("_"), daemon=True).start()
 
-    def write(self, text: object, queue_name: QueueName) -> None:
-        """Do a job, given as JSON, and those that wait in the same queue."""
-        first = self._with_retries(lambda: self._read(text))
-        if first is None:
+    def write(self, text: object, queue_name: QueueName, tag: str) -> None:
+        """Do a job, given as JSON, and those that wait in the same queue.
+
+        Args:
+            text: The job.
+            queue_name: The queue that it was taken from.
+            tag: The delivery tag of its message.
+        """
+        newer: NewerReleaseError | None = None
+        jobs: list[Job] = []
+        key = redis_key(queue_name, self._namespace)
+        with self._holding(tag), waiting_beside(self._broker, key) as others:
+            try:
+                first = self._with_retries(lambda: self._read(text))
+            except NewerReleaseError as error:
+                first, newer = None, error
+            if first or newer:
+                jobs = self._gathered(first, others, queue_name)
+                others.end()
+                self._tags += others.tags
+                self._renew()
+                self._do(jobs, queue_name)
+        if newer:
+            if not jobs:
+                time.sleep(NEWER_PAUSE_S)
+            raise newer
+
+    def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
+        if not jobs:
             return
-        with waiting_beside(self._broker, redis_key(queue_name)) as others:
-            jobs = self._gathered(first, others, queue_name)
-            items = sum(len(job.items) + len(job.removed) for job in jobs)
-            work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
-            with self._working(task="write", **work):
-                self._with_retries(
-                    lambda: attempt(
-                        jobs,
-                        queue_name,
-                        writer=self._writer,
-                        failures=self._failures,
-                        queue=self._queue,
-                    )
+        items = sum(len(job.items) + len(job.removed) for job in jobs)
+        work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
+        with self._working(task="write", **work):
+            self._with_retries(
+                lambda: attempt(
+                    jobs,
+                    queue_name,
+                    writer=self._writer,
+                    failures=self._failures,
+                    queue=self._queue,
                 )
+            )
         self._jobs += len(jobs)
         self._items += items
+        self._errors.pop("release", None)
         _log.info("jobs_done", extra=work)
 
-    def begin(self, configuration: str, generation: int | None) -> None:
-        """Find or create the collection of a configuration's items."""
-        with self._working(task="begin", configuration=configuration):
-            self._with_retries(lambda: self._writer.begin(configuration, generation))
+    def begin(self, configuration: str, generation: int | None, recipe: int) -> None:
+        """Find or create the collection of a configuration's items.
+
+        Args:
+            configuration: The configuration hash.
+            generation: Create this generation unless it exists.
+            recipe: The embedding recipe of the release that asks. An older one asks in vain.
+        """
+        if recipe > RECIPE:
+            error = NewerReleaseError("The watch service is newer than this worker; upgrade it.")
+            if self._may_return(f"begin:{configuration}:{generation}:{recipe}", error):
+                time.sleep(NEWER_PAUSE_S)
+                raise error
+        if recipe == RECIPE:
+            with self._working(task="begin", configuration=configuration):
+                self._with_retries(
+                    lambda: maintenance.begin(
+                        configuration, generation, writer=self._writer, failures=self._failures
+                    )
+                )
 
     def keep_keywords(self, collection: str) -> None:
         """Store a new keyword snapshot of a collection."""
         with self._working(task="keep keywords", collection=collection):
-            self._with_retries(lambda: self._writer.keep_keywords(collection))
+            maintenance.keep_keywords(
+                collection, writer=self._writer, coordination=self._coordination
+            )
 
     def _read(self, text: object) -> Job | None:
-        """A job; None if it is unreadable. It becomes a failure, for another release to read."""
+        """A job; None if it is unreadable, which becomes a failure.
+
+        Raises:
+            NewerReleaseError: A worker of a newer release must do it.
+        """
         try:
             data = json.loads(str(text))
         except (ValueError, RecursionError):
             data = text
         try:
             return job_of(data)
+        except NewerReleaseError as error:
+            if self._may_return(str(data.get("id", "")), error):
+                raise
+            return None
         except JobError as error:
-            unread = data if isinstance(data, dict) else {"unread": data}
+            unread = data if isinstance(data, dict) else {}
             failure = Failure(
                 id=str(unread.get("id") or uuid.uuid4().hex),
                 collection=str(unread.get("collection", "")),
@@ -107,33 +167,50 @@ class Process:
                 error=str(error),
                 at=time.time(),
                 attempts=1,
-                job=unread,
             )
             self._failures.add(failure)
             _log.error("job_unreadable", extra={"job": failure.id, "error": failure.error})
             return None
 
-    def _gathered(self, first: Job, others: Iterator[object], queue_name: QueueName) -> list[Job]:
+    def _may_return(self, task: str, error: NewerReleaseError) -> bool:
+        """Whether a task for a newer release goes back to its queue; otherwise it is dropped."""
+        self._errors["release"] = str(error)
+        times = self._failures.attempt(f"{task}:returned")
+        _log.warning("task_of_newer_release", extra={"task": task, "error": str(error)})
+        return times <= MAX_RETURNS
+
+    def _gathered(self, first: Job | None, others: Gathering, queue_name: QueueName) -> list[Job]:
         """A job and waiting ones, up to as many texts as should be embedded together."""
-        jobs = [first]
+        jobs = [first] if first else []
         engine = self._engine
         room = BATCH_SIZE[queue_name] if engine is None or engine.device == "cpu" else engine.batch
-        room -= _texts(first)
+        room -= sum(map(_texts, jobs))
         while room > 0 and (text := next(others, None)) is not None:
-            if job := self._read(text):
+            try:
+                job = self._read(text)
+            except NewerReleaseError:
+                others.leave()
+                continue
+            if job:
                 jobs.append(job)
                 room -= _texts(job)
         return jobs
 
     def _with_retries(self, do: Callable[[], Result]) -> Result:
         """Do something, and retry it while a store is unavailable."""
-        for pause in RETRY_INTERVALS_S:
+        for pause in (*RETRY_INTERVALS_S, None):
             try:
-                return do()
+                result = do()
             except StoreError as error:
+                self._errors["store"] = str(error)
+                if pause is None:
+                    raise
                 _log.warning("store_unavailable", extra={"error": str(error)})
                 time.sleep(pause)
-        return do()
+            else:
+                self._errors.pop("store", None)
+                return result
+        raise AssertionError
 
     @contextmanager
     def _working(self, **task: object) -> Iterator[None]:
@@ -142,6 +219,24 @@ class Process:
             yield
         finally:
             self._busy = {}
+
+    @contextmanager
+    def _holding(self, tag: str) -> Iterator[None]:
+        """Renew a message meanwhile, and others that are added to ``_tags``."""
+        self._tags = [tag]
+        try:
+            yield
+        finally:
+            self._tags = []
+
+    def _renewal(self) -> None:
+        while True:
+            time.sleep(LEASE_S / 4)
+            self._renew()
+
+    def _renew(self) -> None:
+        with suppress(StoreError):  # the next time comes in a moment
+            self._queue.renew(self._tags)
 
     def _heartbeat(self) -> None:
         name = f"worker:{socket.gethostname()}:{os.getpid()}"
@@ -160,6 +255,7 @@ class Process:
             "busy": self._busy,
             "jobs": self._jobs,
             "items": self._items,
+            "error": " ".join(self._errors.copy().values()),
         }
 
     def _is_another_model(self) -> bool:
@@ -168,7 +264,9 @@ class Process:
             engine = self._writer.engine
         except StoreError as error:
             _log.warning("model_unavailable", extra={"error": str(error)})
+            self._errors["model"] = str(error)
             return False
+        self._errors.pop("model", None)
         if engine is self._engine:
             return False
         self._engine = engine

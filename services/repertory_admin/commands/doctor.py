@@ -50,6 +50,8 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
                     findings += checks.server(client) if client else checks.index(repertory)
                 except ConfigurationError as error:
                     findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
+                if settings.values.redis_url:
+                    findings += checks.redis(settings.values.redis_url)
                 found = checks.sources(repertory, bars.step)
                 findings += found.findings
     if output is Output.JSON:

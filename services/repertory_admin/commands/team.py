@@ -8,7 +8,7 @@ import typer
 from repertory.settings import load
 from repertory_admin.app import app, command
 from repertory_admin.logs import begin_service
-from repertory_admin.options import RANKING, SERVING, STORE, TEAM, WATCHING, Flags
+from repertory_admin.options import CLUSTER, RANKING, SERVING, STORE, TEAM, WATCHING, Flags
 
 
 @command(
@@ -34,7 +34,7 @@ def watch(flags: Flags) -> None:
 @command(
     app,
     "worker",
-    settings=(*STORE, "device", *TEAM),
+    settings=(*STORE, *CLUSTER, "device", *TEAM),
     examples=(
         "repertory worker",
         "repertory worker --concurrency 2 --queue saves --queue maintenance",
@@ -49,7 +49,8 @@ def worker(
     queue: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only take jobs from saves, maintenance or builds; repeatable."
+            metavar="NAME",
+            help="Only take from saves, maintenance, builds or snapshots; repeatable.",
         ),
     ] = None,
 ) -> None:

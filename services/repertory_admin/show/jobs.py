@@ -11,7 +11,8 @@ from repertory_admin.show.statistics import doing
 def show(jobs: Jobs) -> None:
     """Show how many jobs wait, what the workers do, and the failed jobs."""
     waiting = {f"{name} waiting": f"{count:,}" for name, count in jobs.waiting.items()}
-    terminal.show_facts({**waiting, "failed": f"{len(jobs.failed):,}"})
+    counts = {"with workers": f"{jobs.taken:,}", "failed": f"{len(jobs.failed):,}"}
+    terminal.show_facts(waiting | counts)
     if jobs.running:
         terminal.say()
         terminal.show_table(

@@ -1,10 +1,11 @@
 """Shows statistics: the same for a server and for the index of a directory."""
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.stats import Stats, Worker
+from repertory.stats import Stats, Verification, Watch, Worker
 from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.show.runs import MAX_PROBLEMS, show_problems, show_sources
@@ -24,11 +25,18 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
             stats.sources, "Last read", lambda one: ago(now - one.seen) if one.seen else "never"
         )
         terminal.say()
+        _show_polled(stats.watch)
     kinds = ", ".join(terminal.count(count, kind) for kind, count in stats.kinds.items())
     building = stats.building
-    pending = {"saves": stats.queue.saves, "builds": stats.queue.builds}
+    pending = {
+        "items": stats.watch.pending if stats.watch else 0,
+        "saves waiting": stats.queue.saves,
+        "builds waiting": stats.queue.builds,
+        "jobs with workers": stats.queue.taken,
+    }
     counts = {"error": stats.errors, "warning": stats.warnings}
     problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
+    unused = sum(one.points for one in stats.unused)
     vectors = "unknown" if stats.points is None else f"{stats.points:,}"
     storage = {
         "vectors": vectors,
@@ -39,7 +47,12 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         **place,
         "items": f"{stats.items:,}" + (f" ({kinds})" if kinds else ""),
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
+        **_watches(stats.watch),
+        "verified": _verified(stats.verification),
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
+        "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
+        if stats.unused
+        else "",
         "pending": ", ".join(
             f"{_number(count)} {name}" for name, count in pending.items() if count != 0
         ),
@@ -69,10 +82,41 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         show_problems(stats.faults, MAX_PROBLEMS)
 
 
+def _verified(verification: Verification | None) -> str:
+    """When the index was compared with the collection, and what that found."""
+    if verification is None or not (verification.at or verification.repaired):
+        return ""
+    when = ago(time.time() - verification.at) if verification.at else "not yet"
+    repaired = verification.repaired
+    return when + (f"; {terminal.count(repaired, 'item')} repaired" if repaired else "")
+
+
 def doing(busy: Mapping[str, Any]) -> str:
     """A worker's current job in a few words."""
     parts = [f"{name} {value}" for name, value in busy.items() if name not in ("worker", "since")]
     return ", ".join(parts) or "nothing"
+
+
+def _show_polled(watch: Watch | None) -> None:
+    """Say which sources are polled, and why."""
+    polled: defaultdict[str, list[str]] = defaultdict(list)
+    for name, why in (watch.polling if watch else {}).items():
+        polled[why].append(name)
+    for why, names in polled.items():
+        terminal.tell(f"{', '.join(names)}: scanned at intervals, because {why}.")
+    if polled:
+        terminal.say()
+
+
+def _watches(watch: Watch | None) -> dict[str, str]:
+    """Who watches for a team, and who would take over."""
+    now = time.time()
+    holder = watch.holder if watch else None
+    waiting = watch.waiting if watch else []
+    return {
+        "watched by": f"{holder}; began {ago(now - holder.since)}" if holder else "",
+        "would take over": "; ".join(map(str, waiting)),
+    }
 
 
 def _show_workers(workers: Sequence[Worker]) -> None:

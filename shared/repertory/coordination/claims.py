@@ -77,15 +77,14 @@ class RedisClaims(Claims):
         milliseconds = max(1, int(seconds * 1_000))
         with self._server.translated(), self._server.client.pipeline(transaction=False) as batch:
             for name in names:
-                batch.set(_key(name), self._owner, nx=True, px=milliseconds)
+                batch.set(self._key(name), self._owner, nx=True, px=milliseconds)
             return {name for name, taken in zip(names, batch.execute(), strict=True) if taken}
 
     @override
     def release(self, names: Iterable[str]) -> None:
-        if keys := [_key(name) for name in names]:
+        if keys := [self._key(name) for name in names]:
             with self._server.translated():
                 self._release(keys, [self._owner])
 
-
-def _key(name: str) -> str:
-    return f"repertory:claim:{name}"
+    def _key(self, name: str) -> str:
+        return self._server.key("claim", name)

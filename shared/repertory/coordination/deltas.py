@@ -215,7 +215,7 @@ class RedisDeltas(Deltas):
             return
         data = msgspec.json.encode(hashes)
         with self._server.translated():
-            self._announce([_key(collection)], [RETENTION_S, data, self._limit])
+            self._announce([self._key(collection)], [RETENTION_S, data, self._limit])
 
     @override
     def since(self, collection: str, position: str, wait: float = 0.0) -> Delta:
@@ -229,7 +229,9 @@ class RedisDeltas(Deltas):
             after = f"{life.partition('/')[2]}-{number}"
             milliseconds = max(1, int(1_000 * min(left, _BLOCK_S)))
             with self._server.translated():
-                self._server.client.xread({_key(collection): after}, count=1, block=milliseconds)
+                self._server.client.xread(
+                    {self._key(collection): after}, count=1, block=milliseconds
+                )
 
     @override
     def position(self, collection: str) -> str:
@@ -238,22 +240,22 @@ class RedisDeltas(Deltas):
     @override
     def trim(self, collection: str, position: str) -> None:
         with self._server.translated():
-            self._trim([_key(collection)], [RETENTION_S, *_parts(position)])
+            self._trim([self._key(collection)], [RETENTION_S, *_parts(position)])
 
     @override
     def length(self, collection: str) -> int:
         with self._server.translated():
-            return self._server.client.xlen(_key(collection))
+            return self._server.client.xlen(self._key(collection))
 
     @override
     def drop(self, collection: str) -> None:
         with self._server.translated():
-            self._server.client.delete(_key(collection))
+            self._server.client.delete(self._key(collection))
 
     def _since(self, collection: str, position: str) -> Delta:
         life, number = _parts(position)
         with self._server.translated():
-            now, last, news = self._read([_key(collection)], [RETENTION_S, life, number])
+            now, last, news = self._read([self._key(collection)], [RETENTION_S, life, number])
         end = f"{now.decode()}-{int(last)}"
         if life != now.decode() or int(last) - number != len(news):
             return Delta(position=end, gap=True)
@@ -263,9 +265,8 @@ class RedisDeltas(Deltas):
             return Delta(position=end, gap=True)
         return Delta(position=end, hashes=_union(hashes))
 
-
-def _key(collection: str) -> str:
-    return f"repertory:deltas:{collection}"
+    def _key(self, collection: str) -> str:
+        return self._server.key("deltas", collection)
 
 
 def _parts(position: str) -> tuple[str, int]:

@@ -1,10 +1,16 @@
-"""Failures: the jobs that failed, which can be inspected and retried."""
+"""Failures: the jobs that failed, and the items that failed with them.
+
+The list of jobs is for people, and bounded. The failed items are not: the coordinator must know all
+of them, or it would send the oldest again and again.
+"""
 
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 from typing_extensions import override
@@ -12,22 +18,24 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-MAX_FAILURES = 1_000  # kept; the oldest go first
+MAX_FAILURES = 1_000  # listed; the oldest go first
 RETENTION_S = 86_400  # of an attempt count, after the last attempt
+
+FailedHashes = dict[str, dict[str, str]]  # metadata hashes, by collection and item
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that failed.
+    """A job, or another request to a worker, that failed. Its text is not kept.
 
     Attributes:
         id: The job's id.
         collection: The collection it should have written to.
         items: The metadata hashes, by id, of the items it should have written; empty for an
-            unreadable job.
+            unreadable job and for a request.
         error: The reason, in a sentence.
         at: The time, in seconds since the epoch.
         attempts: The number of attempts.
-        job: The job as plain data, for a retry.
+        is_request: Whether it is a request; such a failure is removed when a later one succeeds.
     """
 
     id: str
@@ -36,28 +44,50 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     at: float
     attempts: int
-    job: dict[str, Any]
+    is_request: bool = False
 
 
 class Failures(Protocol):
-    """The list of failures. Every method raises ``StoreError`` when it is unavailable.
-
-    The list is limited, to ``MAX_FAILURES``: the oldest go first.
-    """
+    """The failed jobs and items. Every method raises ``StoreError`` when they are unavailable."""
 
     def add(self, failure: Failure) -> None:
-        """Put a failure at the end of the list; it replaces one with the same id."""
+        """Put a failure at the end of the list; its items have failed.
+
+        It replaces one with the same id. Of more than ``MAX_FAILURES`` the oldest leave the list;
+        their items stay failed.
+        """
         ...
 
     def list(self) -> list[Failure]:
-        """All failures in the order of adding; unreadable ones are skipped."""
+        """All listed failures in the order of adding; unreadable ones are skipped."""
         ...
 
-    def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
-        """Take failures off the list, forget their jobs' attempts, and return them.
+    def failed_items(self) -> FailedHashes:
+        """The hash of every failed item, by collection and item."""
+        ...
 
-        Ids that are not on the list are skipped; their attempts are forgotten too.
+    def count(self) -> int:
+        """How many jobs failed, with those that are not listed any more."""
+        ...
+
+    def version(self) -> str:
+        """A text that changes with the list and with the failed items; empty at first."""
+        ...
+
+    def remove(self, ids: Sequence[str]) -> int:
+        """Take failures off the list; their items have not failed any more.
+
+        Returns:
+            How many there were; unknown ids are skipped.
         """
+        ...
+
+    def forgive(self, collection: str, items: Iterable[str]) -> None:
+        """Items of a collection have not failed any more; the list stays."""
+        ...
+
+    def clear(self) -> int:
+        """Forget all failed jobs and items; returns the ``count`` before."""
         ...
 
     def attempt(self, job: str) -> int:
@@ -66,6 +96,10 @@ class Failures(Protocol):
         A count outlives a process that dies in the attempt. It is forgotten a day after the last
         attempt.
         """
+        ...
+
+    def forget(self, jobs: Sequence[str]) -> None:
+        """Forget the attempts at jobs."""
         ...
 
 
@@ -77,6 +111,8 @@ class MemoryFailures(Failures):
     ) -> None:
         self._limit = limit
         self._failures: dict[str, Failure] = {}
+        self._items: FailedHashes = defaultdict(dict)
+        self._version = ""
         self._attempts: dict[str, tuple[int, float]] = {}  # with the time; the latest is the last
         self._clock = clock
         self._lock = threading.Lock()
@@ -86,8 +122,10 @@ class MemoryFailures(Failures):
         with self._lock:
             self._failures.pop(failure.id, None)
             self._failures[failure.id] = failure
+            self._items[failure.collection] |= failure.items
             while len(self._failures) > self._limit:
                 del self._failures[next(iter(self._failures))]
+            self._version = _new_version()
 
     @override
     def list(self) -> list[Failure]:
@@ -95,12 +133,47 @@ class MemoryFailures(Failures):
             return list(self._failures.values())
 
     @override
-    def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
+    def failed_items(self) -> FailedHashes:
         with self._lock:
-            found = [self._failures.pop(one, None) for one in ids]
-            for one in ids:
-                self._attempts.pop(one, None)
-        return [failure for failure in found if failure is not None]
+            return {name: dict(hashes) for name, hashes in self._items.items() if hashes}
+
+    @override
+    def count(self) -> int:
+        with self._lock:
+            return max(len(self._failures), sum(map(len, self._items.values())))
+
+    @override
+    def version(self) -> str:
+        return self._version
+
+    @override
+    def remove(self, ids: Sequence[str]) -> int:
+        with self._lock:
+            found = [self._failures.pop(one) for one in dict.fromkeys(ids) if one in self._failures]
+            for failure in found:
+                hashes = self._items[failure.collection]
+                for item, hash_ in failure.items.items():
+                    if hashes.get(item) == hash_:
+                        del hashes[item]
+            if found:
+                self._version = _new_version()
+        return len(found)
+
+    @override
+    def forgive(self, collection: str, items: Iterable[str]) -> None:
+        with self._lock:
+            for item in items:
+                self._items[collection].pop(item, None)
+            self._version = _new_version()
+
+    @override
+    def clear(self) -> int:
+        count = self.count()
+        with self._lock:
+            self._failures.clear()
+            self._items.clear()
+            self._version = _new_version()
+        return count
 
     @override
     def attempt(self, job: str) -> int:
@@ -112,11 +185,15 @@ class MemoryFailures(Failures):
             self._attempts[job] = count, now
             return count
 
+    @override
+    def forget(self, jobs: Sequence[str]) -> None:
+        with self._lock:
+            for job in jobs:
+                self._attempts.pop(job, None)
 
-_FAILURES = "repertory:failures"  # as JSON, by id
-_ORDER = "repertory:failures:order"  # their ids
 
-# KEYS: the two. ARGV: an id, a failure and how many to keep.
+# KEYS: those of ``RedisFailures``. ARGV: an id, a failure, how many to list, a version, then the
+# fields and hashes of the failed items.
 _ADD = """
 redis.call('LREM', KEYS[2], 0, ARGV[1])
 redis.call('RPUSH', KEYS[2], ARGV[1])
@@ -124,53 +201,132 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 while redis.call('LLEN', KEYS[2]) > tonumber(ARGV[3]) do
   redis.call('HDEL', KEYS[1], redis.call('LPOP', KEYS[2]))
 end
+redis.call('SET', KEYS[4], ARGV[4])
+for i = 5, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 """
 
 
 class RedisFailures(Failures):
-    """Failures in Redis: a hash by id and a list of ids in order."""
+    """Failures in Redis: a hash by id, a list of ids in order, and a hash of the failed items."""
 
     def __init__(self, server: "RedisServer", limit: int = MAX_FAILURES) -> None:
         self._server = server
         self._limit = limit
         self._add = server.script(_ADD)
+        self._failures = server.key("failures")  # as JSON, by id
+        self._order = server.key("failures", "order")  # their ids
+        self._items = server.key("failures", "items")  # by collection and item
+        self._version = server.key("failures", "version")
 
     @override
     def add(self, failure: Failure) -> None:
         data = msgspec.json.encode(failure)
+        keys = [self._failures, self._order, self._items, self._version]
+        failed = [
+            text
+            for item, found in failure.items.items()
+            for text in (_field(failure.collection, item), found)
+        ]
         with self._server.translated():
-            self._add([_FAILURES, _ORDER], [failure.id, data, self._limit])
+            self._add(keys, [failure.id, data, self._limit, _new_version(), *failed])
 
     @override
     def list(self) -> list[Failure]:
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.lrange(_ORDER, 0, -1)
-            batch.hgetall(_FAILURES)
+            batch.lrange(self._order, 0, -1)
+            batch.hgetall(self._failures)
             order, found = batch.execute()
         return _read([found.get(one) for one in order])
 
     @override
-    def remove(self, ids: Sequence[str]) -> Sequence[Failure]:
-        if not (ids := list(dict.fromkeys(ids))):
-            return []
+    def failed_items(self) -> FailedHashes:
+        with self._server.translated():
+            stored = cast("dict[bytes, bytes]", self._server.client.hgetall(self._items))
+        found: FailedHashes = defaultdict(dict)
+        for field, hash_ in stored.items():
+            collection, _, item = field.decode(errors="replace").partition(" ")
+            found[collection][item] = hash_.decode(errors="replace")
+        return dict(found)
+
+    @override
+    def count(self) -> int:
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.hmget(_FAILURES, ids)
-            batch.hdel(_FAILURES, *ids)
+            batch.llen(self._order)
+            batch.hlen(self._items)
+            listed, items = batch.execute()
+        return max(int(listed), int(items))
+
+    @override
+    def version(self) -> str:
+        with self._server.translated():
+            stored = cast("bytes | None", self._server.client.get(self._version))
+        return (stored or b"").decode(errors="replace")
+
+    @override
+    def remove(self, ids: Sequence[str]) -> int:
+        if not (ids := list(dict.fromkeys(ids))):
+            return 0
+        with self._server.translated():
+            stored = cast("list[bytes | None]", self._server.client.hmget(self._failures, ids))
+        if not any(data is not None for data in stored):
+            return 0
+        found = _read(stored)
+        failed = self.failed_items() if any(one.items for one in found) else {}
+        fields = [
+            _field(one.collection, item)
+            for one in found
+            for item, hash_ in one.items.items()
+            if failed.get(one.collection, {}).get(item) == hash_
+        ]
+        with self._server.translated(), self._server.client.pipeline() as batch:
             for one in ids:
-                batch.lrem(_ORDER, 0, one)
-            batch.delete(*map(_count, ids))
-            return _read(batch.execute()[0])
+                batch.lrem(self._order, 0, one)
+            batch.set(self._version, _new_version())
+            if fields:
+                batch.hdel(self._items, *fields)
+            batch.hdel(self._failures, *ids)
+            return int(batch.execute()[-1])
+
+    @override
+    def forgive(self, collection: str, items: Iterable[str]) -> None:
+        if fields := [_field(collection, item) for item in items]:
+            with self._server.translated(), self._server.client.pipeline() as batch:
+                batch.hdel(self._items, *fields)
+                batch.set(self._version, _new_version())
+                batch.execute()
+
+    @override
+    def clear(self) -> int:
+        count = self.count()
+        with self._server.translated(), self._server.client.pipeline() as batch:
+            batch.delete(self._failures, self._order, self._items)
+            batch.set(self._version, _new_version())
+            batch.execute()
+        return count
 
     @override
     def attempt(self, job: str) -> int:
         with self._server.translated(), self._server.client.pipeline() as batch:
-            batch.incr(_count(job))
-            batch.expire(_count(job), RETENTION_S)
+            batch.incr(self._count(job))
+            batch.expire(self._count(job), RETENTION_S)
             return int(batch.execute()[0])
 
+    @override
+    def forget(self, jobs: Sequence[str]) -> None:
+        if jobs:
+            with self._server.translated():
+                self._server.client.delete(*map(self._count, jobs))
 
-def _count(job: str) -> str:
-    return f"repertory:attempts:{job}"
+    def _count(self, job: str) -> str:
+        return self._server.key("attempts", job)
+
+
+def _new_version() -> str:
+    return uuid.uuid4().hex
+
+
+def _field(collection: str, item: str) -> str:
+    return f"{collection} {item}"  # no collection has a space in its name
 
 
 def _read(stored: Sequence[bytes | None]) -> list[Failure]:

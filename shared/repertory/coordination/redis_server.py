@@ -15,6 +15,7 @@ from redis.commands.core import Script
 from redis.retry import Retry
 
 from repertory.errors import ConfigurationError, StoreError
+from repertory.values import NAMESPACE
 
 CONNECT_TIMEOUT_S = 2.0
 TIMEOUT_S = 5.0  # for an answer, or for taking the next piece of a request
@@ -27,18 +28,20 @@ class RedisServer:
         client: Gives and takes bytes. Use it within ``translated``.
     """
 
-    def __init__(self, url: str, timeout: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, namespace: str = NAMESPACE, timeout: float = TIMEOUT_S) -> None:
         """Use a server; nothing is sent to it yet.
 
         Args:
             url: ``redis://host:6379/0``, or ``rediss:`` for TLS; a user, a password and parameters
                 in it are not shown in messages.
+            namespace: The prefix of all keys.
             timeout: Seconds for an answer.
 
         Raises:
             ConfigurationError: The URL is invalid.
         """
         parts = _split(url)
+        self._namespace = namespace
         self._shown = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
         # A connection that died since its last use is opened once more. Callers go on without an
         # unavailable server, so nothing waits for it.
@@ -54,9 +57,22 @@ class RedisServer:
             ) from exc
         self.client = redis.Redis.from_pool(pool)  # which closes the pool at the end of its life
 
+    def key(self, *names: str) -> str:
+        """The key with a name within the namespace, which may have several parts."""
+        return ":".join((self._namespace, *names))
+
     def script(self, lua: str) -> Script:
         """A script that the server runs in one step. Call it within ``translated``."""
         return self.client.register_script(lua)
+
+    def eviction_policy(self) -> str:
+        """What the server deletes when its memory is full; ``noeviction`` is nothing.
+
+        Raises:
+            StoreError: It is unavailable.
+        """
+        with self.translated():  # some providers forbid CONFIG
+            return str(self.client.info("memory").get("maxmemory_policy", "unknown"))
 
     @contextlib.contextmanager
     def translated(self) -> Iterator[None]:

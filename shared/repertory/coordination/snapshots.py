@@ -80,12 +80,12 @@ class RedisSnapshots(SnapshotStore):
     @override
     def load(self, collection: str) -> bytes | None:
         with self._server.translated():
-            pieces = cast("list[bytes]", self._server.client.lrange(_key(collection), 0, -1))
+            pieces = cast("list[bytes]", self._server.client.lrange(self._key(collection), 0, -1))
         return b"".join(pieces) or None
 
     @override
     def save(self, collection: str, data: bytes) -> None:
-        key, whole = _key(collection), memoryview(data)
+        key, whole = self._key(collection), memoryview(data)
         with self._server.translated(), self._server.client.pipeline() as transaction:
             transaction.delete(key)
             for start in range(0, len(whole), PIECE_SIZE):
@@ -96,8 +96,7 @@ class RedisSnapshots(SnapshotStore):
     @override
     def drop(self, collection: str) -> None:
         with self._server.translated():
-            self._server.client.delete(_key(collection))
+            self._server.client.delete(self._key(collection))
 
-
-def _key(collection: str) -> str:
-    return f"repertory:keywords:{collection}"
+    def _key(self, collection: str) -> str:
+        return self._server.key("keywords", collection)

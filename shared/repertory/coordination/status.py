@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 from typing_extensions import override
 
+from repertory.coordination.clock import NOW
 from repertory.errors import StoreError
 from repertory.files import write_atomically
 
@@ -108,7 +109,7 @@ class FileStatus(MemoryStatus):
             report, last = _Report(at=self._clock(), status=dict(status)), self._stored
             if (
                 last is None
-                or report.at - last.at >= WRITE_INTERVAL_S
+                or abs(report.at - last.at) >= WRITE_INTERVAL_S  # the clock may be set back
                 or msgspec.json.encode(report.status) != msgspec.json.encode(last.status)
             ):
                 self._write(report)
@@ -138,50 +139,69 @@ def _read(path: Path) -> _Report | None:
         return None
 
 
-_STATUS = "repertory:status"
-_COUNTERS = "repertory:counters"
+# KEYS: the reports. ARGV: a process and its report.
+_REPORT = f"""{NOW}
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.6f ', now) .. ARGV[2])
+"""
+
+# KEYS: the reports. ARGV: their retention. Gives each with its process and its age in seconds, and
+# deletes those that are too old.
+_REPORTS = f"""{NOW}
+local found = {{}}
+local stored = redis.call('HGETALL', KEYS[1])
+for i = 1, #stored, 2 do
+  local at, report = string.match(stored[i + 1], '^(%d+%.%d+) (.*)$')
+  if at and now - at <= tonumber(ARGV[1]) then
+    found[#found + 1] = {{stored[i], string.format('%.6f', now - at), report}}
+  else
+    redis.call('HDEL', KEYS[1], stored[i])
+  end
+end
+return found
+"""
 
 
 class RedisStatus(StatusBoard):
-    """The board in Redis: a hash of reports, as JSON, and a hash of counters."""
+    """The board in Redis: a hash of reports, as a time and JSON, and a hash of counters.
+
+    ``at`` is a time of the reader's clock, however much the clocks of the processes differ.
+    """
 
     def __init__(self, server: "RedisServer", clock: Callable[[], float] = time.time) -> None:
         self._server = server
         self._clock = clock
+        self._report = server.script(_REPORT)
+        self._reports = server.script(_REPORTS)
+        # Not "status", where releases before namespaces keep and delete reports by their clock.
+        self._key = server.key("reports")
+        self._counters = server.key("counters")
 
     @override
     def report(self, who: str, status: Mapping[str, Any]) -> None:
-        data = msgspec.json.encode(_Report(at=self._clock(), status=dict(status)))
         with self._server.translated():
-            self._server.client.hset(_STATUS, who, data)
+            self._report([self._key], [who, msgspec.json.encode(status)])
 
     @override
     def reports(self) -> dict[str, dict[str, Any]]:
-        oldest = self._clock() - RETENTION_S
+        with self._server.translated():
+            stored = self._reports([self._key], [RETENTION_S])
+        now = self._clock()
         found: dict[str, dict[str, Any]] = {}
-        stored = self._hash(_STATUS)
-        for who, data in stored.items():
+        for who, age, data in stored:
             with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-                report = msgspec.json.decode(data, type=_Report)
-                if report.at >= oldest:
-                    found[who] = {**report.status, "at": report.at}
-        if expired := stored.keys() - found.keys():
-            with self._server.translated():
-                self._server.client.hdel(_STATUS, *expired)
+                report = msgspec.json.decode(data, type=dict[str, Any])
+                found[who.decode(errors="replace")] = {**report, "at": now - float(age)}
         return found
 
     @override
     def count(self, counters: Mapping[str, float]) -> None:
         with self._server.translated(), self._server.client.pipeline() as batch:
             for name, more in counters.items():
-                batch.hincrbyfloat(_COUNTERS, name, more)
+                batch.hincrbyfloat(self._counters, name, more)
             batch.execute()
 
     @override
     def counters(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self._hash(_COUNTERS).items()}
-
-    def _hash(self, key: str) -> dict[str, bytes]:
         with self._server.translated():
-            found = cast("dict[bytes, bytes]", self._server.client.hgetall(key))
-        return {name.decode(errors="replace"): value for name, value in found.items()}
+            found = cast("dict[bytes, bytes]", self._server.client.hgetall(self._counters))
+        return {name.decode(errors="replace"): float(value) for name, value in found.items()}

@@ -8,9 +8,11 @@ import msgspec
 from repertory.coordination.claims import Claims, MemoryClaims, RedisClaims
 from repertory.coordination.deltas import Deltas, MemoryDeltas, RedisDeltas
 from repertory.coordination.failures import Failures, MemoryFailures, RedisFailures
+from repertory.coordination.lease import Lease, RedisLease, SoleLease
 from repertory.coordination.snapshots import FileSnapshots, RedisSnapshots, SnapshotStore
 from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
+from repertory.coordination.unused import MemoryUnusedSince, RedisUnusedSince, UnusedSince
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
@@ -25,6 +27,8 @@ class Coordination(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     failures: Failures
     status: StatusBoard
     snapshots: SnapshotStore
+    lease: Lease
+    unused: UnusedSince
 
 
 def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
@@ -41,6 +45,8 @@ def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
         failures=MemoryFailures(),
         status=FileStatus(status_file) if status_file else MemoryStatus(),
         snapshots=FileSnapshots(folder / "keywords"),
+        lease=SoleLease(),
+        unused=MemoryUnusedSince(),
     )
 
 
@@ -53,4 +59,6 @@ def on_redis(server: "RedisServer") -> Coordination:
         failures=RedisFailures(server),
         status=RedisStatus(server),
         snapshots=RedisSnapshots(server),
+        lease=RedisLease(server),
+        unused=RedisUnusedSince(server),
     )

@@ -91,7 +91,10 @@ class RedisTombstones(Tombstones):
     def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
         if deleted:
             with self._server.translated():
-                keys = [_newest(collection), *(_key(collection, item) for item in deleted)]
+                keys = [
+                    self._newest(collection),
+                    *(self._key(collection, item) for item in deleted),
+                ]
                 self._record(keys, [RETENTION_S, max(deleted.values()), *deleted.values()])
 
     @override
@@ -99,7 +102,7 @@ class RedisTombstones(Tombstones):
         if not items:
             return {}
         with self._server.translated():
-            found = self._server.client.mget([_key(collection, item) for item in items])
+            found = self._server.client.mget([self._key(collection, item) for item in items])
         return {
             item: int(revision)
             for item, revision in zip(items, found, strict=True)
@@ -109,12 +112,10 @@ class RedisTombstones(Tombstones):
     @override
     def newest(self, collection: str) -> int:
         with self._server.translated():
-            return int(self._server.client.get(_newest(collection)) or 0)
+            return int(self._server.client.get(self._newest(collection)) or 0)
 
+    def _newest(self, collection: str) -> str:
+        return self._server.key("tombstone-newest", collection)
 
-def _newest(collection: str) -> str:
-    return f"repertory:tombstone-newest:{collection}"
-
-
-def _key(collection: str, item: str) -> str:
-    return f"repertory:tombstone:{collection}:{item}"
+    def _key(self, collection: str, item: str) -> str:
+        return self._server.key("tombstone", collection, item)

@@ -19,7 +19,7 @@ from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.edge_shard import FACETS, ROOM, OpenShard, require_room, translated
 from repertory.index.stored_collection import StoredCollection
-from repertory.index.vectors import Filter, Match, Point
+from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
 _OWN = "own"  # on an item's own point, and not on its sections'
 _IS_OWN = engine.FieldCondition(FACETS, match=engine.MatchValue(_OWN))
@@ -52,26 +52,23 @@ class EdgeCollection(StoredCollection):
             )
 
     @override
-    def search(
-        self, vector: NDArray[np.float32], limit: int, where: Filter | None = None
-    ) -> list[Match]:
-        must: list[engine.ConditionType] = [
-            _any(field, values) for field, values in layout.conditions(where)
-        ]
-        found = self._nearest(vector, limit, must, engine.SearchParams(hnsw_ef=layout.SEARCH_EF))
-        return [layout.match(cast("UUID", point.id), point.score) for point in found]
-
-    @override
-    def scores(self, vector: NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
-        ids = cast("set[engine.PointId]", layout.own_and_leads(keys))
-        named = engine.HasIdCondition(ids)
-        found = self._nearest(vector, len(ids), [named], engine.SearchParams(exact=True))
-        return layout.scores((cast("UUID", point.id), point.score) for point in found)
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        return [self._answer(one) for one in queries]
 
     @override
     def count(self) -> int:
         with translated(self._path):
             return self._shard.engine.count(engine.CountRequest(exact=True))
+
+    @override
+    def count_items(self) -> int:
+        own = engine.Filter(must=[_IS_OWN])
+        with translated(self._path):
+            return self._shard.engine.count(engine.CountRequest(exact=True, filter=own))
+
+    @override
+    def is_ready(self) -> bool:
+        return True  # nothing is built but by ``optimize``
 
     @override
     def optimize(self) -> None:
@@ -96,6 +93,19 @@ class EdgeCollection(StoredCollection):
         if shard is None:
             raise StoreError(f"The collection {self.name} has been closed: open it again.")
         return shard
+
+    def _answer(self, query: VectorQuery) -> VectorAnswer:
+        must: list[engine.ConditionType] = [
+            _any(field, values) for field, values in layout.conditions(query.where)
+        ]
+        found = self._nearest(query.vector, query.limit, must, _params(is_filtered=bool(must)))
+        matches = [layout.match(cast("UUID", point.id), point.score) for point in found]
+        scores = {}
+        if ids := layout.own_and_leads({*query.keys}.difference(one.key for one in matches)):
+            named = engine.HasIdCondition(cast("set[engine.PointId]", ids))
+            found = self._nearest(query.vector, len(ids), [named], engine.SearchParams(exact=True))
+            scores = layout.scores((cast("UUID", point.id), point.score) for point in found)
+        return VectorAnswer(matches=matches, scores=scores)
 
     def _nearest(
         self,
@@ -140,6 +150,22 @@ class EdgeCollection(StoredCollection):
                 yield point.payload
 
     @override
+    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+        must: list[engine.ConditionType] = [_IS_OWN]
+        if since:  # without an index: it reads every payload
+            must.append(engine.FieldCondition("revision", range=engine.RangeFloat(gte=since)))
+        request = engine.ScrollRequest(
+            offset=start,
+            limit=limit,
+            filter=engine.Filter(must=must),
+            with_payload=list(layout.STATE),
+            with_vector=False,
+        )
+        with translated(self._path):
+            page, _ = self._shard.engine.scroll(request)
+        return (point.payload for point in page)
+
+    @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
         offset: engine.PointId | None = None
         while True:
@@ -156,6 +182,11 @@ class EdgeCollection(StoredCollection):
                 yield point.payload
             if offset is None:
                 return
+
+
+def _params(*, is_filtered: bool) -> engine.SearchParams:
+    acorn = engine.AcornSearchParams(enable=True, max_selectivity=1.0) if is_filtered else None
+    return engine.SearchParams(hnsw_ef=layout.SEARCH_EF, acorn=acorn)
 
 
 def _facets(point: Point) -> dict[str, Any]:

@@ -25,7 +25,8 @@ RECORD = ("item", "record")
 
 # One write: the engine holds Python's lock until it is done, and a server takes 32 MB at most.
 CHUNK = 256  # points
-CHUNK_SIZE = 8_000_000  # characters of records
+CHUNK_SIZE = 12_000_000  # characters of records, which JSON may double, and of vectors
+NUMBER_SIZE = 22  # characters of one number of a vector
 PAGE = 1_000  # points of one read while scanning
 
 # Right after a query was embedded, searching every vector takes 1.6 ms at 10,000 points of 384
@@ -117,12 +118,18 @@ def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dic
         size = 0
         for point in group:
             stored = payload(point)
-            size += len(stored["record"])
-            if chunk and (len(chunk) == CHUNK or size > CHUNK_SIZE):
+            added = len(stored["record"]) + NUMBER_SIZE * len(point.vector)
+            if chunk and (len(chunk) == CHUNK or size + added > CHUNK_SIZE):
                 yield number, chunk
-                chunk, size = [], len(stored["record"])
+                chunk, size = [], 0
             chunk.append((point, stored))
+            size += added
         yield number, chunk
+
+
+def points_of(dimension: int) -> int:
+    """How many points without records one write takes."""
+    return min(CHUNK, max(1, CHUNK_SIZE // (NUMBER_SIZE * dimension)))
 
 
 def pages(keys: Iterable[int]) -> Iterator[list[UUID]]:

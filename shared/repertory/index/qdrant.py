@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from repertory.index import layout
 from repertory.index.qdrant_collection import QdrantCollection
-from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.qdrant_connection import QdrantServer, Replication
 from repertory.index.vectors import VectorStore
 
 _KEYWORD = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD)
@@ -29,15 +29,22 @@ _INDEXES: dict[str, models.PayloadSchemaParams] = {
 class QdrantStore(VectorStore):
     """The collections of one server. Threads may share it."""
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(
+        self, urls: str, api_key: str | None = None, replication: Replication | None = None
+    ) -> None:
         """Use a server, like ``http://host:6333``; nothing is sent to it yet.
 
         A user and a password in the URL are not shown in messages.
 
+        Args:
+            urls: One address, or several of one cluster, separated by commas.
+            api_key: Its key.
+            replication: How new collections are spread over a cluster.
+
         Raises:
-            StoreError: The URL is invalid.
+            StoreError: A URL is invalid.
         """
-        self._server = QdrantServer(url, api_key)
+        self._server = QdrantServer(urls, api_key, replication)
 
     @override
     def collections(self) -> list[str]:
@@ -48,23 +55,21 @@ class QdrantStore(VectorStore):
     @override
     def create(self, name: str, dimension: int) -> QdrantCollection:
         self._server.check_version()
-        with self._server.translated(conflict=f"There is a collection {name} already."):
-            self._server.client.create_collection(
-                layout.checked_name(name),
-                vectors_config=models.VectorParams(
-                    size=dimension, distance=models.Distance.COSINE, on_disk=True
-                ),
-                hnsw_config=models.HnswConfigDiff(
-                    m=layout.GRAPH_M, ef_construct=layout.GRAPH_EF_CONSTRUCT
-                ),
-                quantization_config=models.ScalarQuantization(
-                    scalar=models.ScalarQuantizationConfig(
-                        type=models.ScalarType.INT8, quantile=0.99, always_ram=True
-                    )
-                ),
-                optimizers_config=models.OptimizersConfigDiff(indexing_threshold=layout.GRAPH_FROM),
-                on_disk_payload=True,
-            )
+        self._server.create(
+            layout.checked_name(name),
+            models.VectorParams(size=dimension, distance=models.Distance.COSINE, on_disk=True),
+            models.HnswConfigDiff(
+                m=layout.GRAPH_M,
+                ef_construct=layout.GRAPH_EF_CONSTRUCT,
+                full_scan_threshold=layout.GRAPH_FROM,
+            ),
+            quantization_config=models.ScalarQuantization(
+                scalar=models.ScalarQuantizationConfig(
+                    type=models.ScalarType.INT8, quantile=0.99, always_ram=True
+                )
+            ),
+            optimizers_config=models.OptimizersConfigDiff(indexing_threshold=layout.GRAPH_FROM),
+        )
         return self.open(name)
 
     @override
@@ -95,12 +100,11 @@ class QdrantStore(VectorStore):
 
     @override
     def set_alias(self, name: str, collection: str) -> None:
-        old = models.DeleteAlias(alias_name=layout.checked_name(name))  # ignored if missing
-        new = models.CreateAlias(alias_name=name, collection_name=collection)
-        switch: list[models.AliasOperations] = [
-            models.DeleteAliasOperation(delete_alias=old),
-            models.CreateAliasOperation(create_alias=new),
-        ]
+        # It replaces an alias. A server does the actions of one request one by one and keeps those
+        # before the first that fails: a deletion before it would be the end of the alias.
+        new = models.CreateAlias(alias_name=layout.checked_name(name), collection_name=collection)
         missing = f"There is no collection {collection} for {name} to point at."
         with self._server.translated(missing=missing):
-            self._server.client.update_collection_aliases(switch)
+            self._server.client.update_collection_aliases(
+                [models.CreateAliasOperation(create_alias=new)]
+            )

@@ -15,7 +15,8 @@ from repertory.embedding.models import Model
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.cache import Vector, VectorCache
-from repertory.index.qdrant_connection import QdrantServer
+from repertory.index.qdrant_connection import QdrantServer, Replication
+from repertory.values import NAMESPACE
 
 
 class QdrantVectorCache(VectorCache):
@@ -25,15 +26,30 @@ class QdrantVectorCache(VectorCache):
     another key is not taken for this one.
     """
 
-    def __init__(self, url: str, api_key: str | None, model: Model) -> None:
+    def __init__(
+        self,
+        urls: str,
+        api_key: str | None,
+        model: Model,
+        replication: Replication | None = None,
+        *,
+        namespace: str = NAMESPACE,
+    ) -> None:
         """Use a server; nothing is sent to it yet. The collection is made on first use.
 
+        Args:
+            urls: One address, or several of one cluster, separated by commas.
+            api_key: Its key.
+            model: Its vectors are stored.
+            replication: How the collection is spread over a cluster.
+            namespace: The prefix of the collection's name.
+
         Raises:
-            StoreError: The URL is invalid.
+            StoreError: A URL is invalid.
         """
-        self._server = QdrantServer(url, api_key)
+        self._server = QdrantServer(urls, api_key, replication)
         # No index has such a name: an index has a hash in the place of "vectors".
-        self._name = layout.checked_name(f"repertory_vectors_{model.slug}")
+        self._name = layout.checked_name(f"{namespace}_vectors_{model.slug}")
         self._dimension = model.dimension
         self._made = False
         self._closed = False
@@ -66,9 +82,10 @@ class QdrantVectorCache(VectorCache):
             )
             for key, vector in vectors.items()
         ]
-        for start in range(0, len(points), layout.CHUNK):
+        size = layout.points_of(self._dimension)
+        for start in range(0, len(points), size):
             with self._use() as client:
-                client.upsert(self._name, points[start : start + layout.CHUNK], wait=True)
+                client.upsert(self._name, points[start : start + size], wait=True)
 
     @override
     def count(self) -> int:
@@ -85,16 +102,7 @@ class QdrantVectorCache(VectorCache):
         if self._closed:
             raise StoreError(f"The vector cache {self._name} has been closed.")
         if not self._made:
-            self._server.make(
-                self._name,
-                models.VectorParams(
-                    size=self._dimension,
-                    distance=models.Distance.DOT,  # cosine would scale what is stored
-                    on_disk=True,
-                ),
-                models.HnswConfigDiff(m=0),  # no graph
-            )
-            self._made = True
+            self._make()
         try:
             missing = f"The vector cache {self._name} was deleted: try again, which creates it."
             with self._server.translated(missing=missing):
@@ -102,6 +110,20 @@ class QdrantVectorCache(VectorCache):
         except StoreError:
             self._made = False
             raise
+
+    def _make(self) -> None:
+        """Make the collection, unless it exists."""
+        vectors = models.VectorParams(
+            size=self._dimension,
+            distance=models.Distance.DOT,  # cosine would scale what is stored
+            on_disk=True,
+        )
+        try:
+            self._server.create(self._name, vectors, models.HnswConfigDiff(m=0))  # no graph
+        except StoreError:
+            if not self._server.exists(self._name):
+                raise
+        self._made = True
 
 
 def _point_id(key: bytes) -> str:

@@ -1,13 +1,11 @@
 """One collection of a Qdrant server."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
+from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
 from typing_extensions import override
 
@@ -15,7 +13,7 @@ from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.qdrant_connection import QdrantServer
 from repertory.index.stored_collection import StoredCollection
-from repertory.index.vectors import Filter, Match, Point
+from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
 OPTIMIZE_TIMEOUT_S = 3_600.0
 _POLL_INTERVAL_S = 1.0
@@ -26,6 +24,11 @@ _OWN_POINT = models.IsEmptyCondition(is_empty=models.PayloadField(key="section")
 _SEARCH = models.SearchParams(
     hnsw_ef=layout.SEARCH_EF,
     quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0),
+)
+# Qdrant links the points of one value only if the value is rare: a search among the points of a
+# common one would be stranded without ACORN, which also steps over points that do not match.
+_FILTERED_SEARCH = _SEARCH.model_copy(
+    update={"acorn": models.AcornSearchParams(enable=True, max_selectivity=1.0)}
 )
 _EXACT = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
 
@@ -59,22 +62,19 @@ class QdrantCollection(StoredCollection):
                 )
 
     @override
-    def search(
-        self, vector: NDArray[np.float32], limit: int, where: Filter | None = None
-    ) -> list[Match]:
-        must: list[models.Condition] = [
-            _any(field, values) for field, values in layout.conditions(where)
-        ]
-        found = self._nearest(vector, limit, must, _SEARCH)
-        return [layout.match(UUID(str(point.id)), point.score) for point in found]
-
-    @override
-    def scores(self, vector: NDArray[np.float32], keys: Sequence[int]) -> dict[int, float]:
-        ids = [str(point) for point in layout.own_and_leads(keys)]
-        if not ids:
-            return {}
-        found = self._nearest(vector, len(ids), [models.HasIdCondition(has_id=[*ids])], _EXACT)
-        return layout.scores((UUID(str(point.id)), point.score) for point in found)
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        asked = [request for one in queries for request in _requests(one)]
+        # Below the client's own method, which looks for texts to embed for longer than this takes.
+        with self._use() as client:
+            answers = client.http.search_api.query_batch_points(
+                self._name,
+                timeout=self._server.query_timeout,
+                query_request_batch=models.QueryRequestBatch(searches=asked),
+            ).result
+        found = iter(
+            [(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers or ()
+        )
+        return [_answer(one, next(found), next(found) if one.keys else []) for one in queries]
 
     @override
     def count(self) -> int:
@@ -82,37 +82,42 @@ class QdrantCollection(StoredCollection):
             return client.count(self._name, exact=True).count
 
     @override
+    def count_items(self) -> int:
+        own = models.Filter(must=[_OWN_POINT])
+        with self._use() as client:
+            return client.count(self._name, count_filter=own, exact=True).count
+
+    @override
+    def is_ready(self) -> bool:
+        """Whether the server has built its indexes, which it does by itself.
+
+        After a restart it begins only at the next write or change of a setting: this makes one.
+
+        Raises:
+            StoreError: It failed to.
+        """
+        with self._use() as client:
+            info = client.get_collection(self._name)
+            if info.status is models.CollectionStatus.GREY:
+                empty = models.OptimizersConfigDiff()
+                client.update_collection(self._name, optimizers_config=empty)
+        if info.status is models.CollectionStatus.RED:
+            raise StoreError(
+                f"The Qdrant server cannot optimize {self._name} ({info.optimizer_status}): "
+                "see its log."
+            )
+        return info.status is models.CollectionStatus.GREEN
+
+    @override
     def optimize(self) -> None:
-        """Wait until the server, which optimizes by itself, has done so; an hour at most."""
-        deadline = time.monotonic() + OPTIMIZE_TIMEOUT_S
-        while time.monotonic() < deadline:
-            with self._use() as client:
-                status = client.get_collection(self._name).status
-            if status is not models.CollectionStatus.YELLOW:
-                return
-            time.sleep(_POLL_INTERVAL_S)
+        """Wait until the server has built its indexes, an hour at most."""
+        deadline = monotonic() + OPTIMIZE_TIMEOUT_S
+        while not self.is_ready() and monotonic() < deadline:
+            sleep(_POLL_INTERVAL_S)
 
     @override
     def close(self) -> None:
         self._closed = True
-
-    def _nearest(
-        self,
-        vector: NDArray[np.float32],
-        limit: int,
-        must: list[models.Condition],
-        params: models.SearchParams,
-    ) -> list[models.ScoredPoint]:
-        with self._use() as client:
-            return client.query_points(
-                self._name,
-                layout.numbers(vector),
-                limit=limit,
-                query_filter=models.Filter(must=must) if must else None,
-                search_params=params,
-                with_payload=False,
-                timeout=self._server.query_timeout,
-            ).points
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[QdrantClient]:
@@ -130,6 +135,10 @@ class QdrantCollection(StoredCollection):
                 must=[named, _older(before)], must_not=[_OWN_POINT] if sections_only else None
             )
             with self._use() as client:
+                # Most items never had a section, and a deletion of nothing costs as much as a
+                # write: the server records it, and does one at a time.
+                if sections_only and not client.count(self._name, old, exact=True).count:
+                    continue
                 client.delete(self._name, models.FilterSelector(filter=old), wait=True)
 
     @override
@@ -143,6 +152,22 @@ class QdrantCollection(StoredCollection):
                 )
             for point in found:
                 yield point.payload
+
+    @override
+    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+        must: list[models.Condition] = [_OWN_POINT]
+        if since:
+            recent = models.Range(gte=since)
+            must.append(models.FieldCondition(key="revision", range=recent))
+        with self._use() as client:
+            page, _ = client.scroll(
+                self._name,
+                scroll_filter=models.Filter(must=must),
+                limit=limit,
+                offset=str(start),
+                with_payload=list(layout.STATE),
+            )
+        return (point.payload for point in page)
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
@@ -160,6 +185,32 @@ class QdrantCollection(StoredCollection):
                 yield point.payload
             if offset is None:
                 return
+
+
+def _requests(query: VectorQuery) -> Iterator[models.QueryRequest]:
+    """The search for matches, and the exact one for the cosines of items."""
+    vector = layout.numbers(query.vector)
+    must: list[models.Condition] = [_any(*one) for one in layout.conditions(query.where)]
+    yield models.QueryRequest(
+        query=vector,
+        limit=query.limit,
+        filter=models.Filter(must=must) if must else None,
+        params=_FILTERED_SEARCH if must else _SEARCH,
+    )
+    if ids := [str(point) for point in layout.own_and_leads(query.keys)]:
+        named = models.HasIdCondition(has_id=[*ids])
+        yield models.QueryRequest(
+            query=vector, limit=len(ids), filter=models.Filter(must=[named]), params=_EXACT
+        )
+
+
+def _answer(
+    query: VectorQuery, nearest: Sequence[tuple[UUID, float]], exact: Sequence[tuple[UUID, float]]
+) -> VectorAnswer:
+    matches = [layout.match(point, score) for point, score in nearest]
+    wanted = {*query.keys}.difference(one.key for one in matches)
+    scores = {key: score for key, score in layout.scores(exact).items() if key in wanted}
+    return VectorAnswer(matches=matches, scores=scores)
 
 
 def _any(field: str, values: Sequence[str]) -> models.FieldCondition:

@@ -5,9 +5,10 @@ import logging
 import re
 from collections.abc import Iterator
 from importlib.metadata import version as version_of
-from urllib.parse import urlsplit
+from typing import Any
 
 import httpx
+import msgspec
 from qdrant_client import QdrantClient, models
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.common.version_check import is_compatible
@@ -17,50 +18,69 @@ from qdrant_client.http.exceptions import (
     UnexpectedResponse,
 )
 
-from repertory.errors import RepertoryError, StoreError
+from repertory.errors import RepertoryError, StoreError, StoreRefusedError
+from repertory.index.qdrant_cluster import Cluster
 
 # Older servers ignore the condition of a conditional write, and would lose newer points.
 OLDEST_SERVER = (1, 16)
 
 TIMEOUT_S = 30  # for a write, a count or a wait
-QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
-CONNECT_TIMEOUT_S = 2
 
 # A connection for each thread. They are kept open, or a busy client would run out of ports. An idle
 # one is closed before the server does so (after 5 s), which would fail a request.
 _LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=2.0)
+# Qdrant sends a compressed answer in several small pieces, of which TCP holds back the last ones
+# for 40 ms.
+_HEADERS = {"Accept-Encoding": "identity"}
+
+# Answers to an invalid request; others of this range may change: a key, a collection, a time limit.
+_REFUSALS = frozenset(range(400, 500)) - {401, 403, 404, 408, 429}
 
 _log = logging.getLogger(__name__)
 
 
+class Replication(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cluster spreads a new collection; None leaves it to the cluster.
+
+    Attributes:
+        replication_factor: Copies of each shard.
+        shard_number: Shards.
+        write_consistency_factor: Copies that must have a write before it counts as done.
+    """
+
+    replication_factor: int | None = None
+    shard_number: int | None = None
+    write_consistency_factor: int | None = None
+
+
 class QdrantServer:
-    """One server. Threads may share it.
+    """One server or a cluster. Threads may share it.
 
     Attributes:
         client: The connection; use it within ``translated``.
         query_timeout: Seconds that the server may take for a query.
     """
 
-    def __init__(self, url: str, api_key: str | None) -> None:
-        self.query_timeout = QUERY_TIMEOUT_S
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # half an IPv6 address, or an invalid port
-            usable = False
-        if not usable:
-            raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
-        self._shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    def __init__(
+        self, urls: str, api_key: str | None, replication: Replication | None = None
+    ) -> None:
+        self._replication = msgspec.structs.asdict(replication or Replication())
+        cluster = Cluster(urls)
+        self.query_timeout = cluster.query_timeout
+        self._shown = cluster.shown
         self._known_version = False
         # ``check_version`` does it: the client's own asks the server at once, on another thread.
         self.client = QdrantClient(
-            url=url,
+            host="qdrant",  # the cluster replaces it
+            https=cluster.is_encrypted,
+            prefix=cluster.prefix,
             api_key=api_key,
             timeout=TIMEOUT_S,
             check_compatibility=False,
+            headers=_HEADERS,
             limits=_LIMITS,
-            event_hooks={"request": [self._limit]},
         )
+        self.client.http.client.add_middleware(cluster)
 
     def close(self) -> None:
         """Close the connections."""
@@ -90,23 +110,32 @@ class QdrantServer:
             _log.warning("qdrant_version_differs", extra={"server": version, "client": client})
         self._known_version = True
 
-    def make(self, name: str, vectors: models.VectorParams, graph: models.HnswConfigDiff) -> None:
-        """Make a collection, payloads on disk, unless one of that name exists."""
-        with self.translated():
-            try:
-                self.client.create_collection(
-                    name, vectors_config=vectors, hnsw_config=graph, on_disk_payload=True
-                )
-            except UnexpectedResponse as exc:
-                if not _is_taken(exc):
-                    raise
+    def create(
+        self,
+        name: str,
+        vectors: models.VectorParams,
+        graph: models.HnswConfigDiff,
+        **settings: Any,  # noqa: ANN401 - of the client
+    ) -> None:
+        """Make a collection, payloads on disk.
 
-    def _limit(self, request: httpx.Request) -> None:
-        """Shorten the timeouts of connecting and of plain reads."""
-        timeout = request.extensions["timeout"]
-        timeout["connect"] = CONNECT_TIMEOUT_S
-        if request.method == "GET":
-            timeout["read"] = self.query_timeout
+        Raises:
+            StoreError: A collection of that name exists already.
+        """
+        with self.translated(conflict=f"There is a collection {name} already."):
+            self.client.create_collection(
+                name,
+                vectors_config=vectors,
+                hnsw_config=graph,
+                on_disk_payload=True,
+                **self._replication,
+                **settings,
+            )
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a collection of that name."""
+        with self.translated():
+            return self.client.collection_exists(name)
 
     @contextlib.contextmanager
     def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
@@ -131,10 +160,16 @@ class QdrantServer:
                     f"The Qdrant server at {self._shown} refused us: check the API key."
                 ) from exc
             answer = exc.content[:300].decode(errors="replace")
-            raise StoreError(
-                f"The Qdrant server at {self._shown} answered {status}: {answer}"
-            ) from exc
+            message = f"The Qdrant server at {self._shown} answered {status}: {answer}"
+            if status in _REFUSALS:
+                raise StoreRefusedError(message) from exc
+            raise StoreError(message) from exc
         except ResponseHandlingException as exc:
+            if not isinstance(exc.source, httpx.HTTPError | httpx.InvalidURL):
+                raise StoreError(
+                    f"The Qdrant server at {self._shown} answered in a form that qdrant-client "
+                    f"{version_of('qdrant-client')} does not know: use versions that fit."
+                ) from exc
             raise StoreError(
                 f"The Qdrant server at {self._shown} cannot be reached ({exc.source}): "
                 "start it, or check the URL."

@@ -3,10 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 from typing_extensions import override
 
-from repertory.catalogue.item import item_key
+from repertory.catalogue.item import item_key, point_id
 from repertory.index import layout
 from repertory.index.vectors import Collection, State
 
@@ -29,6 +30,10 @@ class StoredCollection(Collection):
         return map(layout.state, self._retrieve([item_key(item) for item in items], layout.STATE))
 
     @override
+    def page(self, start: int, limit: int, since: int = 0) -> list[State]:
+        return [*map(layout.state, self._page(point_id(start), limit, since))]
+
+    @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         return dict(map(layout.record, self._retrieve(keys, layout.RECORD)))
 
@@ -45,6 +50,10 @@ class StoredCollection(Collection):
         self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         """These payload fields of the own points of the items of these keys."""
+
+    @abstractmethod
+    def _page(self, start: UUID, limit: int, since: int) -> Iterator[dict[str, Any] | None]:
+        """The state fields of own points of at least this id and revision, in the ids' order."""
 
     @abstractmethod
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:

@@ -4,7 +4,7 @@ Two adapters: ``edge.py`` (Qdrant's engine in this process, the embedded default
 (a Qdrant server). One contract suite runs on both.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 from uuid import UUID
 
@@ -77,6 +77,35 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     score: float
 
 
+class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What one text of a search asks of the vectors.
+
+    Attributes:
+        vector: Unit length.
+        limit: The most matches, at least 1.
+        where: Filters the matches.
+        keys: The items whose cosines are wanted even if no point of theirs matches.
+    """
+
+    vector: "NDArray[np.float32]"
+    limit: int
+    where: Filter | None = None
+    keys: Sequence[int] = ()
+
+
+class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to a ``VectorQuery``.
+
+    Attributes:
+        matches: The nearest points, items and sections, best first.
+        scores: The cosine of each item of ``keys`` without a match, by key; missing items are left
+            out. It is the higher one of the item's own point and its ``LEAD``.
+    """
+
+    matches: Sequence[Match]
+    scores: Mapping[int, float]
+
+
 class Collection(Protocol):
     """The points of one catalogue under one model and recipe, in one generation.
 
@@ -114,6 +143,16 @@ class Collection(Protocol):
         """
         ...
 
+    def page(self, start: int, limit: int, since: int = 0) -> list[State]:
+        """The states of some items, in the order of their keys (``item_key``).
+
+        Args:
+            start: The lowest key.
+            limit: The most items, at least 1; fewer are the last ones.
+            since: The lowest revision.
+        """
+        ...
+
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records, by id, of the items of these keys; missing ones are left out."""
         ...
@@ -122,24 +161,33 @@ class Collection(Protocol):
         """The record of every item, in no order. Sections are left out."""
         ...
 
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        """Answer each query, all of them with one request to a server.
+
+        Matches are filtered inside the search.
+        """
+        ...
+
     def search(
         self, vector: "NDArray[np.float32]", limit: int, where: Filter | None = None
-    ) -> list[Match]:
-        """The points nearest to a vector, best first, filtered inside the search.
-
-        Both items and sections are returned: the caller folds sections into their items.
-        """
-        ...
-
-    def scores(self, vector: "NDArray[np.float32]", keys: Sequence[int]) -> dict[int, float]:
-        """The cosine of a vector with each item of these keys; missing ones are left out.
-
-        It is the higher one of the item's own point and its ``LEAD``; sections do not count.
-        """
-        ...
+    ) -> Sequence[Match]:
+        """The points nearest to a vector, as ``query`` finds them."""
+        return self.query([VectorQuery(vector=vector, limit=limit, where=where)])[0].matches
 
     def count(self) -> int:
         """The number of points, sections included."""
+        ...
+
+    def count_items(self) -> int:
+        """The number of items."""
+        ...
+
+    def is_ready(self) -> bool:
+        """Whether the structures for fast searches are built, as far as a server does it.
+
+        Raises:
+            StoreError: The server failed to build them.
+        """
         ...
 
     def optimize(self) -> None:
@@ -163,7 +211,7 @@ def nearest(
     limit: int,
     is_enough: Callable[[Sequence[Match]], bool],
     where: Filter | None = None,
-) -> list[Match]:
+) -> Sequence[Match]:
     """Search with a growing limit until the matches are enough or complete.
 
     Args:

@@ -1,4 +1,8 @@
-"""Retries: a failing job is isolated from its neighbours, retried, then listed as failed."""
+"""Retries: a failing job is isolated from its neighbours, retried, then listed as failed.
+
+A job fails when its worker ends, its items cannot be embedded, or the store refuses them. While a
+store is unavailable no job fails.
+"""
 
 import contextlib
 import logging
@@ -7,8 +11,8 @@ from collections.abc import Sequence
 
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure, Failures
-from repertory.errors import RepertoryError, StoreError
-from repertory.indexing.job import Job, JobQueue, QueueName, job_of
+from repertory.errors import StoreError, StoreRefusedError
+from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
 
 MAX_ATTEMPTS = 3
@@ -37,7 +41,7 @@ def attempt(
     harmless = [job for job in jobs if tried[job.id] <= MAX_ATTEMPTS]
     try:
         if harmless:
-            _attempt(harmless, queue_name, writer, failures, queue)
+            _Attempt(queue_name, writer, failures, queue).do(harmless)
     except StoreError:
         _forget(harmless, failures)  # this attempt does not count
         raise
@@ -48,60 +52,51 @@ def attempt(
             for piece in pieces:  # most of its items are harmless
                 attempt([piece], queue_name, writer=writer, failures=failures, queue=queue)
         else:
-            _fail(job, tried[job.id] - 1, "Its worker ended each time.", failures)
+            _fail(job, tried[job.id] - 1, "Its worker ended each time.", writer, failures)
 
 
-def retry(failures: Failures, queue: JobQueue, ids: Sequence[str] | None = None) -> int:
-    """Put failed jobs back on the queue, all of them if no ids are given.
+class _Attempt:
+    """One attempt at jobs, taken apart as far as they fail."""
 
-    Returns:
-        How many. An unreadable job stays on the list.
+    def __init__(
+        self, queue_name: QueueName, writer: Writer, failures: Failures, queue: JobQueue
+    ) -> None:
+        self._queue_name = queue_name
+        self._writer = writer
+        self._failures = failures
+        self._queue = queue
 
-    Raises:
-        StoreError: The list or the queue is unavailable.
-    """
-    chosen = [one for one in failures.list() if ids is None or one.id in ids]
-    count = 0
-    for failure in chosen:
+    def do(self, jobs: Sequence[Job]) -> None:
         try:
-            job = job_of(failure.job)
-        except RepertoryError:
-            continue
-        queue.submit(job, QueueName.SAVES)
-        failures.remove([failure.id, _failed(failure.id)])
-        count += 1
-    return count
+            self._writer.write(jobs)
+            _forget(jobs, self._failures)
+        except StoreRefusedError as error:
+            self._writer.count(refused=1)
+            self._take_apart(jobs, error)
+        except StoreError:
+            raise
+        # A boundary: whatever an item makes the engine raise, the other items go on.
+        except Exception as error:
+            self._take_apart(jobs, error)
 
-
-def _attempt(
-    jobs: Sequence[Job], queue_name: QueueName, writer: Writer, failures: Failures, queue: JobQueue
-) -> None:
-    try:
-        writer.write(jobs)
-        _forget(jobs, failures)
-    except StoreError:
-        raise
-    # A boundary: whatever an item makes the engine raise, the other items go on.
-    except Exception as error:
+    def _take_apart(self, jobs: Sequence[Job], error: Exception) -> None:
         pieces = jobs if len(jobs) > 1 else jobs[0].split()
         if len(pieces) > 1:
             for piece in pieces:
-                _attempt([piece], queue_name, writer, failures, queue)
-            return
-        _retry_or_fail(jobs[0], error, queue_name, failures, queue)
+                self.do([piece])
+        else:
+            self._retry_or_fail(jobs[0], str(error))
 
-
-def _retry_or_fail(
-    job: Job, error: Exception, queue_name: QueueName, failures: Failures, queue: JobQueue
-) -> None:
-    """Retry the job of one item later, or fail it."""
-    tried = failures.attempt(_failed(job.id))
-    if tried < MAX_ATTEMPTS:
-        extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": str(error)}
-        _log.warning("job_retried", extra=extra)
-        queue.submit(job, queue_name, delay=2.0**tried)
-    else:
-        _fail(job, tried, str(error), failures)
+    def _retry_or_fail(self, job: Job, error: str) -> None:
+        """Retry the job of one item later, or fail it."""
+        tried = self._failures.attempt(_failed(job.id))
+        if tried < MAX_ATTEMPTS:
+            extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
+            _log.warning("job_retried", extra=extra)
+            self._queue.submit(job, self._queue_name, delay=2.0**tried)
+            self._writer.count(retried=1)
+        else:
+            _fail(job, tried, error, self._writer, self._failures)
 
 
 def _failed(job: str) -> str:
@@ -112,11 +107,12 @@ def _failed(job: str) -> str:
 def _forget(jobs: Sequence[Job], failures: Failures) -> None:
     """Forget how often jobs were attempted; a job is done without that, too."""
     with contextlib.suppress(StoreError):
-        failures.remove([job.id for job in jobs])
+        failures.forget([job.id for job in jobs])
 
 
-def _fail(job: Job, tried: int, error: str, failures: Failures) -> None:
+def _fail(job: Job, tried: int, error: str, writer: Writer, failures: Failures) -> None:
     """Put the job of one item on the list of failures."""
+    writer.count(failed=1)
     extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
     _log.error("job_failed", extra=extra)
     failures.add(
@@ -128,7 +124,6 @@ def _fail(job: Job, tried: int, error: str, failures: Failures) -> None:
             error=error,
             at=time.time(),
             attempts=tried,
-            job=job.plain(),
         )
     )
 

@@ -4,6 +4,8 @@ Tasks are called by name, so this module does not need the workers' code.
 """
 
 import json
+import time
+from collections.abc import Iterable
 
 from celery import Celery
 from kombu import Queue
@@ -11,39 +13,50 @@ from kombu.exceptions import OperationalError
 from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
 from typing_extensions import override
 
+from repertory.catalogue.views import RECIPE
 from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.values import NAMESPACE
 
 WRITE = "repertory.write"
 BEGIN = "repertory.begin"
 KEEP_KEYWORDS = "repertory.keep_keywords"
 
 MAINTENANCE = "maintenance"
-# In the order in which workers take from them. Maintenance is rare and short, and an outdated build
-# should not hold up the beginning of the next.
-QUEUES = (QueueName.SAVES.value, MAINTENANCE, QueueName.BUILDS.value)
+SNAPSHOTS = "snapshots"
+# In the order in which workers take from them. An outdated build should not hold up the beginning
+# of the next. A keyword snapshot only saves time, so nothing waits for one.
+QUEUES = (QueueName.SAVES.value, MAINTENANCE, QueueName.BUILDS.value, SNAPSHOTS)
 MAX_MAINTENANCE = 100  # waiting requests: without a worker the coordinator asks again and again
 
 TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
 # After which an unacknowledged message is delivered again. It must be longer than any task and any
 # delay, or another worker would get the same message meanwhile.
 VISIBILITY_TIMEOUT_S = 1_800
+# A worker renews the messages that it has. So those of one that ended are delivered again this
+# long after its end. The clocks of the workers may differ by less.
+LEASE_S = 20.0
+RESTORE_INTERVAL_S = 5.0  # between two looks for such messages
+
+_UNACKED = "unacked"
+_UNACKED_INDEX = "unacked_index"  # when each message was taken, by its tag
 
 
-def redis_key(queue: str) -> str:
+def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
     """The Redis list of one of the ``QUEUES``."""
-    return f"repertory:{queue}"
+    return f"{namespace}:{queue}"
 
 
-def celery_app(redis_url: str) -> Celery:
+def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
     """Celery as all of Repertory uses it; it does not connect yet."""
+    keys = [redis_key(queue, namespace) for queue in QUEUES]
     app = Celery("repertory", broker=redis_url, set_as_current=False)
     app.conf.update(
-        task_queues=[Queue(redis_key(queue), routing_key=redis_key(queue)) for queue in QUEUES],
+        task_queues=[Queue(key, routing_key=key) for key in keys],
         # An exchange would have bindings, which a flushed Redis loses.
         task_default_exchange="",
-        task_default_queue=redis_key(MAINTENANCE),
+        task_default_queue=redis_key(MAINTENANCE, namespace),
         task_create_missing_queues=False,
         task_serializer="json",
         accept_content=["json"],
@@ -64,9 +77,12 @@ def celery_app(redis_url: str) -> Celery:
             # In the order of ``QUEUES``, not in turns.
             "queue_order_strategy": "priority",
             "visibility_timeout": VISIBILITY_TIMEOUT_S,
-            "unacked_key": "repertory:unacked",
-            "unacked_index_key": "repertory:unacked_index",
-            "unacked_mutex_key": "repertory:unacked_mutex",
+            "unacked_key": redis_key(_UNACKED, namespace),
+            "unacked_index_key": redis_key(_UNACKED_INDEX, namespace),
+            "unacked_mutex_key": redis_key("unacked_mutex", namespace),
+            "unacked_mutex_expire": 10,
+            "unacked_restore_interval": RESTORE_INTERVAL_S,
+            "unacked_restore_throttle": 1,  # each time
             "socket_connect_timeout": CONNECT_TIMEOUT_S,
             "socket_timeout": TIMEOUT_S,
             # Attempts to connect when submitting; a worker's consumer tries for ever.
@@ -80,9 +96,9 @@ def celery_app(redis_url: str) -> Celery:
 class CeleryQueue(JobQueue):
     """Hands jobs to the workers that listen on a Redis. Thread-safe."""
 
-    def __init__(self, redis_url: str) -> None:
-        self._redis = RedisServer(redis_url)
-        self._app = celery_app(redis_url)
+    def __init__(self, redis_url: str, namespace: str = NAMESPACE) -> None:
+        self._redis = RedisServer(redis_url, namespace)
+        self._app = celery_app(redis_url, namespace)
 
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
@@ -91,34 +107,61 @@ class CeleryQueue(JobQueue):
 
     @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        self._ask(BEGIN, configuration, generation)
-
-    @override
-    def keep_keywords(self, collection: str) -> None:
-        self._ask(KEEP_KEYWORDS, collection)
-
-    @override
-    def waiting(self) -> dict[str, int]:
-        with self._redis.translated():
-            return {name.value: self._redis.client.llen(redis_key(name)) for name in QueueName}
-
-    def _ask(self, task: str, *args: object) -> None:
-        with self._redis.translated():
-            waiting = self._redis.client.llen(redis_key(MAINTENANCE))
+        waiting = self._length(MAINTENANCE)
         if waiting >= MAX_MAINTENANCE:
             raise StoreError(
                 f"No worker takes requests, and {waiting} of them wait; start `repertory worker`."
             )
-        self._send(task, MAINTENANCE, *args)
+        self._send(BEGIN, MAINTENANCE, configuration, generation, RECIPE)
 
-    def _send(self, task: str, queue: str, *args: object, delay: float = 0.0) -> None:
+    @override
+    def keep_keywords(self, collection: str) -> None:
+        with self._redis.translated():
+            waiting = self._redis.client.lrange(self._redis.key(SNAPSHOTS), 0, -1)
+        if collection not in {json.loads(message)["headers"]["id"] for message in waiting}:
+            self._send(KEEP_KEYWORDS, SNAPSHOTS, collection, task_id=collection)
+
+    @override
+    def waiting(self) -> dict[str, int]:
+        return {name.value: self._length(name) for name in QueueName}
+
+    @override
+    def taken(self) -> int:
+        with self._redis.translated():
+            return self._redis.client.hlen(self._redis.key(_UNACKED))
+
+    def renew(self, tags: Iterable[str]) -> None:
+        """Keep messages that this process has taken from being delivered again, for ``LEASE_S``.
+
+        Args:
+            tags: Their delivery tags; those of other messages are ignored.
+        """
+        # Kombu delivers a message again ``VISIBILITY_TIMEOUT_S`` after the time stored here.
+        at = time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
+        if times := dict.fromkeys(tags, at):
+            with self._redis.translated():
+                self._redis.client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
+
+    def _length(self, queue: str) -> int:
+        with self._redis.translated():
+            return self._redis.client.llen(self._redis.key(queue))
+
+    def _send(
+        self,
+        task: str,
+        queue: str,
+        *args: object,
+        delay: float = 0.0,
+        task_id: str | None = None,
+    ) -> None:
         with self._redis.translated():
             try:
                 self._app.send_task(
                     task,
                     args=args,
-                    queue=redis_key(queue),
+                    queue=self._redis.key(queue),
                     countdown=delay or None,
+                    task_id=task_id,
                     compression="gzip",
                     argsrepr="…",  # or a part of the job would be in the headers and in logs
                     retry=False,

@@ -1,17 +1,26 @@
-"""The names of collections, and which of them is active. A slug is a model's short name."""
+"""The names of collections, and which of them is active. A slug is a model's short name.
+
+All names of a namespace begin with it, so several catalogues can share a store.
+"""
 
 import re
 
 from repertory.catalogue.views import RECIPE
 from repertory.index.vectors import VectorStore
+from repertory.values import NAMESPACE, NAMESPACE_PATTERN
 
-# The alias of the collection that a team searches, whatever its configuration.
-ACTIVE = "repertory"
+# The alias of the collection that a team of the default namespace searches.
+ACTIVE = NAMESPACE
 
 
-def alias_name(configuration: str) -> str:
+def namespace_of(name: str) -> str:
+    """The namespace of a collection or an alias."""
+    return name.partition("_")[0]
+
+
+def alias_name(namespace: str, configuration: str) -> str:
     """The alias of a configuration, by its hash."""
-    return f"repertory_{configuration}"
+    return f"{namespace}_{configuration}"
 
 
 def next_alias(active: str, configuration: str) -> str:
@@ -27,27 +36,38 @@ def next_alias(active: str, configuration: str) -> str:
     return f"{active}_{configuration}_next"
 
 
-def collection_name(configuration: str, slug: str, generation: int) -> str:
+def collection_name(namespace: str, configuration: str, slug: str, generation: int) -> str:
     """The name of a collection: models and recipes never mix in one."""
-    return f"{_prefix(configuration, slug)}{generation}"
+    return f"{_prefix(namespace, configuration, slug)}{generation}"
 
 
-def current(store: VectorStore, configuration: str, slug: str) -> str | None:
+def current(store: VectorStore, namespace: str, configuration: str, slug: str) -> str | None:
     """The collection of a configuration under a model: the alias's, else the newest, else None.
 
     The alias may point at another model's collection; going back to a model that was used before
     finds its collection intact.
     """
-    prefix = _prefix(configuration, slug)
-    aliased = store.alias(alias_name(configuration))
+    prefix = _prefix(namespace, configuration, slug)
+    aliased = store.alias(alias_name(namespace, configuration))
     if aliased and aliased.startswith(prefix):
         return aliased
-    return max(generations(store, configuration, slug), key=generation_of, default=None)
+    return max(generations(store, namespace, configuration, slug), key=generation_of, default=None)
 
 
-def generations(store: VectorStore, configuration: str, slug: str) -> list[str]:
+def is_complete(store: VectorStore, active: str) -> bool:
+    """Whether there is an active collection that was built to the end.
+
+    A first index is active while it is built. The configuration's own alias is set at the end.
+    """
+    name = store.alias(active)
+    if name is None:
+        return False
+    return store.alias(alias_name(namespace_of(name), configuration_of(name))) is not None
+
+
+def generations(store: VectorStore, namespace: str, configuration: str, slug: str) -> list[str]:
     """Every collection of a configuration under a model."""
-    prefix = _prefix(configuration, slug)
+    prefix = _prefix(namespace, configuration, slug)
     return [name for name in store.collections() if name.startswith(prefix)]
 
 
@@ -57,17 +77,44 @@ def generation_of(collection: str) -> int:
     return int(found[1]) if found else 0
 
 
+def recipe_of(collection: str) -> int:
+    """The embedding recipe of a collection's vectors; 0 if its name does not say."""
+    found = re.search(r"-r(\d+)_g\d+$", collection)
+    return int(found[1]) if found else 0
+
+
+def is_writable(collection: str, slug: str) -> bool:
+    """Whether this release writes to a collection with a model: models and recipes never mix."""
+    return model_slug(collection) == slug and recipe_of(collection) == RECIPE
+
+
+def is_newer(collection: str) -> bool:
+    """Whether only a newer release knows the embedding recipe of a collection."""
+    return recipe_of(collection) > RECIPE
+
+
+def differ_in_generation(collection: str, other: str) -> bool:
+    """Whether two collections are different generations of the same configuration and model."""
+    prefixes = {name.rpartition("_g")[0] for name in (collection, other)}
+    return collection != other and len(prefixes) == 1
+
+
+def is_index(name: str) -> bool:
+    """Whether a collection is the index of a catalogue; others hold cached or single vectors."""
+    return bool(model_slug(name))
+
+
 def model_slug(collection: str) -> str:
     """The slug of the model whose vectors a collection holds."""
-    found = re.fullmatch(r"repertory_[0-9a-f]+_(.+)-r\d+_g\d+", collection)
+    found = re.fullmatch(rf"{NAMESPACE_PATTERN}_[0-9a-f]+_(.+)-r\d+_g\d+", collection)
     return found[1] if found else ""
 
 
 def configuration_of(collection: str) -> str:
     """The configuration hash that a collection is named after."""
-    found = re.match(r"repertory_([0-9a-f]+)_", collection)
+    found = re.match(rf"{NAMESPACE_PATTERN}_([0-9a-f]+)_", collection)
     return found[1] if found else ""
 
 
-def _prefix(configuration: str, slug: str) -> str:
-    return f"{alias_name(configuration)}_{slug}-r{RECIPE}_g"
+def _prefix(namespace: str, configuration: str, slug: str) -> str:
+    return f"{alias_name(namespace, configuration)}_{slug}-r{RECIPE}_g"

@@ -11,25 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from repertory.catalogue.item import Item, item_key
-from repertory.coordination.failures import Failure
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
-from repertory.index.vectors import VectorStore
+from repertory.index.vectors import State, VectorStore
 from repertory.indexing.diff import Changes, diff
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
+from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.scan import ScanResult
+from repertory.indexing.unused import UnusedIndexes
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error
 from repertory.stats import WatchStatus
 
-POLL_INTERVAL_S = 0.5  # between two reads of the aliases and the failed jobs
-LOST_AFTER_S = 15.0  # without any confirmation and with an empty queue, jobs count as lost
+POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
+LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
-MAX_DELTAS = 1_000  # kept before a new keyword snapshot is requested
-SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
+KEEP_UNUSED_S = 7 * 86_400.0
 MAX_PROBLEMS = 200  # in a status report
 EMPTY = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
@@ -48,9 +48,10 @@ class Coordinator:
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
         max_pending: The most items that are sent and not confirmed.
+        keep_unused_s: How long the index of an unused configuration is kept.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each part
         self,
         *,
         store: VectorStore,
@@ -61,24 +62,26 @@ class Coordinator:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         max_pending: int = MAX_PENDING,
+        keep_unused_s: float = KEEP_UNUSED_S,
     ) -> None:
         self._store = store
         self._queue = queue
-        self._deltas = coordination.deltas
-        self._failures = coordination.failures
-        self._tombstones = coordination.tombstones
+        self._lease = coordination.lease
         self._clock = clock
         self._now = now
         self._max_pending = max_pending
         self._scans = LatestScans(seen or {})
+        self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
-        self._ledgers: dict[str, Ledger] = {}
+        self._unused = UnusedIndexes(
+            store, active, coordination.unused, keep_unused_s, self._generations.drop
+        )
         self._emptied: frozenset[str] = frozenset()
+        self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
-        self._must_compare = False  # the scans or a ledger changed
+        self._must_compare = False  # the scans changed
         self._must_reload = False  # a ledger may differ from what the store holds
-        self._send_failed = False  # a ledger lists jobs that were never queued
-        self._polled_at = self._snapshot_at = float("-inf")
+        self._polled_at = self._ready_at = float("-inf")
         self._store_error = self._refusal = ""
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -96,7 +99,7 @@ class Coordinator:
         self._refusal = ""
 
     def reconcile(self) -> None:
-        """Compare with the store at the next tick, and send what differs."""
+        """Compare with the store at the next tick, and send what differs and is not pending."""
         self._must_reload = True
         self._refusal = ""
         self._generations.request_target()
@@ -105,9 +108,9 @@ class Coordinator:
         """Follow finished jobs, send new ones, and publish a complete build.
 
         If the store is unavailable, ``error`` says so and the next tick tries again. Without a
-        configuration this does nothing.
+        configuration or the lease this does nothing.
         """
-        if not self._is_configured:
+        if not self._is_configured or not self._lease.is_held:
             return
         try:
             self._tick(self._clock())
@@ -120,14 +123,17 @@ class Coordinator:
     @property
     def is_busy(self) -> bool:
         """Whether items are pending or wait to be sent."""
-        return self._must_compare or any(one.outstanding for one in self._ledgers.values())
+        has_changed = self._must_compare or self._ledgers.changed
+        return has_changed or any(ledger.outstanding for ledger in self._ledgers)
 
     @property
     def is_finished(self) -> bool:
         """Whether the active collection equals the sources, as far as they can be read."""
         generations = self._generations
-        is_published = bool(self._refusal) or generations.active == generations.target is not None
-        return not self.is_busy and self._scans.is_complete and is_published
+        is_published = generations.target is not None and not generations.is_building
+        return (
+            not self.is_busy and self._scans.is_complete and (is_published or bool(self._refusal))
+        )
 
     @property
     def error(self) -> str:
@@ -137,7 +143,7 @@ class Coordinator:
     @property
     def ledger(self) -> Ledger | None:
         """The ledger of the collection that the configuration's items are written to."""
-        return self._ledgers.get(self._generations.target or "")
+        return self._ledgers.get(self._generations.target)
 
     @property
     def unwritten(self) -> dict[str, str]:
@@ -154,7 +160,7 @@ class Coordinator:
         """What is indexed and what is going on."""
         generations = self._generations
         target = self.ledger
-        searched = self._ledgers.get(generations.active or "") or target
+        searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Ledger.NOTHING
         sources = self._scans.status(indexed, self._emptied)
         failed = [error(one.name, one.error) for one in sources if one.is_failing]
@@ -165,8 +171,9 @@ class Coordinator:
             collection=generations.active or "",
             error=self.error,
             sources=sources,
-            building=target.progress() if target and generations.is_building else None,
-            pending=sum(one.outstanding for one in self._ledgers.values()),
+            building=target.building() if target and generations.is_building else None,
+            pending=sum(one.outstanding for one in self._ledgers),
+            unused=self._unused.listed,
             problems=problems[:MAX_PROBLEMS],
             errors=sum(one.severity == "error" for one in problems),
             warnings=sum(one.severity == "warning" for one in problems),
@@ -176,81 +183,36 @@ class Coordinator:
         # Without a target the store is asked at every tick: a worker may just have made it.
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
-            self._keep_ledgers(self._generations.poll(now), now)
-            self._follow_failures()
+            self._ledgers.keep(self._generations.poll(now))
+            if self._generations.is_own:
+                self._indexed = self._scans.catalogue
+            self._reload()
+            self._ledgers.follow_failures(self._scans)
             self._polled_at = now
-        for ledger in self._ledgers.values():
-            self._follow(ledger, now)
-        if self._must_compare:
-            for ledger in self._ledgers.values():
-                self._compare(ledger)
-            self._must_compare = False
-        for ledger in self._ledgers.values():
-            self._send(ledger, ledger.next_batch(self._max_pending), [], now)
-        if self._is_complete():
-            self._generations.publish()
-            self._polled_at = float("-inf")
+        self._ledgers.follow_deltas()
         if is_due:
-            self._request_snapshot(now)
+            self._ledgers.clear_up(now - LOST_AFTER_S)
+        if self._must_compare or self._ledgers.changed:
+            for ledger in self._ledgers:
+                self._compare(ledger)
+            self._must_compare = self._ledgers.changed = False
+        for ledger in self._ledgers:
+            self._send(ledger, ledger.next_batch(self._max_pending), [], now)
+        if is_due:
+            self._ledgers.settle_failures(self._scans)
+        self._publish(now)
+        if is_due:
+            self._generations.request_snapshot(now)
             self._generations.retire(now)
+            used = {self._generations.active or "", self._generations.target or ""}
+            self._unused.check(used, now, self._now())
 
-    def _keep_ledgers(self, wanted: set[str], now: float) -> None:
-        """Keep one ledger for each collection that is written to."""
-        self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
-        for name in sorted(wanted - set(self._ledgers)):
-            self._ledgers[name] = self._loaded(Ledger(name, now))
-        if self._must_reload or self._send_failed:
-            for ledger in self._ledgers.values():
-                self._loaded(ledger, is_lost=self._send_failed)
-            self._must_reload = self._send_failed = False
-
-    def _loaded(self, ledger: Ledger, *, is_lost: bool = True) -> Ledger:
-        """Read what a collection holds; pending items are sent again if they are lost."""
-        name = ledger.collection
-        position = self._deltas.position(name)  # before reading, so that nothing is missed
-        failed: dict[str, str] = {}
-        for failure in self._failures.list():
-            if failure.collection == name:
-                failed |= failure.items
-        deleted = self._tombstones.newest(name)
-        with self._store.open(name) as collection:
-            ledger.load(collection.states(), failed, deleted=deleted, is_lost=is_lost)
-        if is_lost:
-            ledger.position = position
-        self._must_compare = True
-        return ledger
-
-    def _follow(self, ledger: Ledger, now: float) -> None:
-        """Take in announced changes; if jobs were lost, start again from what is stored."""
-        delta = self._deltas.since(ledger.collection, ledger.position)
-        if not delta.gap:
-            ledger.position = delta.position
-            ledger.confirm(delta.hashes, now)
-            is_silent = ledger.pending and now - ledger.news > LOST_AFTER_S
-            if not is_silent or self._queue.waiting()[self._queue_name(ledger)]:
-                return
-        extra = {"collection": ledger.collection, "items": len(ledger.pending)}
-        self._loaded(ledger)
-        ledger.news = now
-        _log.info("jobs_lost", extra=extra)
-
-    def _follow_failures(self) -> None:
-        """Stop waiting for failed items; drop failures whose items have changed since."""
-        if not any(ledger.pending or ledger.failed for ledger in self._ledgers.values()):
-            return
-        listed = self._failures.list()
-        for name, ledger in self._ledgers.items():
-            own = [one for one in listed if one.collection == name]
-            ledger.fail({item: found for one in own for item, found in one.items.items()})
-        if self._scans.is_complete:
-            self._failures.remove([one.id for one in listed if self._is_obsolete(one)])
-
-    def _is_obsolete(self, failure: Failure) -> bool:
-        """Whether the failed job's items or target collection are obsolete."""
-        if not failure.items:  # the job was unreadable
-            return False
-        wanted = map(self._scans.offers, failure.items, failure.items.values())
-        return failure.collection not in self._ledgers or not any(wanted)
+    def _reload(self) -> None:
+        """Read again what the collections hold, if that was requested."""
+        if self._must_reload:
+            for ledger in self._ledgers:
+                self._ledgers.load(ledger)
+            self._must_reload = False
 
     def _compare(self, ledger: Ledger) -> None:
         changes = self._changes(ledger)
@@ -259,37 +221,65 @@ class Coordinator:
         ledger.queue(changes.written)
         self._send(ledger, [], changes.removed, self._clock())
 
-    def _changes(self, ledger: Ledger) -> Changes:
-        prune = self._queue_name(ledger) is QueueName.BUILDS
+    def _changes(self, ledger: Ledger, states: Mapping[str, State] | None = None) -> Changes:
+        """Compare the sources with a ledger, or with other states on its behalf."""
+        is_target = ledger.collection == self._generations.target
         return diff(
             self._scans.items,
-            ledger.known(),
+            ledger.states if states is None else states,
             self._scans.keeps,
-            prune=prune,
+            prune=is_target and self._generations.is_rebuild,
             unchanged=+self._scans.unchanged,
-        )
-
-    def _queue_name(self, ledger: Ledger) -> QueueName:
-        is_active = ledger.collection == self._generations.active
-        return QueueName.SAVES if is_active else QueueName.BUILDS
+        ).without(ledger.failed)
 
     def _send(
         self, ledger: Ledger, items: Sequence[Item], removed: Sequence[str], now: float
     ) -> None:
         if not items and not removed:
             return
-        queue_name = self._queue_name(ledger)
-        # In the ledger first: what cannot be sent is read again by the next tick.
-        revision = ledger.send(items, removed, milliseconds=int(self._now() * 1_000), now=now)
+        is_active = ledger.collection == self._generations.active
+        queue_name = QueueName.SAVES if is_active else QueueName.BUILDS
+        milliseconds = int(self._now() * 1_000)
+        revision = ledger.send(
+            items, removed, queue=queue_name.value, milliseconds=milliseconds, now=now
+        )
+        waiting = list(jobs(ledger.collection, revision, items, removed))
         try:
-            for job in jobs(ledger.collection, revision, items, removed):
-                self._queue.submit(job, queue_name)
-        except StoreError:
-            self._send_failed = True
-            raise
+            while waiting:
+                self._queue.submit(waiting[0], queue_name)
+                del waiting[0]
+        finally:
+            for job in waiting:
+                ledger.not_queued([*(item.id for item in job.items), *job.removed])
         counts = {"items": len(items), "removed": len(removed)}
         extra = {"collection": ledger.collection, "queue": queue_name.value, **counts}
         _log.info("jobs_sent", extra=extra)
+
+    def _publish(self, now: float) -> None:
+        """Publish a complete build. A first index is searched from its first items on."""
+        if self.ledger is not None and self.ledger.has_items and self._lease.is_held:
+            self._generations.open_first()
+        is_complete = self._is_written() and self._is_ready(now) and self._is_complete()
+        if is_complete and self._lease.is_held:  # building may have taken long
+            self._generations.publish()
+            self._must_compare = True  # what is empty in the active collection
+            self._polled_at = float("-inf")
+
+    def _is_written(self) -> bool:
+        """Whether all files were read and everything that a build lacks was written."""
+        ledger = self.ledger
+        if ledger is None or not self._generations.is_building or self._refusal:
+            return False
+        return not ledger.outstanding and self._scans.are_files_read
+
+    def _is_ready(self, now: float) -> bool:
+        """Whether a search in the build is fast; asked once in each poll."""
+        if now < self._ready_at:
+            return False
+        if self._generations.is_ready():
+            return True
+        self._ready_at = now + POLL_INTERVAL_S
+        return False
 
     def _is_complete(self) -> bool:
         """Whether a build can be published, after one more comparison with what is stored.
@@ -297,17 +287,15 @@ class Coordinator:
         Servers that are still starting are not waited for, unless nothing else offers an item.
         """
         ledger = self.ledger
-        if ledger is None or not self._generations.is_building or self._refusal:
-            return False
-        if ledger.outstanding or not self._scans.are_files_read:
-            return False
-        changes = self._changes(self._loaded(ledger))
+        assert ledger is not None
+        self._ledgers.load(ledger)
+        changes = self._changes(ledger)
         if changes.written or changes.removed:
             return False  # the next tick sends it
-        if carried := self._carried(ledger):
-            self._send(ledger, carried, [], self._clock())
+        if missing := self._carried(ledger):
+            self._send(ledger, missing, [], self._clock())
             return False
-        self._must_compare = False  # it was just done
+        self._ledgers.changed = False  # it was just compared
         if ledger.states:
             return True
         if self._scans.is_complete and self._generations.replaces_others:
@@ -315,26 +303,24 @@ class Coordinator:
         return self._scans.is_complete and not self._refusal
 
     def _carried(self, ledger: Ledger) -> list[Item]:
-        """The active collection's items of sources and files that cannot be read, or not yet.
+        """What a build lacks of the active collection and must not lose.
 
-        The active collection may belong to another configuration.
+        These are items of sources and files that cannot be read, or not yet, and of sources that
+        are suddenly empty. The active collection may belong to another configuration, and a source
+        of the same name may be another one there.
         """
-        if not self._scans.is_partial or self._generations.active is None:
+        active = self._generations.active
+        if active is None or active == ledger.collection:
             return []
-        known = ledger.known()
-        with self._store.open(self._generations.active) as old:
-            wanted = [
-                state.item
-                for state in old.states()
-                if state.item not in known and self._scans.keeps(state)
+        with self._store.open(active) as old:
+            states = {one.item: one for one in old.states() if self._scans.has(one.source)}
+            changes = self._changes(ledger, states)
+            others = changes.emptied - self._scans.same(self._indexed)
+            known = ledger.states.keys() | ledger.failed.keys()
+            missing = [
+                item
+                for item in changes.kept
+                if item not in known and states[item].source not in others
             ]
-            records = old.records([item_key(item) for item in wanted])
+            records = old.records([item_key(item) for item in missing])
         return [msgspec.convert(record, Item) for record in records.values()]
-
-    def _request_snapshot(self, now: float) -> None:
-        """Request a new keyword snapshot when many deltas have come since the last one."""
-        name = self._generations.active
-        if name in self._ledgers and now - self._snapshot_at >= SNAPSHOT_INTERVAL_S:
-            self._snapshot_at = now
-            if self._deltas.length(name) > MAX_DELTAS:
-                self._queue.keep_keywords(name)

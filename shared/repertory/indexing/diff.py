@@ -32,6 +32,21 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
         """The items to write."""
         return [*self.added, *self.changed]
 
+    def without(self, failed: Mapping[str, str]) -> "Changes":
+        """The changes, less those that failed before.
+
+        Args:
+            failed: Their hashes by item; empty for a removal.
+        """
+        if not failed:
+            return self
+        return msgspec.structs.replace(
+            self,
+            added=[one for one in self.added if failed.get(one.id) != one.metadata_hash()],
+            changed=[one for one in self.changed if failed.get(one.id) != one.metadata_hash()],
+            removed=[one for one in self.removed if failed.get(one) != ""],
+        )
+
 
 def diff(
     items: Mapping[str, Item],

@@ -9,13 +9,17 @@ from repertory.index.vectors import VectorStore
 from repertory.indexing.collections import (
     alias_name,
     configuration_of,
+    differ_in_generation,
     generations,
     model_slug,
+    namespace_of,
     next_alias,
 )
 from repertory.indexing.job import JobQueue
 
 REQUEST_INTERVAL_S = 5.0  # after which a worker is asked again for a target collection
+MAX_DELTAS = 1_000  # kept before a new keyword snapshot is requested
+SNAPSHOT_INTERVAL_S = 10.0  # between two such requests
 GRACE_S = 15.0  # that an unused collection is kept, for searches that still read it
 
 _log = logging.getLogger(__name__)
@@ -29,8 +33,7 @@ class Generations:
 
     Attributes:
         active: The collection that is searched; it may belong to another configuration.
-        target: The collection that the configuration's items are written to. If it is not the
-            active one, it is a build.
+        target: The collection that the configuration's items are written to.
     """
 
     def __init__(
@@ -41,8 +44,10 @@ class Generations:
         self._deltas = coordination.deltas
         self._snapshots = coordination.snapshots
         self._alias = alias
+        self._namespace = namespace_of(alias)
         self._configuration = ""
-        self._requested_at = float("-inf")
+        self._requested_at = self._snapshot_at = float("-inf")
+        self._is_built = False  # whether the configuration ever had a complete index
         self._unused_since: dict[str, float] = {}
         self.active: str | None = None
         self.target: str | None = None
@@ -69,30 +74,72 @@ class Generations:
             self._requested_at = now
         self.active = self._store.alias(self._alias)
         self.target = self._store.alias(next_alias(self._alias, self._configuration))
+        own = alias_name(self._namespace, self._configuration)
+        self._is_built = self._store.alias(own) is not None
         names = {name for name in (self.active, self.target) if name}
         return {name for name in names if configuration_of(name) == self._configuration}
 
     @property
+    def is_own(self) -> bool:
+        """Whether the active collection belongs to the configuration."""
+        return self.active is not None and configuration_of(self.active) == self._configuration
+
+    @property
     def is_building(self) -> bool:
-        """Whether the target collection is not searched yet."""
-        return self.target is not None and self.target != self.active
+        """Whether the target collection is not complete yet: a build, or the first index."""
+        return self.target is not None and (self.target != self.active or not self._is_built)
+
+    @property
+    def is_rebuild(self) -> bool:
+        """Whether the build differs from the active collection in its generation alone.
+
+        Then a user has requested it. Other builds begin by themselves.
+        """
+        if self.active is None or self.target is None:
+            return False
+        return differ_in_generation(self.active, self.target)
 
     @property
     def replaces_others(self) -> bool:
         """Whether publishing would replace items of another configuration."""
-        if self.active is None or configuration_of(self.active) == self._configuration:
+        if self.active is None or self.is_own:
             return False
         with self._store.open(self.active) as collection:
             return collection.count() > 0
 
+    def is_ready(self) -> bool:
+        """Whether a search of the target collection is fast. One that replaces nothing is."""
+        assert self.target
+        if self.active in (None, self.target):
+            return True
+        with self._store.open(self.target) as collection:
+            return collection.is_ready()
+
+    def open_first(self) -> None:
+        """If nothing at all is searched yet, let the first index be searched while it is built."""
+        if self.active is None and self.target is not None and not self._is_built:
+            self._store.set_alias(self._alias, self.target)
+            self.active = self.target
+            _log.info("first_index_opened", extra={"collection": self.target})
+
     def publish(self) -> None:
-        """Make the target collection the active one."""
+        """Make the complete target collection the active one."""
         assert self.target
         self._queue.keep_keywords(self.target)
-        self._store.set_alias(alias_name(self._configuration), self.target)
+        self._store.set_alias(alias_name(self._namespace, self._configuration), self.target)
         self._store.set_alias(self._alias, self.target)
-        self.active = self.target
+        self.active, self._is_built = self.target, True
         _log.info("collection_published", extra={"collection": self.target})
+
+    def request_snapshot(self, now: float) -> None:
+        """Request a new keyword snapshot when many deltas have come since the last one."""
+        name = self.active
+        if name is None or not self.is_own:
+            return
+        if now - self._snapshot_at >= SNAPSHOT_INTERVAL_S:
+            self._snapshot_at = now
+            if self._deltas.length(name) > MAX_DELTAS:
+                self._queue.keep_keywords(name)
 
     def retire(self, now: float) -> None:
         """Drop a collection that no alias points at, once no search can be reading it."""
@@ -100,12 +147,12 @@ class Generations:
         self._unused_since = {one: self._unused_since.get(one, now) for one in unused}
         due = [one for one, since in self._unused_since.items() if now - since >= GRACE_S]
         for name in due[:1]:  # one at a time: dropping may take a while
-            self._drop(name)
+            self.drop(name)
 
     def retire_now(self) -> None:
         """Drop every collection that no alias points at, unless another process has it open."""
         for name in self._unused():
-            self._drop(name)
+            self.drop(name)
 
     def _unused(self) -> set[str]:
         """Old generations of the active model, and collections stored without any model.
@@ -113,16 +160,21 @@ class Generations:
         Other models' collections stay, so that going back to a model costs nothing.
         """
         name = self.active
-        if name is None or configuration_of(name) != self._configuration:
+        if name is None or not self.is_own:
             return set()
         stored = {
             one
             for slug in (model_slug(name), WORDS.slug)
-            for one in generations(self._store, self._configuration, slug)
+            for one in generations(self._store, self._namespace, self._configuration, slug)
         }
         return stored - {self.active, self.target}
 
-    def _drop(self, name: str) -> None:
+    def drop(self, name: str) -> None:
+        """Drop a collection with its snapshot and its deltas, unless another process has it open.
+
+        Raises:
+            StoreError: A store is unavailable.
+        """
         try:
             self._store.drop(name)
         except StoreBusyError:

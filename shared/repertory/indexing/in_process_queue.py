@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
+from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
 from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.writer import Writer
@@ -35,10 +36,11 @@ class InProcessQueue(JobQueue):
 
     def __init__(self, writer: Writer, coordination: Coordination) -> None:
         self._writer = writer
-        self._failures = coordination.failures
-        self._snapshots = coordination.snapshots
+        self._coordination = coordination
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
+        self._keywords: dict[str, None] = {}  # the collections whose snapshots are requested
+        self._taken = 0
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._changed = threading.Condition()
         self._stopped = False
@@ -65,11 +67,15 @@ class InProcessQueue(JobQueue):
 
     @override
     def begin(self, configuration: str, generation: int | None = None) -> None:
-        self._ask(lambda: self._writer.begin(configuration, generation))
+        with self._changed:
+            self._maintenance.append(lambda: self._begin(configuration, generation))
+            self._changed.notify()
 
     @override
     def keep_keywords(self, collection: str) -> None:
-        self._ask(lambda: self._writer.keep_keywords(collection))
+        with self._changed:
+            self._keywords[collection] = None
+            self._changed.notify()
 
     @override
     def waiting(self) -> dict[str, int]:
@@ -77,10 +83,9 @@ class InProcessQueue(JobQueue):
             delayed = Counter(name for _, _, name in self._delayed)
             return {name.value: len(jobs) + delayed[name] for name, jobs in self._queues.items()}
 
-    def _ask(self, maintenance: Callable[[], None]) -> None:
-        with self._changed:
-            self._maintenance.append(maintenance)
-            self._changed.notify()
+    @override
+    def taken(self) -> int:
+        return self._taken
 
     def work(self) -> bool:
         """Do what is due next on the caller's thread.
@@ -124,7 +129,7 @@ class InProcessQueue(JobQueue):
             return None
 
     def _due(self) -> Callable[[], None] | None:
-        """The work that is due now: saves before maintenance before builds; None if none is."""
+        """The work that is due now, in the order of ``JobQueue``; None if none is."""
         now = time.monotonic()
         for one in [one for one in self._delayed if one[0] <= now]:
             self._delayed.remove(one)
@@ -135,6 +140,10 @@ class InProcessQueue(JobQueue):
             return self._maintenance.popleft()
         if self._queues[QueueName.BUILDS]:
             return self._batch(QueueName.BUILDS)
+        if self._keywords:
+            collection = next(iter(self._keywords))
+            del self._keywords[collection]
+            return lambda: self._keep_keywords(collection)
         return None
 
     def _batch(self, queue_name: QueueName) -> Callable[[], None]:
@@ -143,6 +152,19 @@ class InProcessQueue(JobQueue):
         return lambda: self._do(together, queue_name)
 
     def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
-        for collection in {job.collection for job in jobs}:
-            self._snapshots.drop(collection)
-        attempt(jobs, queue_name, writer=self._writer, failures=self._failures, queue=self)
+        self._taken = len(jobs)
+        try:
+            for collection in {job.collection for job in jobs}:
+                self._coordination.snapshots.drop(collection)
+            failures = self._coordination.failures
+            attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
+        finally:
+            self._taken = 0
+
+    def _begin(self, configuration: str, generation: int | None) -> None:
+        maintenance.begin(
+            configuration, generation, writer=self._writer, failures=self._coordination.failures
+        )
+
+    def _keep_keywords(self, collection: str) -> None:
+        maintenance.keep_keywords(collection, writer=self._writer, coordination=self._coordination)

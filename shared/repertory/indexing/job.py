@@ -3,16 +3,22 @@
 import uuid
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.errors import JobError
+from repertory.errors import JobError, NewerReleaseError
+from repertory.indexing.collections import is_newer
 
 VERSION = 1
 MAX_ITEMS = 32  # per job: about a second of work without a GPU
-MAX_CHARACTERS = 1_000_000
+MAX_REMOVED = 1_000  # per job
+MAX_BYTES = (
+    1_000_000  # of a job's items as JSON, or of its ids; one larger item is a job of its own
+)
+
+T = TypeVar("T")
 
 
 class QueueName(StrEnum):
@@ -63,45 +69,61 @@ def job_of(data: object) -> Job:
     """Read a job from JSON values.
 
     Raises:
-        JobError: They are no job, or one of another version.
+        NewerReleaseError: A newer release made them, or the collection that they write to.
+        JobError: They are no job, or one of an older version.
     """
     version = data.get("version") if isinstance(data, dict) else None
     if version != VERSION:
-        raise JobError(
+        kind = JobError
+        if isinstance(version, int) and version > VERSION:
+            kind = NewerReleaseError
+        raise kind(
             f"The job is of version {version!r}, and this worker does version {VERSION}; run the "
-            "same release everywhere, then retry it."
+            "same release everywhere."
         )
     try:
-        return msgspec.convert(data, Job)
+        job = msgspec.convert(data, Job)
     except msgspec.ValidationError as error:
         raise JobError(f"The job cannot be read: {error}.") from error
+    if is_newer(job.collection):
+        raise NewerReleaseError(
+            f"The collection {job.collection} has a newer embedding recipe than this worker; run "
+            "the same release everywhere."
+        )
+    return job
 
 
 def jobs(
     collection: str, revision: int, items: Sequence[Item], removed: Sequence[str]
 ) -> Iterator[Job]:
     """Split writes and removals into jobs of a bounded size."""
-    for start in range(0, len(removed), 1_000):
-        gone = tuple(removed[start : start + 1_000])
+    for gone in _chunks(removed, MAX_REMOVED):
         yield Job(id=_new_id(), collection=collection, revision=revision, removed=gone)
-    chunk: list[Item] = []
+    for some in _chunks(items, MAX_ITEMS):
+        yield Job(id=_new_id(), collection=collection, revision=revision, items=some)
+
+
+def _chunks(values: Sequence[T], most: int) -> Iterator[tuple[T, ...]]:
+    """Split items or ids so that each part has at most so many, and ``MAX_BYTES`` of JSON."""
+    chunk: list[T] = []
     size = 0
-    for item in items:
-        length = len(item.body) + len(item.description)
-        if chunk and (len(chunk) == MAX_ITEMS or size + length > MAX_CHARACTERS):
-            yield Job(id=_new_id(), collection=collection, revision=revision, items=tuple(chunk))
+    for value in values:
+        length = len(msgspec.json.encode(value))
+        if chunk and (len(chunk) == most or size + length > MAX_BYTES):
+            yield tuple(chunk)
             chunk, size = [], 0
-        chunk.append(item)
+        chunk.append(value)
         size += length
     if chunk:
-        yield Job(id=_new_id(), collection=collection, revision=revision, items=tuple(chunk))
+        yield tuple(chunk)
 
 
 class JobQueue(Protocol):
     """Where jobs wait for a worker. Every method raises ``StoreError`` when it is unavailable.
 
-    A worker does saves first, then the requests of ``begin`` and ``keep_keywords``, then builds. A
-    job may be lost, done twice, or done late and out of order. Thread-safe.
+    A worker does saves first, then the requests of ``begin``, then builds, and the requests of
+    ``keep_keywords`` last. A job may be lost, done twice, or done late and out of order.
+    Thread-safe.
     """
 
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
@@ -121,11 +143,18 @@ class JobQueue(Protocol):
         ...
 
     def keep_keywords(self, collection: str) -> None:
-        """Request a new keyword snapshot of a collection; a missing collection is ignored."""
+        """Request a new keyword snapshot of a collection; a missing collection is ignored.
+
+        While one waits, another for the same collection is ignored.
+        """
         ...
 
     def waiting(self) -> dict[str, int]:
         """How many jobs wait in each queue; delayed ones count, those a worker has do not."""
+        ...
+
+    def taken(self) -> int:
+        """How many jobs and requests workers have: being done, or waiting for another attempt."""
         ...
 
 

@@ -3,15 +3,21 @@
 import contextlib
 import logging
 import time
+from collections.abc import Iterator, Mapping, Sequence
 
+from repertory.catalogue.item import item_key
+from repertory.coordination.deltas import REMOVED
 from repertory.coordination.team import Coordination
 from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection
+from repertory.index.vectors import Collection, State
 from repertory.indexing import keywords
 
 BUILD_CLAIM_S = 60.0  # that other processes wait for the one that builds the index
 POLL_INTERVAL_S = 0.2  # while another process builds it
+OVERLAP = 600_000  # revisions, as a rule milliseconds: jobs are not done in the order of revisions
+MAX_COMPARED = 5_000  # items that may be compared at once; more are compared in slices
+PAGE = 1_000  # states
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +71,7 @@ class KeywordFeed:
                     self._claims.release([claim])
 
     def advance(self, wait: float = 0.0) -> bool:
-        """Apply announced changes; a gap is closed by comparing hashes.
+        """Apply announced changes; see ``catch_up`` for a gap.
 
         Args:
             wait: Seconds to wait for an announcement.
@@ -77,20 +83,47 @@ class KeywordFeed:
             StoreError: The deltas or the collection are unavailable; nothing is lost.
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
-        if delta.gap:
-            changed = self.compare()
-        else:
-            rows = self.index.row_of
-            news = [
-                item
-                for item, found in delta.hashes.items()
-                if (self.index.entries[rows[item]].hash if item in rows else "") != found
-            ]
-            # An announcement may be outdated by now: the collection decides.
-            index, revision = keywords.refreshed(self.index, news, self.collection)
-            changed = self._replace(index, revision)
+        # An announcement may be outdated by now: the collection decides.
+        news = self._unknown(delta.hashes)
+        changed = self.catch_up() if delta.gap else self.reread(news)
         self._position = delta.position
         return changed
+
+    def catch_up(self) -> bool:
+        """Take over what was written lately, without reading a large collection whole.
+
+        Only a small collection is compared whole, if its number of items still differs. A larger
+        one is left to the verification.
+
+        Returns:
+            Whether the index changed.
+
+        Raises:
+            StoreError: The collection is unreadable.
+        """
+        recent = {state.item: state.metadata_hash for state in self._recent()}
+        changed = self.reread(self._unknown(recent))
+        count = self.collection.count_items()
+        if count != len(self.index) and count <= MAX_COMPARED:
+            changed |= self.compare()
+        return changed
+
+    def reread(self, items: Sequence[str]) -> bool:
+        """Make the index equal to the collection for some items.
+
+        Returns:
+            Whether the index changed.
+
+        Raises:
+            StoreError: The collection is unreadable.
+        """
+        index, revision = keywords.refreshed(self.index, items, self.collection)
+        return self._replace(index, revision)
+
+    def hash_of(self, item: str) -> str:
+        """The metadata hash of an item in the index; ``REMOVED`` if it has none."""
+        row = self.index.row_of.get(item)
+        return REMOVED if row is None else self.index.entries[row].hash
 
     def compare(self) -> bool:
         """Make the index equal to the collection by comparing all hashes.
@@ -117,6 +150,20 @@ class KeywordFeed:
         name = self.collection.name
         keywords.save(self._snapshots, name, self.index, self.revision, self._position)
         self._deltas.trim(name, self._position)
+
+    def _unknown(self, hashes: Mapping[str, str]) -> list[str]:
+        """The items whose hashes differ from the index."""
+        return [item for item, found in hashes.items() if self.hash_of(item) != found]
+
+    def _recent(self) -> Iterator[State]:
+        """The states of the items that were written lately."""
+        start, since = 0, max(0, self.revision - OVERLAP)
+        while True:
+            states = self.collection.page(start, PAGE, since)
+            yield from states
+            if len(states) < PAGE:
+                return
+            start = item_key(states[-1].item) + 1
 
     def _load(self) -> bool:
         stored = keywords.load(self._snapshots, self.collection.name)

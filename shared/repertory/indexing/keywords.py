@@ -61,8 +61,9 @@ def refreshed(
         for state in states.values()
         if state.item not in rows or index.entries[rows[state.item]].hash != state.metadata_hash
     ]
-    if removed or changed:
-        index = index.updated(removed, _items(changed, collection))
+    added = [*_items(changed, collection)]
+    if removed or added:
+        index = index.updated(removed, added)
     return index, max((state.revision for state in states.values()), default=0)
 
 

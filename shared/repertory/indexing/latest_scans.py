@@ -38,14 +38,14 @@ class LatestScans:
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another catalogue; scans of unchanged sources stay valid."""
-        same = {source.name: source.identity() for source in catalogue.sources}
+        identities = {source.name: source.identity() for source in catalogue.sources}
         self._by_source = {
             name: one
             for name, one in self._by_source.items()
-            if same.get(name) == one.source.identity()
+            if identities.get(name) == one.source.identity()
         }
         self.catalogue = catalogue
-        self._names = frozenset(same)
+        self._names = frozenset(identities)
         self._merge()
 
     def add(self, result: ScanResult) -> None:
@@ -77,20 +77,31 @@ class LatestScans:
         """Every problem of the catalogue and of the scans."""
         return [*self.catalogue.problems, *self._problems]
 
-    def offers(self, item: str, metadata_hash: str) -> bool:
-        """Whether the sources offer an item with this hash; an empty hash means not at all."""
-        found = self.items.get(item)
-        return (found.metadata_hash() if found else "") == metadata_hash
+    def has(self, source: str) -> bool:
+        """Whether the catalogue has a source of this name."""
+        return source in self._names
+
+    def same(self, other: Catalogue) -> frozenset[str]:
+        """The names of the sources that are the same in another catalogue."""
+        identities = {source.name: source.identity() for source in other.sources}
+        own = {source.name: source.identity() for source in self.catalogue.sources}
+        return frozenset(name for name, one in own.items() if identities.get(name) == one)
+
+    def may_offer(self, item: str, metadata_hash: str) -> bool:
+        """Whether the sources offer an item with this hash, or may do so where they are unread.
+
+        Args:
+            item: Its id.
+            metadata_hash: The hash; empty for an item that is not offered at all.
+        """
+        if found := self.items.get(item):
+            return found.metadata_hash() == metadata_hash
+        return not metadata_hash or any(scan.keeps(item) for scan in self._by_source.values())
 
     def keeps(self, state: State) -> bool:
         """Whether an indexed item that no scan returned may still exist."""
         scan = self._by_source.get(state.source)
-        return scan.keeps(state.item) if scan else state.source in self._names
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether anything was not read, or was not scanned yet."""
-        return not (self.is_complete and all(scan.is_whole for scan in self._by_source.values()))
+        return scan.keeps(state.item) if scan else self.has(state.source)
 
     @property
     def unchanged(self) -> Counter[str]:

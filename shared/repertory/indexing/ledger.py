@@ -1,15 +1,33 @@
 """The ledger of a collection: what it will hold once every pending job is done."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
-
-import msgspec
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, NamedTuple
 
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
 from repertory.stats import Building
+
+NEVER = float("-inf")
+
+
+class Sent(NamedTuple):
+    """An item on its way.
+
+    Attributes:
+        hash: Its metadata hash; ``REMOVED`` for a deletion.
+        revision: Of its job.
+        queue: Where the job waits; empty if it could not be queued.
+        at: When it was sent, on the caller's clock; ``NEVER`` if it could not be queued.
+        change: What happened to it: ``added``, ``changed`` or ``removed``.
+    """
+
+    hash: str
+    revision: int
+    queue: str
+    at: float
+    change: str
 
 
 class Ledger:
@@ -18,56 +36,48 @@ class Ledger:
     Attributes:
         collection: The collection's name.
         states: What it will hold, by item.
-        pending: The hashes that were sent and not confirmed, by item; ``REMOVED`` for deletions.
-        failed: The hashes that failed, by item.
-        news: When something was last confirmed or sent, on the caller's clock.
+        pending: What was sent and not confirmed, by item.
+        failed: The hashes that failed, by item; they are not sent again.
         position: Up to where its deltas were read.
-        added, changed, removed: How many items were sent so far, by what happened to them.
+        counts: How many items were sent so far, by what happened to them.
     """
 
     NOTHING: ClassVar[Counter[str]] = Counter()
 
-    def __init__(self, collection: str, now: float) -> None:
+    def __init__(self, collection: str) -> None:
         self.collection = collection
         self.states: dict[str, State] = {}
-        self.pending: dict[str, str] = {}
+        self.pending: dict[str, Sent] = {}
         self.failed: dict[str, str] = {}
-        self.news = now
         self.position = ""
+        self.counts: Counter[str] = Counter()
         self._backlog: deque[Item] = deque()
-        self.added = self.changed = self.removed = 0
-        self._sent = 0
+        self._superseded: dict[str, dict[str, Sent]] = {}  # by item and hash, while it is pending
+        self._unclear: set[str] = set()  # what the collection holds of them is not known
+        self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
         self._per_source: Counter[str] | None = None
 
-    def load(
-        self,
-        states: Iterable[State],
-        failed: Mapping[str, str],
-        *,
-        deleted: int = 0,
-        is_lost: bool = True,
-    ) -> None:
-        """Start again from what the collection holds now.
+    def load(self, states: Iterable[State], *, deleted: int = 0) -> None:
+        """Replace the states by what the collection holds now. What is pending stays so.
 
         Args:
             states: What it holds.
-            failed: The hashes that failed, by item.
             deleted: The newest revision at which anything was deleted from it.
-            is_lost: Whether pending items may never arrive.
         """
         there = {state.item: state for state in states}
-        revisions = (state.revision for state in there.values())
-        self._latest = max([self._latest, deleted, *revisions])
-        if is_lost:
-            self.pending = {}
-        for item, found in self.pending.items():
-            if found == REMOVED:
+        self._latest = max([self._latest, deleted, *(one.revision for one in there.values())])
+        for item, sent in list(self.pending.items()):
+            stored = there.get(item)
+            if stored is not None and stored.revision >= sent.revision:
+                self._end(item)  # it was done, and the announcement was missed
+            elif sent.hash == REMOVED:
                 there.pop(item, None)
-            elif item in self.states:  # a retried item may not have been sent from here
+            else:
                 there[item] = self.states[item]
-        self.states, self.failed = there, dict(failed)
+        self.states = there
         self._backlog.clear()
+        self._unclear.clear()
         self._per_source = None
 
     def queue(self, items: Sequence[Item]) -> None:
@@ -85,7 +95,13 @@ class Ledger:
         return [self._backlog.popleft() for _ in range(min(room, len(self._backlog)))]
 
     def send(
-        self, items: Sequence[Item], removed: Sequence[str], *, milliseconds: int, now: float
+        self,
+        items: Sequence[Item],
+        removed: Sequence[str],
+        *,
+        queue: str,
+        milliseconds: int,
+        now: float,
     ) -> int:
         """Mark items as pending.
 
@@ -94,6 +110,7 @@ class Ledger:
         """
         self._latest = revision = max(self._latest + 1, milliseconds)
         for item in items:
+            change = "changed" if item.id in self.states else "added"
             state = State(
                 item=item.id,
                 source=item.source,
@@ -101,74 +118,105 @@ class Ledger:
                 metadata_hash=item.metadata_hash(),
                 revision=revision,
             )
-            if item.id in self.states:
-                self.changed += 1
-            else:
-                self.added += 1
             self.states[item.id] = state
-            self.pending[item.id] = state.metadata_hash
-            self.failed.pop(item.id, None)
+            self._mark(item.id, Sent(state.metadata_hash, revision, queue, now, change))
         for gone in removed:
             self.states.pop(gone, None)
-            self.pending[gone] = REMOVED
-            self.failed.pop(gone, None)
-        self.news = now
-        self.removed += len(removed)
-        self._sent += len(items) + len(removed)
+            self._mark(gone, Sent(REMOVED, revision, queue, now, "removed"))
         self._per_source = None
         return revision
 
-    def confirm(self, hashes: Mapping[str, str], now: float) -> None:
-        """Mark announced items as done."""
+    def not_queued(self, items: Iterable[str]) -> None:
+        """Note that the job of pending items could not be queued: they are lost."""
+        for item in items:
+            self.pending[item] = self.pending[item]._replace(queue="", at=NEVER)
+
+    def confirm(self, hashes: Mapping[str, str]) -> None:
+        """Mark announced items as done; an announcement of anything unexpected makes it unclear."""
         for item, found in hashes.items():
-            self.news = now
-            if self.pending.get(item) == found:
-                del self.pending[item]
+            sent = self.pending.get(item)
+            if sent is None:
+                state = self.states.get(item)
+                if found != (state.metadata_hash if state else REMOVED):
+                    self._unclear.add(item)
+            elif sent.hash == found:
+                self._end(item)
+                self._overtake(sent)
+            elif older := self._superseded.get(item, {}).get(found):
+                self._overtake(older)
 
-    def fail(self, hashes: Mapping[str, str]) -> None:
-        """Mark failed items: stop waiting for them and do not resend the same version.
-
-        Items no longer listed as failed have been retried and are pending again.
+    def fail(self, hashes: Mapping[str, str]) -> bool:
+        """Stop waiting for failed items.
 
         Args:
-            hashes: All failed hashes, by item.
+            hashes: The hashes of all of them, by item.
+
+        Returns:
+            Whether an item may be sent again.
         """
         for item, found in hashes.items():
-            if self.pending.get(item) == found:
-                del self.pending[item]
-                self.failed[item] = found
-        for item in set(self.failed) - set(hashes):
-            self.pending[item] = self.failed.pop(item)
+            if item in self.pending and self.pending[item].hash == found:
+                self._take_back(item)
+                self._unclear.add(item)  # an older version may be stored
+        is_forgiven = any(hashes.get(item) != found for item, found in self.failed.items())
+        self.failed = dict(hashes)
+        return is_forgiven
 
-    def known(self) -> dict[str, State]:
-        """The states to compare with. Failed items count as stored, so they are not sent again."""
-        if not self.failed:
-            return self.states
-        known = dict(self.states)
-        for item, found in self.failed.items():
-            if found == REMOVED:
-                known.pop(item, None)
-                continue
-            state = known.get(item) or State(
-                item=item, source="", content_hash="", metadata_hash=found, revision=0
-            )
-            known[item] = msgspec.structs.replace(state, metadata_hash=found)
-        return known
+    def unclear(self, before: float, waiting: Callable[[], Mapping[str, int]]) -> list[str]:
+        """The items that must be read from the collection, and sent again if they differ.
+
+        A pending item counts as lost if it was sent before a time and either nothing waits in its
+        queue, or something that was sent later through that queue was confirmed.
+
+        Args:
+            before: The time, on the caller's clock.
+            waiting: Called only if it matters; gives the number of waiting jobs by queue.
+        """
+        old = {item: sent for item, sent in self.pending.items() if sent.at < before}
+        lengths = waiting() if old else {}
+        lost = {
+            item
+            for item, sent in old.items()
+            if not lengths.get(sent.queue) or sent.revision < self._confirmed.get(sent.queue, 0)
+        }
+        return sorted(lost | self._unclear)
+
+    def correct(self, items: Iterable[str], states: Iterable[State]) -> None:
+        """Replace the states of some items by what the collection holds; they are not pending."""
+        for item in items:
+            if item in self.pending:
+                self._take_back(item)
+            self.states.pop(item, None)
+            self._unclear.discard(item)
+        self.states |= {state.item: state for state in states}
+        self._per_source = None
 
     @property
     def outstanding(self) -> int:
         """How many items are pending or wait to be sent."""
         return len(self.pending) + len(self._backlog)
 
+    @property
+    def has_items(self) -> bool:
+        """Whether any item is stored, as far as is known."""
+        written = sum(sent.hash != REMOVED for sent in self.pending.values())
+        return len(self.states) > written
+
     def unwritten(self) -> list[str]:
         """The ids of the items that are pending or wait to be sent."""
         return [*self.pending, *(item.id for item in self._backlog)]
 
-    def progress(self) -> Building:
-        """How many items were written to the collection, of how many so far."""
-        done = self._sent - len(self.pending)
-        total = self._sent + len(self._backlog)
-        return Building(collection=self.collection, done=done, total=total)
+    def progress(self) -> tuple[int, int]:
+        """How many of the items that differed were written so far, and how many there are."""
+        sent = self.counts.total()
+        return sent - len(self.pending), sent + len(self._backlog)
+
+    def building(self) -> Building:
+        """How many items the collection holds, and how many it will hold."""
+        written = sum(sent.hash != REMOVED for sent in self.pending.values())
+        new = sum(item.id not in self.states for item in self._backlog)
+        stored = len(self.states)
+        return Building(collection=self.collection, done=stored - written, total=stored + new)
 
     @property
     def per_source(self) -> Counter[str]:
@@ -176,3 +224,21 @@ class Ledger:
         if self._per_source is None:
             self._per_source = Counter(state.source for state in self.states.values())
         return self._per_source
+
+    def _mark(self, item: str, sent: Sent) -> None:
+        if older := self.pending.get(item):
+            self._superseded.setdefault(item, {})[older.hash] = older
+        self.counts[sent.change] += 1
+        self.pending[item] = sent
+
+    def _end(self, item: str) -> Sent:
+        self._superseded.pop(item, None)
+        return self.pending.pop(item)
+
+    def _take_back(self, item: str) -> None:
+        self.counts[self._end(item).change] -= 1
+
+    def _overtake(self, sent: Sent) -> None:
+        """Note that what was sent before through the same queue has had its turn."""
+        newest = self._confirmed.get(sent.queue, 0)
+        self._confirmed[sent.queue] = max(newest, sent.revision)

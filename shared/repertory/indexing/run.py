@@ -61,9 +61,9 @@ def run(
             if coordinator.error and not (worked or scanning or coordinator.is_finished):
                 raise StoreError(coordinator.error)
             if ledger := coordinator.ledger:
-                building = ledger.progress()
-                progress(INDEXING, building.done, building.total)
-                if is_late() and (building.done or not worked):
+                done, total = ledger.progress()
+                progress(INDEXING, done, total)
+                if is_late() and (done or not worked):
                     return
             if has_news and scanning and coordinator.is_finished and not worked:
                 has_news = False

@@ -27,7 +27,9 @@ from repertory.indexing.collections import (
     current,
     generation_of,
     generations,
+    is_writable,
     model_slug,
+    namespace_of,
     next_alias,
 )
 from repertory.indexing.embed import embed
@@ -67,6 +69,7 @@ class Writer:
         self._coordination = coordination
         self._tombstones = coordination.tombstones
         self._active = active
+        self._namespace = namespace_of(active)
         self._notify = notify
         self._lock = threading.Lock()
         self._engine: EmbeddingEngine | None = None
@@ -91,9 +94,10 @@ class Writer:
         """Do jobs together: all of their texts are embedded as one batch.
 
         Jobs may be repeated, late and out of order. A job is obsolete, and skipped, if its
-        collection is gone or belongs to another model.
+        collection is gone or belongs to another model or embedding recipe.
 
         Raises:
+            StoreRefusedError: The store refuses an item of one of the jobs.
             StoreError: A store is unavailable; the same jobs can be done later.
             ModelError: An item of one of the jobs cannot be embedded.
         """
@@ -110,7 +114,7 @@ class Writer:
                 self._write(collection, own, items, vectors)
                 changed = self._settled(collection, own)
                 self._coordination.deltas.announce(collection.name, changed)
-        self._count(jobs=len(jobs), batches=1)
+        self.count(jobs=len(jobs), batches=1)
 
     def begin(self, configuration: str, generation: int | None = None) -> None:
         """Point the ``next_alias`` at the collection that is to be filled; see ``JobQueue.begin``.
@@ -121,13 +125,13 @@ class Writer:
         self._reload_missing_model()
         model = self.engine.model
         alias = next_alias(self._active, configuration)
-        stored = generations(self._store, configuration, model.slug)
+        stored = generations(self._store, self._namespace, configuration, model.slug)
         newest = max(map(generation_of, stored), default=0)
         name = self._store.alias(alias)
         if model == WORDS and name is not None and model_slug(name) != WORDS.slug:
             return  # keep the vectors until there is a model again
-        if name is None or model_slug(name) != model.slug:
-            name = current(self._store, configuration, model.slug)
+        if name is None or not is_writable(name, model.slug):
+            name = current(self._store, self._namespace, configuration, model.slug)
         if generation is not None and generation > newest:
             name = None
         if name is not None:
@@ -139,9 +143,14 @@ class Writer:
                 self._coordination.snapshots.drop(name)
                 name = None
         if name is None:
-            name = collection_name(configuration, model.slug, max(newest + 1, generation or 0))
-            with contextlib.suppress(StoreError):  # another worker has just created it
+            number = max(newest + 1, generation or 0)
+            name = collection_name(self._namespace, configuration, model.slug, number)
+            try:
                 self._store.create(name, model.dimension).close()
+            except StoreError:
+                if name not in self._store.collections():
+                    raise
+                # Another worker has just created it.
         if self._store.alias(alias) != name:
             self._store.set_alias(alias, name)
             _log.info("collection_begun", extra={"collection": name})
@@ -171,7 +180,7 @@ class Writer:
                 self._engine = self._cache = None
 
     def _opened(self, name: str) -> Collection | None:
-        """A collection to write to; None if it is gone or belongs to another model."""
+        """A collection to write to; None if it is gone, or of another model or recipe."""
         model = self.engine.model
         if model_slug(name) != model.slug:
             if model == WORDS:
@@ -179,6 +188,9 @@ class Writer:
                 raise StoreError(f"Nothing can be written to {name} now: there is no model.")
             _log.warning("job_of_another_model", extra={"collection": name})
             self.begin(configuration_of(name))
+            return None
+        if not is_writable(name, model.slug):  # its successor gets the same items
+            _log.info("job_of_another_recipe", extra={"collection": name})
             return None
         if name not in self._store.collections():
             _log.info("job_of_a_dropped_collection", extra={"collection": name})
@@ -233,7 +245,7 @@ class Writer:
             missing = others
         if embedded and engine.model != WORDS:
             _log.info("texts_embedded", extra={"texts": embedded})
-            self._count(texts=embedded)
+            self.count(texts=embedded)
         return vectors
 
     def _write(
@@ -250,7 +262,7 @@ class Writer:
             write(collection, batch, revision, self.engine.model, vectors)
         # Before anything is deleted: a later write that checks the tombstones finds it.
         self._tombstones.record_deletions(collection.name, removed)
-        self._count(written=len(items), removed=len(removed))
+        self.count(written=len(items), removed=len(removed))
 
     def _settled(self, collection: Collection, jobs: Sequence[Job]) -> dict[str, str]:
         """Delete what tombstones cover, and what an older write left of a newer item.
@@ -281,8 +293,8 @@ class Writer:
                 self._cache = self._open_cache(model)
             return self._cache
 
-    def _count(self, **counters: int) -> None:
-        """Counters are for people: a job is done without them, too."""
+    def count(self, **counters: int) -> None:
+        """Add to the counters of the status board: they are for people, and may be unavailable."""
         with contextlib.suppress(StoreError):
             self._coordination.status.count(counters)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from heapq import nlargest
+from itertools import islice
 
 import msgspec
 import numpy as np
@@ -105,6 +106,21 @@ def read(query: Query, index: KeywordIndex) -> Words:
     )
 
 
+def expected(
+    query: Query, index: KeywordIndex | None, words: Words, also: Collection[int]
+) -> list[int]:
+    """The keys of the items that are candidates whatever the vectors find.
+
+    Successors of deprecated items are among them: the vectors may find what they succeed.
+    """
+    if index is None:
+        return []
+    rows = _of_words(words, also)
+    successors = islice(index.policies.successors.values(), MAX_NAMED)
+    rows |= _allowed({*index.policies.promoted(query.text, rows), *successors}, index, query.where)
+    return [index.keys[row] for row in sorted(rows)]
+
+
 def gather(
     query: Query,
     index: KeywordIndex,
@@ -123,8 +139,7 @@ def gather(
     """
     cosines, sections = _fold(index, nearest, query.weights.section_weight)
     close = words.close
-    found = {*words.rows, *also, *cosines}
-    found.update(nlargest(MAX_NAMED, close, key=close.__getitem__))
+    found = _of_words(words, also).union(cosines)
     found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
     ordered = sorted(found)
     rows = np.array(ordered, np.int64)
@@ -147,6 +162,11 @@ def gather(
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
     )
+
+
+def _of_words(words: Words, also: Collection[int]) -> set[int]:
+    """The rows that words and names found, and those that are scored anyway."""
+    return {*words.rows, *also, *nlargest(MAX_NAMED, words.close, key=words.close.__getitem__)}
 
 
 def _fold(

@@ -8,23 +8,23 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind, item_key
-from repertory.embedding.engine import EmbeddingEngine, Vectors
+from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.query_words import plain
-from repertory.index.vectors import Collection, Filter, Match
+from repertory.index.vectors import Collection, Filter, Match, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import POOL, Words, gather, read
+from repertory.search.candidates import POOL, Words, expected, gather, read
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import edited
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import infer
+from repertory.search.inference import infer, items_for
+from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
-from repertory.search.steps import MAX_EMBEDDED, searched
+from repertory.search.steps import searched
 
 
 class SearchEngine:
@@ -114,31 +114,30 @@ class SearchEngine:
         # The keyword arm runs on another thread: embedding releases Python's lock.
         index = self.keywords or KeywordIndex.empty()
         reading = [self._reader.submit(read, one, index) for one in queries]
-        found = self._nearest(queries, problems)
+        found = self._nearest(queries, reading, also, problems)
         texts = [
-            self._ranked(one, words, vector, nearest, also, tuple(problems))
-            for one, words, (vector, nearest) in zip(queries, reading, found, strict=True)
+            self._ranked(one, words.result(), nearest, also, tuple(problems))
+            for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts)
 
     def _ranked(
         self,
         query: Query,
-        reading: Future[Words],
-        vector: Vectors | None,
-        nearest: Sequence[Match],
+        words: Words,
+        nearest: Nearest | None,
         also: Sequence[int],
         problems: tuple[str, ...],
     ) -> Ranked:
         """The candidates of one text, in order."""
-        index, words = self.keywords, reading.result()
+        index = self.keywords
         mode, calibration = Mode.KEYWORD, Calibration()
-        if vector is not None:
+        if nearest:
             mode, calibration = Mode.HYBRID, self._embedding().model.calibration or calibration
         if index is None:
-            if vector is None or self.collection is None:
+            if nearest is None or self.collection is None:
                 raise StoreError("Nothing can answer: " + " ".join(problems))
-            index = _index_of(nearest, self.collection)
+            index = _index_of(nearest.matches, self.collection)
             words = read(query, index)
             mode = Mode.SEMANTIC
         candidates = gather(
@@ -146,8 +145,8 @@ class SearchEngine:
             index,
             words=words,
             also=also,
-            nearest=nearest,
-            cosines_of=lambda keys: self._cosines(vector, keys),
+            nearest=nearest.matches if nearest else (),
+            cosines_of=nearest.cosines if nearest else lambda _: {},
             calibration=calibration,
             mode=mode,
         )
@@ -169,23 +168,28 @@ class SearchEngine:
         rows = task.reaching(query.threshold) if reached is None else reached
         entries = [whole.index.entries[row] for row in rows]
         groups = grouped(entries)[: query.limit]
-        hits = self.hits_at(task, [rows[places[0]] for places in groups])
-        hits = [
-            replace(
-                hit, duplicates=tuple(entries[place].id for place in places[1:][:MAX_DUPLICATES])
-            )
-            for hit, places in zip(hits, groups, strict=True)
-        ]
+        first = [rows[places[0]] for places in groups]
+        copies = [tuple(entries[at].id for at in places[1:][:MAX_DUPLICATES]) for places in groups]
         cut = replace(query, text=whole.query.text)
-        copies = [copy for hit in hits for copy in hit.duplicates]
-        return hits + infer(cut, whole.index, hits, self.available_items, copies)
+        sure = [task.merged.confidence[row] for row in first]
+        shown = {whole.index.entries[row].id for row in first}.union(*copies)
+        # One read of all that is needed: on a server it is a request.
+        needed = items_for(cut, whole.index, sure, shown)
+        items = self.available_items([*_with_body(whole.index, first), *needed])
+        hits = [
+            replace(hit, duplicates=same)
+            for hit, same in zip(self._explained(task, first, items), copies, strict=True)
+        ]
+        return hits + infer(cut, whole.index, hits, items, shown)
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for the candidates of some rows, each by the text that it fits best."""
         index = task.texts[0].candidates.index
+        return self._explained(task, rows, self.available_items(_with_body(index, rows)))
+
+    def _explained(self, task: Task, rows: Sequence[int], items: Mapping[str, Item]) -> list[Hit]:
+        index = task.texts[0].candidates.index
         entries = [index.entries[row] for row in rows]
-        # A tool has no body, so there is nothing to look up in it.
-        items = self.available_items([entry.id for entry in entries if entry.kind is not Kind.TOOL])
         hits = []
         for row, entry in zip(rows, entries, strict=True):
             ranked, place = task.best_of(row)
@@ -223,33 +227,41 @@ class SearchEngine:
         return {}
 
     def _nearest(
-        self, queries: Sequence[Query], problems: list[str]
-    ) -> list[tuple[Vectors | None, list[Match]]]:
-        """Each text's vector and its nearest points; None, and a problem added, if that failed."""
+        self,
+        queries: Sequence[Query],
+        reading: Sequence[Future[Words]],
+        also: Sequence[int],
+        problems: list[str],
+    ) -> Sequence[Nearest | None]:
+        """What the vectors answer to each text; None, and a problem added, if that failed.
+
+        They are asked once: for the nearest points, and for the cosines of what the words found.
+        """
         if self.collection is None:
-            return [(None, [])] * len(queries)
+            return [None] * len(queries)
         try:
-            engine = self._embedding()
-            whole, *steps = (plain(one.text) for one in queries)
-            if steps:
-                vectors = engine.embed_queries([text[:MAX_EMBEDDED] for text in (whole, *steps)])
-            else:
-                vectors = engine.embed_query(whole)[None]
-            return [
-                (vector, self.collection.search(vector, POOL, one.where))
-                for vector, one in zip(vectors, queries, strict=True)
-            ]
+            vectors = embedded(self._embedding(), queries)
+            return ask(
+                self.collection,
+                [
+                    VectorQuery(
+                        vector=vector,
+                        limit=POOL,
+                        where=one.where,
+                        keys=expected(one, self.keywords, words.result(), also),
+                    )
+                    for vector, one, words in zip(vectors, queries, reading, strict=True)
+                ],
+            )
         except (ModelError, StoreError) as error:
             problems.append(str(error))
-            return [(None, [])] * len(queries)
+            return [None] * len(queries)
 
-    def _cosines(self, vector: Vectors | None, keys: list[int]) -> Mapping[int, float]:
-        if vector is None or self.collection is None or not keys:
-            return {}
-        try:
-            return self.collection.scores(vector, keys)
-        except StoreError:  # unavailable since the search: the candidates are scored without
-            return {}
+
+def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
+    """The ids of the items with a body in which something may be looked up; a tool has none."""
+    entries = (index.entries[row] for row in rows)
+    return [entry.id for entry in entries if entry.kind is not Kind.TOOL]
 
 
 def _index_of(nearest: Sequence[Match], collection: Collection) -> KeywordIndex:

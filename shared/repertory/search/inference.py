@@ -1,6 +1,6 @@
 """Offers tools that can do a job in a more general way if no hit does it well."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,8 +25,6 @@ STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
 MAX_READ = 32  # tools of one capability whose parameters are read
 
-Items = Callable[[Sequence[str]], Mapping[str, Item]]
-
 _named: WeakKeyDictionary[KeywordIndex, Rows] = WeakKeyDictionary()
 
 
@@ -34,26 +32,22 @@ def infer(
     query: Query,
     index: KeywordIndex,
     direct: Sequence[Hit],
-    items: Items,
+    items: Mapping[str, Item],
     exclude: Collection[str] = (),
 ) -> list[Hit]:
     """The tools to append to the direct hits, best first, as many as the limit leaves room for.
 
     None has more confidence than the last direct hit, or less than the threshold.
 
-    ``items`` returns whole items by id, as far as they are available. Those in ``exclude`` are not
-    offered.
+    ``items`` are the whole items of ``items_for`` by id, as far as they are available. Those in
+    ``exclude`` are not offered.
     """
-    if len(direct) >= query.limit or (direct and direct[0].confidence >= GOOD_ENOUGH):
+    if not _is_wanted(query, [one.confidence for one in direct]):
         return []
-    out = {*exclude, *(one.id for one in direct)}
-    ways: dict[str, Job] = {}
-    for job in jobs(query.text):
-        for capability in job.by:
-            ways.setdefault(capability, job)
+    offered = _offered(query, index, {*exclude, *(one.id for one in direct)})
     found: list[Hit] = []
-    for capability, job in ways.items():
-        for entry in _able(capability, job, query, index, items, out):
+    for capability, job in _ways(query).items():
+        for entry in _able(capability, job, query, offered, items):
             sure = min([FIRST - STEP * len(found), *(one.confidence for one in direct)])
             if entry.policy:
                 sure = min(sure, boosted(sure, entry.policy.boost))
@@ -64,28 +58,65 @@ def infer(
     return sorted(found, key=lambda one: -one.confidence)[: query.limit - len(direct)]
 
 
+def items_for(
+    query: Query, index: KeywordIndex, direct: Sequence[float], exclude: Collection[str]
+) -> list[str]:
+    """The ids of the items that ``infer`` needs: tools whose names leave open what they can do.
+
+    ``direct`` are the confidences of the direct hits; these and what else is not offered are in
+    ``exclude``.
+    """
+    if not _is_wanted(query, direct):
+        return []
+    offered = _offered(query, index, exclude)
+    unsure: list[str] = []
+    for capability, job in _ways(query).items():
+        wanted = CAPABILITIES[capability][2]
+        takes = {row for word in wanted for row in index.postings.with_all(terms(word))[0].tolist()}
+        unsure += [
+            entry.id
+            for row, entry in offered.items()
+            if row in takes and certainty(capability, job, entry, wanted) == BY_PARAMETER
+        ][:MAX_READ]
+    return unsure
+
+
+def _is_wanted(query: Query, direct: Sequence[float]) -> bool:
+    """Whether there is room beside direct hits of these confidences, and none is good enough."""
+    return len(direct) < query.limit and not (direct and round(direct[0], 4) >= GOOD_ENOUGH)
+
+
+def _ways(query: Query) -> dict[str, Job]:
+    """The capabilities that can do what is asked for, each with the first job of them."""
+    ways: dict[str, Job] = {}
+    for job in jobs(query.text):
+        for capability in job.by:
+            ways.setdefault(capability, job)
+    return ways
+
+
+def _offered(query: Query, index: KeywordIndex, out: Collection[str]) -> dict[int, Entry]:
+    """The tools that may be offered, by row."""
+    rows = _tools(index)
+    entries = {row: index.entries[row] for row in rows[index.allowed(rows, query.where)].tolist()}
+    return {row: entry for row, entry in entries.items() if entry.id not in out}
+
+
 def _able(
-    capability: str, job: Job, query: Query, index: KeywordIndex, items: Items, out: Collection[str]
+    capability: str,
+    job: Job,
+    query: Query,
+    offered: Mapping[int, Entry],
+    items: Mapping[str, Item],
 ) -> list[Entry]:
     """The tools that have a capability most clearly; of equals, those that name the query's words.
 
-    Parameters are read of those tools whose names leave it open.
+    Parameters count for those tools whose names leave it open.
     """
-    rows, wanted = _tools(index), CAPABILITIES[capability][2]
-    takes = {row for word in wanted for row in index.postings.with_all(terms(word))[0].tolist()}
-    entries: list[Entry] = []
-    unsure: list[str] = []
-    for row in rows[index.allowed(rows, query.where)].tolist():
-        entry = index.entries[row]
-        if entry.id not in out:
-            entries.append(entry)
-            if row in takes and certainty(capability, job, entry, wanted) == BY_PARAMETER:
-                unsure.append(entry.id)
-    read = items(unsure[:MAX_READ]) if unsure else {}
     typed = set(terms(plain(query.text)))
     found = []
-    for entry in entries:
-        schema = read[entry.id].input_schema if entry.id in read else None
+    for entry in offered.values():
+        schema = items[entry.id].input_schema if entry.id in items else None
         if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
             found.append((-sure, -len(typed.intersection(terms(entry.description))), entry))
     return [entry for *_, entry in sorted(found, key=lambda one: one[:2])[:MAX_TOOLS]]

@@ -17,12 +17,12 @@ from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keywords
 from repertory.indexing.collections import model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.notices import about_sources
+from repertory.indexing.verification import Verifier
+from repertory.notices import about_first_index, about_sources
 from repertory.search.engine import SearchEngine
-from repertory.stats import WatchStatus
+from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
-COMPARE_INTERVAL_S = 5.0  # between two comparisons with the collection while deltas are unavailable
 GRACE_S = 10.0  # after which no search can be using a replaced collection
 NOTHING_INDEXED = (
     "Nothing is indexed yet: run `repertory index`, or wait for the server's first index."
@@ -39,13 +39,16 @@ class LiveSearch:
     """Gives the current search engine. Thread-safe.
 
     A server enters the context: a thread then follows the alias of the active collection and the
-    deltas of that collection, and replaces the engine, which itself never changes; another loads
-    the model. A one-shot command calls ``refresh`` instead, on its own thread.
+    deltas of that collection, verifies the keyword index, and replaces the engine, which itself
+    never changes; another loads the model. A one-shot command calls ``refresh`` instead, on its own
+    thread.
 
     Args:
         active: The alias of the collection that is searched.
         embedding: Gives the engine for queries, waiting for it; raises ModelError.
         reader: Runs the keyword arm of searches.
+        is_shared: Whether other processes write to the store.
+        clock: A monotonic clock, in seconds.
     """
 
     def __init__(
@@ -56,25 +59,31 @@ class LiveSearch:
         active: str,
         embedding: Callable[[], EmbeddingEngine],
         reader: Executor,
+        is_shared: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
         self._coordination = coordination
         self._alias = active
         self._embedding = embedding
         self._reader = reader
+        self._is_shared = is_shared
+        self._clock = clock
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
         self._engine: SearchEngine | None = None
         self._feed: KeywordFeed | None = None
+        self._verifier: Verifier | None = None
+        self._repaired = 0  # in earlier collections
         self._sources: tuple[tuple[str, ...], ...] = ((), (), ())
         self._old: list[tuple[float, Collection]] = []
-        self._polled_at = self._compared_at = float("-inf")
+        self._polled_at = float("-inf")
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         # A model may take long to load, and its first calibration longer.
-        for name, step in (("live-search", self._step), ("model", self._watch_model)):
+        for name, step in (("live-search", self.step), ("model", self._watch_model)):
             thread = threading.Thread(target=self._run, args=(step,), name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -95,7 +104,7 @@ class LiveSearch:
         self._let_go(float("inf"))
         if self._feed is not None:
             self._feed.collection.close()
-        self._feed = self._engine = None
+        self._feed = self._engine = self._verifier = None
 
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
@@ -103,7 +112,7 @@ class LiveSearch:
         Only for searches without a thread of their own. What fails is found in ``missing``.
         """
         before = self._feed
-        self._poll(time.monotonic())
+        self._poll(self._clock())
         self._let_go(float("inf"))
         # A feed that was just opened is up to date: a snapshot is dropped before any write.
         if before is not None and before is self._feed and "vectors" not in self._missing:
@@ -134,6 +143,14 @@ class LiveSearch:
         """The unavailable parts (``index``, ``vectors``, ``model``, ``deltas``), and why."""
         return dict(self._missing)
 
+    @property
+    def verification(self) -> Verification | None:
+        """When this process last verified its index, and what it repaired; None without one."""
+        if (verifier := self._verifier) is None:
+            return None
+        repaired = self._repaired + verifier.repaired
+        return Verification(at=verifier.verified_at, repaired=repaired)
+
     def wait(self, seconds: float) -> bool:
         """Wait until something can be searched.
 
@@ -151,8 +168,9 @@ class LiveSearch:
                 _log.exception("live_search_failed")
                 self._stopping.wait(POLL_INTERVAL_S)
 
-    def _step(self) -> None:
-        now = time.monotonic()
+    def step(self) -> None:
+        """Follow the index for a moment; a server's thread does nothing else."""
+        now = self._clock()
         if now - self._polled_at >= POLL_INTERVAL_S:
             self._poll(now)
             self._let_go(now)
@@ -162,6 +180,7 @@ class LiveSearch:
             self._stopping.wait(POLL_INTERVAL_S)
         else:
             self._advance(self._feed, POLL_INTERVAL_S / 2)
+            self._verify()
 
     def _poll(self, now: float) -> None:
         """Read the alias and the state of the sources."""
@@ -197,6 +216,8 @@ class LiveSearch:
         if self._feed is not None:
             self._old.append((now, self._feed.collection))
         self._feed = feed
+        self._repaired += self._verifier.repaired if self._verifier else 0
+        self._verifier = Verifier(feed, recent=self._is_shared)
         self._missing.pop("index", None)
         self._read_sources()
         self._replace()
@@ -216,23 +237,21 @@ class LiveSearch:
             self._ready.set()
 
     def _advance(self, feed: KeywordFeed, wait: float) -> None:
-        """Apply the deltas; without them, compare with the collection every few seconds."""
+        """Apply the deltas; without them, the verification finds what changes."""
         try:
             changed = feed.advance(wait)
             self._missing.pop("deltas", None)
         except StoreError as error:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
             self._stopping.wait(wait)
-            now = time.monotonic()
-            if now - self._compared_at < COMPARE_INTERVAL_S:
-                return
-            self._compared_at = now
-            with contextlib.suppress(StoreError):  # the next poll reports missing vectors
-                if feed.compare():
-                    self._replace()
             return
         if changed:
             self._replace()
+
+    def _verify(self) -> None:
+        with contextlib.suppress(StoreError):  # the next poll reports missing vectors
+            if self._verifier and self._verifier.step(self._clock()):
+                self._replace()
 
     def _watch_model(self) -> None:
         """Note whether queries can be embedded; the engine asks again at every search."""
@@ -252,7 +271,11 @@ class LiveSearch:
         if watch is None:
             return False
         names = tuple(one.name for one in watch.sources)
-        sources = names, watch.stale_sources, about_sources(watch.sources)
+        sources = (
+            names,
+            watch.stale_sources,
+            (*about_first_index(watch), *about_sources(watch.sources)),
+        )
         changed = sources != self._sources
         self._sources = sources
         return changed

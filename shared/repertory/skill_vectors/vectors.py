@@ -19,6 +19,7 @@ from repertory.search.query import check_text
 from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
 from repertory.skill_vectors.sandbox import Sandbox
+from repertory.values import NAMESPACE
 
 MIN_SCORE = 0.5
 RECIPE = 1  # incremented when files are embedded differently and stored vectors become invalid
@@ -37,6 +38,7 @@ class SkillVectors:
         sandbox: The folder whose files may be read.
         store: Returns the store of the vectors.
         embedding: Returns the engine once it is loaded; raises ModelError.
+        namespace: The prefix of the collections' names.
     """
 
     def __init__(
@@ -44,7 +46,9 @@ class SkillVectors:
         sandbox: Path,
         store: Callable[[], VectorStore],
         embedding: Callable[[], EmbeddingEngine],
+        namespace: str = NAMESPACE,
     ) -> None:
+        self._namespace = namespace
         self._sandbox = Sandbox(sandbox)
         self._store = store
         self._embedding = embedding
@@ -136,7 +140,7 @@ class SkillVectors:
 
     def _name(self, model: Model) -> str:
         sandbox = hashlib.sha256(os.fsencode(self._sandbox.root)).hexdigest()[:16]
-        return f"repertory_sandbox_{sandbox}_{model.slug}_g{RECIPE}"
+        return f"{self._namespace}_sandbox_{sandbox}_{model.slug}_g{RECIPE}"
 
     def _existing(self, model: Model) -> Collection | None:
         """Open the collection; None if nothing was written yet."""

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -11,9 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.catalogue.item import Item, Kind
+from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure
+from repertory.indexing import verification
 from repertory.indexing.collections import next_alias
-from repertory.indexing.job import jobs
+from repertory.indexing.job import Job, jobs
 from repertory.search.engine import SearchEngine
 from repertory.stats import Lengths, Rebuild, Stats
 from repertory_query.app import create_app
@@ -21,6 +24,7 @@ from repertory_query.pool import Pool
 from repertory_query.service import Service
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, metrics, problem
+from tests.support.waiting import until
 
 
 def test_without_an_index_it_is_not_ready(home: Path, tmp_path: Path) -> None:
@@ -60,6 +64,27 @@ def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
     assert stats.watch
 
 
+def test_what_a_process_missed_is_reported(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics and metrics say when the index was verified, and how many items were repaired."""
+    for name in ("INTERVAL_S", "MIN_AGE_S"):
+        monkeypatch.setattr(verification, name, 0.1)
+    write_skill(tmp_path, "bread", "Bake bread")
+    with RunningService(tmp_path) as running:
+        running.scan()
+        client, parts = running.client(), running.parts
+        item = Item(id="project/missed", kind=Kind.SKILL, name="missed", source="project")
+        name = parts.store.alias(parts.active) or ""
+        with monkeypatch.context() as dying, closing(parts.writer()) as writer:
+            dying.setattr(MemoryDeltas, "announce", lambda *_: None)
+            writer.write([Job(id="1", collection=name, revision=2**50, items=(item,))])
+        assert until(lambda: client.get("/stats").json()["verification"]["repaired"]) == 1
+        assert client.get("/items/project/missed").status_code == 200
+        assert client.get("/stats").json()["verification"]["at"] > 0
+        assert metrics(client)["repertory_repaired_items_total"] == 1
+
+
 def test_metrics_have_prometheus_format(client: TestClient) -> None:
     """Unknown addresses and methods create no series of their own."""
     client.get("/search", params={"q": "rotate keys"})
@@ -96,7 +121,6 @@ def test_failed_jobs_are_listed_and_retried(server: RunningService, client: Test
                 error="It cannot be embedded.",
                 at=time.time(),
                 attempts=3,
-                job=job.plain(),
             )
         )
     failed = client.get("/queue").json()["failed"]
@@ -107,6 +131,30 @@ def test_failed_jobs_are_listed_and_retried(server: RunningService, client: Test
     assert retried.json() == {"retried": 1}
     assert client.post("/queue/retry", json={"ids": None}).json() == {"retried": 1}
     assert client.get("/queue").json()["failed"] == []
+
+
+def test_what_workers_retry_is_visible(server: RunningService, client: TestClient) -> None:
+    """Jobs that wait for a store are counted, and the statistics say why."""
+    error = "The Qdrant server at http://qdrant:6333 cannot be reached."
+    board = server.parts.coordination.status
+    board.report("worker:a:1", {"error": error, "jobs": 3})
+    board.report("worker:a:2", {"error": ""})
+    queue = server.service._queue
+    queue.taken = lambda: 2  # type: ignore[method-assign] # nothing blocks this queue's worker
+    try:
+        stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
+        assert stats.queue == Lengths(saves=0, builds=0, taken=2, failed=0)
+        assert stats.troubles == [f"A worker waits: {error}"]
+        assert client.get("/queue").json()["taken"] == 2
+        found = metrics(client)
+        assert found["repertory_queue_taken"] == 2
+        assert found['repertory_worker_waits{"worker": "worker:a:1"}'] == 1
+        assert found['repertory_worker_waits{"worker": "worker:a:2"}'] == 0
+        page = client.get("/status", headers={"Accept": "text/html"}).text
+        assert "A worker waits" in page
+        assert "Taken by workers</dt><dd>2</dd>" in page
+    finally:
+        del queue.taken
 
 
 def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:

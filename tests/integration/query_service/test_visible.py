@@ -66,7 +66,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
                 error=f"It cannot be read from {elsewhere}/skills/a.",
                 at=time.time(),
                 attempts=3,
-                job={},
             )
         )
         yield running

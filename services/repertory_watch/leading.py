@@ -1,0 +1,80 @@
+"""Of the watch services of a namespace one leads: it has the lease and keeps it; others wait."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from repertory.coordination.lease import Holder, Lease
+from repertory.errors import StoreError
+
+RENEWAL_INTERVAL_S = 2.0
+RETRY_INTERVAL_S = 1.0  # of a service that waits
+
+_log = logging.getLogger(__name__)
+
+
+def wait(lease: Lease, about: Holder, stop: threading.Event) -> bool:
+    """Wait until this process has the lease, and return whether it has: not if ``stop`` was set.
+
+    Who has it instead is logged once for each holder.
+    """
+    said: object = None
+    while not stop.is_set():
+        try:
+            if lease.take(about):
+                _log.info("lease_taken")
+                return True
+            holder = lease.holders().holder
+            if holder and said != (holder.host, holder.process, holder.directory):
+                said = (holder.host, holder.process, holder.directory)
+                _log.warning("watch_waits", extra={"reason": f"{holder} watches already"})
+        except StoreError as error:
+            if said != str(error):
+                said = str(error)
+                _log.warning("watch_waits", extra={"reason": said})
+        stop.wait(RETRY_INTERVAL_S)
+    with suppress(StoreError):
+        lease.release()
+    return False
+
+
+@contextmanager
+def leading(
+    lease: Lease, about: Callable[[], Holder], stop: threading.Event
+) -> Iterator[threading.Event]:
+    """Keep a lease, on a thread of its own, and release it at the end.
+
+    Args:
+        lease: The lease, which this process has.
+        about: Gives what is known about this process.
+        stop: Is set when the process has to end.
+
+    Yields:
+        Is set as soon as ``stop`` is, or another process has the lease.
+    """
+    ended = threading.Event()
+
+    def renew() -> None:
+        said = ""
+        while not stop.wait(RENEWAL_INTERVAL_S) and not ended.is_set():
+            try:
+                if not lease.take(about()):
+                    _log.warning("lease_lost")
+                    break
+                said = ""
+            except StoreError as error:  # the coordinator does nothing after ``LEASE_S``
+                if said != str(error):
+                    said = str(error)
+                    _log.warning("lease_not_renewed", extra={"error": said})
+        ended.set()
+
+    thread = threading.Thread(target=renew, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield ended
+    finally:
+        ended.set()
+        thread.join()
+        with suppress(StoreError):
+            lease.release()

@@ -1,0 +1,125 @@
+"""The addresses of a Qdrant cluster: which one a request goes to, and when it is sent again."""
+
+import logging
+from collections.abc import Callable
+from time import sleep
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+from qdrant_client.http.exceptions import ResponseHandlingException
+
+from repertory.errors import StoreError
+
+QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
+CONNECT_TIMEOUT_S = 2
+MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for it
+
+_PORTS = {"http": 6333, "https": 443}
+_RATE_LIMITED, _UNAVAILABLE = 429, 503
+
+_log = logging.getLogger(__name__)
+
+
+class Cluster:
+    """The nodes of a cluster, or one server; a middleware of ``qdrant_client``. Threads share it.
+
+    A request goes to the node that answered last; if that is unreachable, to the next one. It may
+    be sent twice: a write compares revisions, and all others can be repeated.
+
+    Attributes:
+        shown: The addresses for messages, without users and passwords.
+        is_encrypted: Whether all addresses are ``https``.
+        prefix: The path that all addresses have in common.
+        query_timeout: Seconds that a node may take for a query.
+    """
+
+    def __init__(self, urls: str) -> None:
+        """Use some addresses, separated by commas.
+
+        Raises:
+            StoreError: One is invalid.
+        """
+        parts = [_parts(url.strip()) for url in urls.split(",")]
+        if len({part.path.rstrip("/") for part in parts}) > 1:
+            raise StoreError("The URLs of the Qdrant servers must have the same path.")
+        self._nodes = [_node(part) for part in parts]
+        self.query_timeout = QUERY_TIMEOUT_S
+        self._current = 0
+        self.prefix = parts[0].path.rstrip("/")
+        self.is_encrypted = all(part.scheme == "https" for part in parts)
+        self.shown = ", ".join(f"{node}{self.prefix}" for node in self._nodes)
+
+    def __call__(
+        self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
+    ) -> httpx.Response:
+        """Send a request to a node that answers; a write waits if the node asks for it."""
+        timeout = request.extensions["timeout"]
+        timeout["connect"] = CONNECT_TIMEOUT_S
+        if request.method == "GET":
+            timeout["read"] = self.query_timeout
+        waits = MAX_RETRY_AFTER_S if "wait" in request.url.params else 0.0
+        while True:
+            response = self._sent(request, send)
+            seconds = _retry_after(response)
+            if seconds is None or seconds > waits:
+                return response
+            waits -= seconds
+            sleep(seconds)
+
+    def _sent(
+        self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
+    ) -> httpx.Response:
+        """The answer of the current node, else of the next one that is available.
+
+        After a timeout the next node is left to the next request: the caller has waited enough.
+        """
+        for _ in self._nodes[1:]:
+            try:
+                response = send(self._addressed(request))
+            except ResponseHandlingException as exc:
+                self._leave(str(exc.source))
+                if isinstance(exc.source, httpx.ReadTimeout):
+                    raise
+            else:
+                if response.status_code != _UNAVAILABLE:
+                    return response
+                self._leave("it is not ready")
+        return send(self._addressed(request))
+
+    def _addressed(self, request: httpx.Request) -> httpx.Request:
+        """A request, addressed to the current node."""
+        node = self._nodes[self._current]
+        request.url = request.url.copy_with(scheme=node.scheme, host=node.host, port=node.port)
+        request.headers["Host"] = request.url.netloc.decode()
+        return request
+
+    def _leave(self, reason: str) -> None:
+        """Go on with the next node."""
+        extra = {"node": str(self._nodes[self._current]), "error": reason}
+        self._current = (self._current + 1) % len(self._nodes)
+        _log.warning("qdrant_node_away", extra=extra)
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in _PORTS and parts.hostname and parts.port != 0
+    except ValueError:  # half an IPv6 address, or an invalid port
+        usable = False
+    if not usable:
+        raise StoreError("The URL of the Qdrant server must look like http://localhost:6333.")
+    return parts
+
+
+def _node(parts: SplitResult) -> httpx.URL:
+    """The address of a node with its port: 443 for ``https``, else 6333, unless it has one."""
+    port = parts.port or _PORTS[parts.scheme]
+    return httpx.URL(scheme=parts.scheme, host=parts.hostname or "", port=port)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """The seconds after which a server that refuses a request for now would take it."""
+    if response.status_code not in (_RATE_LIMITED, _UNAVAILABLE):
+        return None
+    after = response.headers.get("Retry-After", "")
+    return max(float(after), 1.0) if after.isdigit() else None

@@ -1,0 +1,129 @@
+"""The ledgers of the collections that are written to, kept up to date with what workers do."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
+from repertory.coordination.deltas import REMOVED
+from repertory.coordination.failures import Failure
+from repertory.coordination.team import Coordination
+from repertory.index.vectors import VectorStore
+from repertory.indexing.failed_items import FailedItems
+from repertory.indexing.latest_scans import LatestScans
+from repertory.indexing.ledger import Ledger
+
+_log = logging.getLogger(__name__)
+
+
+class Ledgers:
+    """One ledger for each collection that is written to. Methods may raise ``StoreError``.
+
+    Args:
+        store: Holds the collections.
+        coordination: Where workers announce what they did and what failed.
+        waiting: Gives the number of waiting jobs by queue.
+
+    Attributes:
+        changed: Whether a ledger may differ from the sources since this was last unset.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        coordination: Coordination,
+        waiting: Callable[[], Mapping[str, int]],
+    ) -> None:
+        self._store = store
+        self._deltas = coordination.deltas
+        self._tombstones = coordination.tombstones
+        self._failed = FailedItems(coordination.failures)
+        self._waiting = waiting
+        self._ledgers: dict[str, Ledger] = {}
+        self.changed = False
+
+    def __iter__(self) -> Iterator[Ledger]:
+        return iter(self._ledgers.values())
+
+    def get(self, collection: str | None) -> Ledger | None:
+        """The ledger of a collection, if it has one."""
+        return self._ledgers.get(collection or "")
+
+    def keep(self, wanted: set[str]) -> None:
+        """Have a ledger for each of these collections, and for no others."""
+        self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
+        for name in sorted(wanted - set(self._ledgers)):
+            ledger = Ledger(name)
+            self._start_again(ledger)
+            self._ledgers[name] = ledger
+
+    def load(self, ledger: Ledger) -> None:
+        """Read what a collection holds now; what is pending stays so."""
+        deleted = self._tombstones.newest(ledger.collection)
+        with self._store.open(ledger.collection) as collection:
+            ledger.load(collection.states(), deleted=deleted)
+        self.changed = True
+
+    def follow_deltas(self) -> None:
+        """Take in announced changes; if some were missed, read what is stored."""
+        for ledger in self:
+            delta = self._deltas.since(ledger.collection, ledger.position)
+            if delta.gap:
+                self._start_again(ledger)
+            else:
+                ledger.position = delta.position
+                ledger.confirm(delta.hashes)
+
+    def follow_failures(self, scans: LatestScans) -> None:
+        """Stop waiting for failed items; forgive those that are obsolete."""
+        self._failed.read()
+        if scans.is_complete:
+            self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
+        for ledger in self:
+            if ledger.fail(self._failed.of(ledger.collection)):
+                self.changed = True
+
+    def settle_failures(self, scans: LatestScans) -> None:
+        """Take failures without items off the list that are over, once all is sent again."""
+        if scans.is_complete:
+            self._failed.settle(self._is_over)
+
+    def clear_up(self, before: float) -> None:
+        """Read from the store what may be lost, if it was sent before a time.
+
+        What differs is then sent again. What is stored is announced: its worker may have ended
+        before it did so.
+        """
+        for ledger in self:
+            items = ledger.unclear(before, self._waiting)
+            if not items:
+                continue
+            with self._store.open(ledger.collection) as collection:
+                states = {state.item: state for state in collection.states(items)}
+            ledger.correct(items, states.values())
+            self.changed = True
+            stored = {
+                item: states[item].metadata_hash if item in states else REMOVED for item in items
+            }
+            self._deltas.announce(ledger.collection, stored)
+            extra = {"collection": ledger.collection, "items": len(items)}
+            _log.info("items_checked", extra=extra)
+
+    def _start_again(self, ledger: Ledger) -> None:
+        """Read what a collection holds, and follow its announcements from now on."""
+        position = self._deltas.position(ledger.collection)  # before reading: nothing is missed
+        self.load(ledger)
+        ledger.position = position
+
+    def _is_over(self, failure: Failure) -> bool:
+        """Whether a failure without items is over: its collection is whole, or not kept."""
+        ledger = self.get(failure.collection)
+        if failure.is_request:
+            return bool(failure.collection) and ledger is None
+        return ledger is None or not ledger.outstanding  # an unreadable job
+
+    def _is_obsolete(self, scans: LatestScans, collection: str, item: str, found: str) -> bool:
+        """Whether an item with this hash is not wanted in a collection, or is stored there."""
+        ledger = self.get(collection)
+        if ledger is None or not scans.may_offer(item, found):
+            return True
+        state = ledger.states.get(item)
+        return item not in ledger.pending and (state.metadata_hash if state else REMOVED) == found

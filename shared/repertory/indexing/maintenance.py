@@ -1,0 +1,81 @@
+"""Maintenance: what workers do beside jobs. It gives up with a reason, and never holds up jobs."""
+
+import logging
+import time
+
+from repertory.coordination.failures import Failure, Failures
+from repertory.coordination.team import Coordination
+from repertory.errors import RepertoryError, StoreRefusedError
+from repertory.indexing.attempts import MAX_ATTEMPTS
+from repertory.indexing.writer import Writer
+
+SNAPSHOT_TIMEOUT_S = 240  # for one attempt
+PAUSE_S = 300.0  # after the first failing attempt; doubled by each, up to ``MAX_PAUSE_S``
+MAX_PAUSE_S = 3_600.0
+
+_log = logging.getLogger(__name__)
+
+
+def begin(
+    configuration: str, generation: int | None, *, writer: Writer, failures: Failures
+) -> None:
+    """Do a request of ``JobQueue.begin``; if the store refuses it, put it on the list of failures.
+
+    Raises:
+        StoreError: A store or the model is unavailable; the same request can be done later.
+    """
+    name = f"begin:{configuration}"
+    try:
+        writer.begin(configuration, generation)
+    except StoreRefusedError as error:
+        _fail(name, "", str(error), 1, failures)
+    else:
+        failures.remove([name])
+
+
+def keep_keywords(collection: str, *, writer: Writer, coordination: Coordination) -> None:
+    """Do a request of ``JobQueue.keep_keywords``, unless it failed a short while ago.
+
+    A snapshot only saves time, so nothing waits for one. The pauses between failing attempts grow,
+    also if they ended their worker. From ``MAX_ATTEMPTS`` on, or as soon as the store refuses it,
+    it is on the list of failures with the reason.
+
+    Raises:
+        StoreError: The claims or the failures are unavailable.
+    """
+    name, claims, failures = f"snapshot:{collection}", coordination.claims, coordination.failures
+    if not claims.take([name], PAUSE_S):
+        return  # another worker does it, or it failed
+    tried = failures.attempt(name)
+    if tried > 1:  # for longer
+        claims.release([name])
+        claims.take([name], min(PAUSE_S * 2.0 ** (tried - 1), MAX_PAUSE_S))
+    if tried > MAX_ATTEMPTS:
+        ended = "Its worker ended each time, for want of memory or time."
+        _fail(name, collection, ended, tried - 1, failures)
+    try:
+        writer.keep_keywords(collection)
+    except (RepertoryError, MemoryError) as error:
+        reason = str(error) or "There is not enough memory."
+        _log.warning("snapshot_failed", extra={"collection": collection, "error": reason})
+        if tried >= MAX_ATTEMPTS or isinstance(error, StoreRefusedError):
+            _fail(name, collection, reason, tried, failures)
+    else:
+        failures.remove([name])
+        failures.forget([name])
+        claims.release([name])
+
+
+def _fail(name: str, collection: str, error: str, tried: int, failures: Failures) -> None:
+    """Put a request on the list of failures."""
+    failure = Failure(
+        id=name,
+        collection=collection,
+        items={},
+        error=error,
+        at=time.time(),
+        attempts=tried,
+        is_request=True,
+    )
+    _log.error("request_failed", extra={"request": name, "attempt": tried, "error": error})
+    failures.add(failure)

@@ -1,0 +1,72 @@
+"""The collections of configurations and models that are not used any more."""
+
+import logging
+from collections.abc import Callable, Collection
+
+from repertory.coordination.unused import UnusedSince
+from repertory.index.vectors import VectorStore
+from repertory.indexing.collections import is_index
+from repertory.stats import UnusedIndex
+
+INTERVAL_S = 60.0  # between two checks
+
+_log = logging.getLogger(__name__)
+
+
+class UnusedIndexes:
+    """Lists the unused collections of a team, and drops them after a while.
+
+    Going back to a configuration or a model within that time costs nothing. An embedded store
+    holds the collections of other directories, too, so there nothing is listed or dropped.
+
+    Args:
+        active: The alias of the collection that is searched; a team's begins all of its names.
+        since: Remembers since when they are unused.
+        retention_s: How long they are kept, in seconds.
+        drop: Drops a collection with all that belongs to it.
+
+    Attributes:
+        listed: Those that are kept, as of the last check.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        active: str,
+        since: UnusedSince,
+        retention_s: float,
+        drop: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._prefix = f"{active}_"
+        self._since = since
+        self._retention_s = retention_s
+        self._drop = drop
+        self._checked_at = float("-inf")
+        self.listed: list[UnusedIndex] = []
+
+    def check(self, used: Collection[str], clock: float, now: float) -> None:
+        """List what is unused, and drop what was for long; at most once in ``INTERVAL_S``.
+
+        Args:
+            used: The collections that are searched or written to.
+            clock: A monotonic time, in seconds.
+            now: The time, in seconds since the epoch.
+
+        Raises:
+            StoreError: A store is unavailable.
+        """
+        if clock - self._checked_at < INTERVAL_S:
+            return
+        self._checked_at = clock
+        stored = [name for name in self._store.collections() if name.startswith(self._prefix)]
+        unused = [name for name in stored if is_index(name) and name not in used]
+        listed = []
+        for name, since in self._since.update(unused, now).items():
+            if now - since >= self._retention_s:
+                self._drop(name)
+                continue
+            with self._store.open(name) as collection:
+                points = collection.count()
+            listed.append(UnusedIndex(collection=name, points=points, since=since))
+        self.listed = listed

@@ -1,0 +1,164 @@
+"""A query process verifies its keyword index: it compares it with the collection, slice by slice.
+
+Deltas are not enough. A worker may end between a write and its announcement, and in a cluster a
+read may be answered before it shows the write that was announced.
+"""
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable
+
+from repertory.catalogue.item import KEY_BYTES, item_key
+from repertory.coordination.deltas import REMOVED
+from repertory.index.vectors import State
+from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
+
+INTERVAL_S = 5.0  # between two slices, a fifth more or less
+SLICE = 500  # items: a store reads their whole records for it
+MIN_AGE_S = 4.0  # of a difference that no announcement has explained
+MAX_PAUSE = 128  # slices between two passes in a row that do not explain the number of items
+MAX_LOGGED = 20  # ids
+
+_END = 1 << 8 * KEY_BYTES  # above every key
+
+_log = logging.getLogger(__name__)
+
+
+class Verifier:
+    """Compares a keyword index with its collection and repairs it. Not thread-safe.
+
+    It never reads a large collection at once. Every few seconds it counts the items, and reads the
+    states of the next slice of keys and, page by page, of what was written lately. Where the number
+    of items differs and nothing explains it, the slices follow without a pause; after a pass that
+    did not help, the next one waits, each time twice as long.
+
+    Args:
+        feed: The keyword index and its collection.
+        recent: Whether to read what was written lately, too: other processes write, and the store
+            has an index of revisions.
+        now: The time of day, in Unix seconds.
+
+    Attributes:
+        repaired: How many items were repaired.
+        verified_at: When the last slice of a pass was compared, in Unix seconds; 0 for never.
+    """
+
+    def __init__(
+        self, feed: KeywordFeed, *, recent: bool, now: Callable[[], float] = time.time
+    ) -> None:
+        self.repaired = 0
+        self.verified_at = 0.0
+        self._feed = feed
+        self._now = now
+        self._reads_recent = recent
+        self._due = float("-inf")
+        self._start = 0  # the lowest key of the next slice
+        self._since, self._recent_start = feed.revision - OVERLAP, 0
+        self._suspects: dict[str, tuple[str, float]] = {}  # the stored hash, and when it was read
+        self._is_urgent = False
+        self._differed = 0  # counts in a row
+        self._pause = 1
+
+    def step(self, now: float) -> bool:
+        """Compare the next slice if it is due, and repair what still differs since the last one.
+
+        Args:
+            now: The time of a monotonic clock, in seconds.
+
+        Returns:
+            Whether the index changed.
+
+        Raises:
+            StoreError: The collection is unreadable; the same slice is compared next.
+        """
+        is_due = now >= self._due
+        if not (is_due or self._is_urgent):
+            return False
+        changed = False
+        found = self._slice()
+        if is_due:
+            self._due = now + INTERVAL_S * random.uniform(0.8, 1.2)  # noqa: S311 - processes take turns
+            changed = self._repair(now)
+            found |= self._recent() if self._reads_recent else {}
+            self._count()
+        for item, stored in found.items():
+            known = self._suspects.get(item)
+            if known is None or known[0] != stored:
+                self._suspects[item] = stored, now
+        return changed
+
+    def _repair(self, now: float) -> bool:
+        """Read the items again that have differed for a while; what is on its way arrives alone."""
+        feed = self._feed
+        self._suspects = {
+            item: (stored, at)
+            for item, (stored, at) in self._suspects.items()
+            if feed.hash_of(item) != stored
+        }
+        old = {item: one for item, (one, at) in self._suspects.items() if now - at >= MIN_AGE_S}
+        if not old:
+            return False
+        states = {state.item: state.metadata_hash for state in feed.collection.states([*old])}
+        missed = [item for item, stored in old.items() if states.get(item, REMOVED) == stored]
+        changed = feed.reread(missed)
+        for item in old:
+            del self._suspects[item]
+        repaired = [item for item in missed if feed.hash_of(item) == old[item]]
+        if repaired:
+            self.repaired += len(repaired)
+            some = sorted(repaired)[:MAX_LOGGED]
+            extra = {"collection": feed.collection.name, "count": len(repaired), "items": some}
+            _log.warning("items_repaired", extra=extra)
+        return changed
+
+    def _slice(self) -> dict[str, str]:
+        """What differs in the next slice: the stored hashes, by item."""
+        start = self._start
+        states = self._feed.collection.page(start, SLICE)
+        end = _next(states)
+        index = self._feed.index
+        stored = {state.item for state in states}
+        keys = enumerate(index.keys)
+        held = [index.entries[row].id for row, key in keys if start <= key < end]
+        differing = self._differing(states)
+        differing |= {item: REMOVED for item in held if item not in stored}
+        self._start = end % _END
+        if end == _END:
+            self.verified_at = self._now()
+            self._end_urgency()
+        return differing
+
+    def _recent(self) -> dict[str, str]:
+        """What differs in the next page of what was written lately."""
+        newest = self._feed.revision
+        states = self._feed.collection.page(self._recent_start, SLICE, max(0, self._since))
+        self._recent_start = _next(states) % _END
+        if not self._recent_start:
+            self._since = newest - OVERLAP
+        return self._differing(states)
+
+    def _differing(self, states: Iterable[State]) -> dict[str, str]:
+        return {
+            state.item: state.metadata_hash
+            for state in states
+            if self._feed.hash_of(state.item) != state.metadata_hash
+        }
+
+    def _count(self) -> None:
+        """Hurry if the number of items has differed for a while."""
+        if self._feed.collection.count_items() == len(self._feed.index):
+            self._is_urgent, self._differed, self._pause = False, 0, 1
+        elif not self._is_urgent:
+            self._differed += 1
+            self._is_urgent = self._differed > self._pause
+
+    def _end_urgency(self) -> None:
+        if self._is_urgent:
+            self._is_urgent, self._differed = False, 0
+            self._pause = min(2 * self._pause, MAX_PAUSE)
+
+
+def _next(states: list[State]) -> int:
+    """The lowest key after a page; the end after the last one."""
+    return item_key(states[-1].item) + 1 if len(states) == SLICE else _END

@@ -1,0 +1,173 @@
+"""What every adapter of ``Lease`` does: run within one process and on a real Redis."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from repertory.coordination.lease import Holder, Holders, Lease, RedisLease, SoleLease
+from repertory.coordination.redis_server import RedisServer
+from repertory.errors import StoreError
+from tests.support.redis_server import RedisProcess
+from tests.support.waiting import until
+
+HOUR_S = 3_600.0
+
+
+def about(process: int, configuration: str = "") -> Holder:
+    """A watch service."""
+    return Holder(host="web1", process=process, directory="/srv/team", configuration=configuration)
+
+
+def known(holder: Holder | None) -> tuple[int, str] | None:
+    """The process and the configuration of a holder."""
+    return (holder.process, holder.configuration) if holder else None
+
+
+def waiting(lease: Lease) -> list[int]:
+    """The processes that wait."""
+    return [one.process for one in lease.holders().waiting]
+
+
+@pytest.fixture(params=["one process", "redis"])
+def lease(request: pytest.FixtureRequest) -> Lease:
+    """A lease that is free."""
+    if request.param == "one process":
+        return SoleLease()
+    return RedisLease(RedisServer(request.getfixturevalue("redis_server").url))
+
+
+@pytest.fixture
+def server(redis_server: RedisProcess) -> RedisServer:
+    """A Redis."""
+    return RedisServer(redis_server.url)
+
+
+def test_its_only_owner_has_it(lease: Lease) -> None:
+    """It is taken, renewed, released and taken again."""
+    for _ in range(2):
+        assert lease.take(about(1))
+        assert lease.take(about(1))
+        assert lease.is_held
+        lease.release()
+    assert lease.holders() == Holders()
+
+
+def test_one_owner_has_it_and_others_wait(server: RedisServer) -> None:
+    """The others are listed in the order in which they came, until they have it or leave."""
+    leases = [RedisLease(server) for _ in range(4)]
+    assert [lease.take(about(n)) for n, lease in enumerate(leases)] == [True, False, False, False]
+    assert [lease.is_held for lease in leases] == [True, False, False, False]
+    assert leases[0].take(about(0, "abc"))
+    assert not leases[1].take(about(1))  # asking again is no new place in the line
+    assert known(leases[3].holders().holder) == (0, "abc")
+    assert waiting(leases[3]) == [1, 2, 3]
+    leases[2].release()
+    leases[0].release()
+    assert known(leases[3].holders().holder) is None
+    assert waiting(leases[3]) == [1, 3]
+    assert leases[3].take(about(3))
+    assert not leases[0].take(about(0))
+    assert known(leases[0].holders().holder) == (3, "")
+    assert waiting(leases[0]) == [1, 0]
+
+
+def test_only_its_owner_releases_it(server: RedisServer) -> None:
+    """One that waits, or had it before, cannot release it."""
+    one, other = RedisLease(server), RedisLease(server)
+    assert one.take(about(1))
+    other.release()
+    assert not other.take(about(2))
+    assert one.take(about(1))
+
+
+def test_it_ends_without_renewal(server: RedisServer) -> None:
+    """An owner that died loses it by the clock of the server, and so do those that waited."""
+    dead, other = (RedisLease(server, seconds=0.3) for _ in range(2))
+    assert dead.take(about(1))
+    assert not other.take(about(2))
+    until(lambda: other.holders() == Holders())
+    assert other.take(about(2))
+    assert not dead.take(about(1))
+    assert not dead.is_held
+
+
+def test_a_renewal_makes_it_last(server: RedisServer) -> None:
+    """Each one begins the time again."""
+    lease = RedisLease(server, seconds=60)
+    lease.take(about(1))
+    server.client.pexpire("repertory:lease", 5)
+    assert lease.take(about(1))
+    assert 50_000 < server.client.pttl("repertory:lease") <= 60_000
+    RedisLease(server).take(about(2))
+    assert 0 < server.client.pttl("repertory:lease:waiting") <= 10_000
+
+
+def test_its_owner_is_sure_of_it_for_less_than_it_lasts(server: RedisServer) -> None:
+    """It counts on its own from before it asked, so that no other can have it meanwhile."""
+    clock = SimpleNamespace(time=100.0)
+    lease = RedisLease(server, seconds=10, clock=lambda: clock.time)
+    assert not lease.is_held
+    lease.take(about(1))
+    clock.time = 109.9
+    assert lease.is_held
+    clock.time = 110.0
+    assert not lease.is_held
+    lease.take(about(1))
+    assert lease.is_held
+    lease.release()
+    assert not lease.is_held
+
+
+@pytest.mark.parametrize("skew", [-24 * HOUR_S, 24 * HOUR_S])
+def test_clocks_may_differ(server: RedisServer, skew: float) -> None:
+    """Neither who has it nor since when depends on the clocks of the processes."""
+    now = 1_760_000_000.0
+    one = RedisLease(server, clock=lambda: 5.0, now=lambda: now)
+    other = RedisLease(server, clock=lambda: 5.0 + skew, now=lambda: now + skew)
+    assert one.take(about(1))
+    assert not other.take(about(2))
+    for lease, time in ((one, now), (other, now + skew)):
+        found = lease.holders()
+        assert found.holder
+        assert found.holder.since == pytest.approx(time, abs=30)
+        assert [who.since for who in found.waiting] == pytest.approx([time], abs=30)
+
+
+def test_a_lost_lease_goes_to_the_first_that_asks(redis_server: RedisProcess) -> None:
+    """A Redis that lost its data has a free lease."""
+    server = RedisServer(redis_server.url)
+    one, other = RedisLease(server), RedisLease(server)
+    one.take(about(1))
+    redis_server.flush()
+    assert other.take(about(2))
+    assert not one.take(about(1))
+    assert not one.is_held
+
+
+def test_an_owner_of_another_release_counts(server: RedisServer) -> None:
+    """It has the lease, although its name cannot be read."""
+    server.client.hset("repertory:lease", mapping={"id": "x", "since": "1.5", "about": b"\xff"})
+    lease = RedisLease(server)
+    assert not lease.take(about(1))
+    assert lease.holders().holder is None
+
+
+def test_a_full_redis_lets_its_owner_keep_it() -> None:
+    """It refuses what takes memory; a renewal takes none."""
+    with RedisProcess() as process:
+        server = RedisServer(process.url)
+        lease = RedisLease(server)
+        assert lease.take(about(1))
+        server.client.config_set("maxmemory", "1")
+        assert lease.take(about(1))
+        with pytest.raises(StoreError, match="is full"):
+            RedisLease(server).take(about(2))
+
+
+def test_an_unavailable_redis_is_an_error() -> None:
+    """Nothing is held that was not taken."""
+    lease = RedisLease(RedisServer("redis://127.0.0.1:9/0"))
+    for ask in (lambda: lease.take(about(1)), lease.holders, lease.release):
+        with pytest.raises(StoreError, match="cannot be reached"):
+            ask()
+    assert not lease.is_held

@@ -1,0 +1,348 @@
+"""Builds beside the active index, the first index, and what is kept and dropped afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.coordination.unused import MemoryUnusedSince
+from repertory.indexing.collections import configuration_of, next_alias
+from repertory.indexing.coordinator import KEEP_UNUSED_S
+from repertory.indexing.generations import GRACE_S, MAX_DELTAS, SNAPSHOT_INTERVAL_S, Generations
+from repertory.indexing.job import QueueName
+from repertory.indexing.unused import INTERVAL_S, UnusedIndexes
+from repertory.sources.source import WatchedFolder
+from repertory.stats import Building, UnusedIndex
+from tests.support.builders import Folder
+from tests.support.steered_team import Another, Modelled, SteeredTeam
+
+
+@pytest.fixture
+def files() -> Folder:
+    """A source of files with an item."""
+    return Folder("files", "f")
+
+
+@pytest.fixture
+def server() -> Folder:
+    """Another source, with two items."""
+    return Folder("server", "x", "y")
+
+
+@pytest.fixture
+def team(tmp_path: Path, files: Folder, server: Folder) -> Iterator[SteeredTeam]:
+    """A team that has indexed both."""
+    made = SteeredTeam(tmp_path, files, server)
+    made.work()
+    assert made.indexed() == ALL
+    yield made
+    made.cache.close()
+
+
+ALL = {"files/f", "server/x", "server/y"}
+
+
+def emptied(team: SteeredTeam) -> list[str]:
+    """The sources that are reported as suddenly empty."""
+    sources = team.coordinator.status().sources
+    return [one.name for one in sources if "suddenly empty" in one.error]
+
+
+def test_an_emptied_folder_empties_no_index(team: SteeredTeam, server: Folder) -> None:
+    """It may be unmounted; its items stay after reconciles and restarts, and it is named."""
+    server.items.clear()
+    team.scan()
+    team.coordinator.reconcile()
+    team.wait(20)
+    team.work()
+    assert not team.queue.jobs
+    assert team.indexed() == ALL
+    assert emptied(team) == ["server"]
+    team.start()
+    team.work()
+    assert team.indexed() == ALL
+    assert emptied(team) == ["server"]
+    server.write("x")
+    team.scan()
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
+    assert emptied(team) == []
+
+
+def test_a_rebuild_that_was_asked_for_accepts_an_emptied_folder(
+    team: SteeredTeam, server: Folder
+) -> None:
+    """As the message says that names it."""
+    server.items.clear()
+    team.scan()
+    team.rebuild()
+    team.work()
+    assert team.indexed() == {"files/f"}
+    assert emptied(team) == []
+
+
+def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server: Folder) -> None:
+    """A build that begins by itself, while a folder is not mounted, keeps its items."""
+    server.items.clear()
+    team.scan()
+    team.use(Modelled("a test"))
+    assert "_test-" in team.active
+    assert team.indexed() == ALL
+    assert emptied(team) == ["server"]
+
+
+def test_another_configuration_keeps_the_items_of_an_emptied_source(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """And drops those of a source that it does not name."""
+    server.items.clear()
+    team.adopt(server, Folder("more", "m"))
+    team.work()
+    assert team.indexed() == {"server/x", "server/y", "more/m"}
+
+
+def test_another_source_of_the_same_name_inherits_nothing(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """The name now stands for another folder, which is empty."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f"}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_source_that_is_away_survives_a_rebuild(
+    team: SteeredTeam, server: Folder, is_restarted: bool
+) -> None:
+    """Its items are copied from the active index."""
+    server.is_unreadable = True
+    if is_restarted:
+        team.start()
+    team.scan()
+    before = team.active
+    team.rebuild()
+    team.work()
+    assert team.active != before
+    assert team.indexed() == ALL
+    server.is_unreadable = False
+    server.delete("y")
+    team.scan()
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
+
+
+def test_items_of_a_source_that_was_not_read_yet_are_kept(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """After a restart, the index does not lose them in between."""
+    team.start_unread()
+    team.scan(files)
+    team.work()
+    assert not team.queue.jobs
+    assert team.indexed() == ALL
+    assert emptied(team) == []
+
+
+def test_a_build_is_not_published_before_every_folder_was_read(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """After a restart in the middle of a build."""
+    files.folder = server.folder = WatchedFolder(Path("/nowhere"), lambda _: True)
+    before = team.active
+    team.rebuild()
+    server.write("new")
+    team.queue.jobs.clear()
+    team.start_unread()
+    team.scan(files)
+    team.work()
+    assert team.active == before
+    team.scan(server)
+    team.work()
+    assert team.active != before
+    assert team.indexed() == ALL | {"server/new"}
+
+
+def test_a_removal_during_a_build_holds_in_both(team: SteeredTeam, server: Folder) -> None:
+    """The active index and the build get their own jobs."""
+    team.rebuild()
+    assert team.queues() == [QueueName.BUILDS]
+    server.delete("y")
+    team.scan()
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
+
+
+def test_items_are_written_to_collections_of_their_configuration_only(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """While another configuration is built, the active index stays as it is."""
+    before, held = team.active, team.hashes()
+    files.write("f", "Other words")
+    team.adopt(files, Folder("more", "m"))
+    assert team.active == before
+    written = {configuration_of(job.collection) for job, _ in team.queue.jobs}
+    assert written
+    assert configuration_of(before) not in written
+    team.work()
+    with team.store.open(before) as collection:
+        assert {one.item: one.metadata_hash for one in collection.states()} == held
+    assert team.indexed() == {"files/f", "more/m"}
+
+
+def test_the_replaced_generation_outlives_its_searches(team: SteeredTeam) -> None:
+    """It is dropped after a while, with its announcements."""
+    before = team.active
+    team.deltas.announce(before, {"a": "1"})
+    team.rebuild()
+    team.work()
+    assert team.active != before
+    team.tick(GRACE_S - 5)
+    assert before in team.store.collections()
+    team.tick(6)
+    assert team.store.collections() == [team.active]
+    assert team.deltas.length(before) == 0
+
+
+def test_a_published_index_gets_its_snapshot(team: SteeredTeam) -> None:
+    """So that not every query process builds its own."""
+    team.queue.snapshots = 0
+    team.rebuild()
+    team.work()
+    assert team.queue.snapshots == 1
+    assert team.coordination.snapshots.load(team.active)
+
+
+def test_a_snapshot_is_requested_after_many_changes(team: SteeredTeam) -> None:
+    """Once in a while, until the announcements are trimmed."""
+    team.queue.snapshots = 0
+    team.tick(SNAPSHOT_INTERVAL_S)
+    assert team.queue.snapshots == 0
+    name, hashes = team.active, team.hashes()
+    for _ in range(MAX_DELTAS + 1):
+        team.deltas.announce(name, hashes)
+    team.wait(SNAPSHOT_INTERVAL_S)
+    assert team.queue.snapshots == 1
+    assert team.deltas.length(team.active) == 0
+
+
+def test_a_first_index_is_searched_from_its_first_items_on(tmp_path: Path, files: Folder) -> None:
+    """It says how many are missing until it is complete, also after a restart."""
+    files.write("g")
+    team = SteeredTeam(tmp_path, files)
+    (job, queue_name) = team.queue.jobs.pop()
+    for one in job.split():
+        team.queue.submit(one, queue_name)
+    assert team.active == ""
+    team.queue.deliver(0)
+    team.tick()
+    assert team.indexed() == {"files/f"}
+    status = team.coordinator.status()
+    assert status.building == Building(collection=team.active, done=1, total=2)
+    assert status.missing_items == 1
+    assert not team.coordinator.is_finished
+    waiting = team.queue.jobs
+    team.start()
+    assert team.coordinator.status().missing_items == 1
+    team.queue.jobs = waiting
+    team.work()
+    assert team.indexed() == {"files/f", "files/g"}
+    assert team.coordinator.status().building is None
+    assert team.coordinator.is_finished
+    team.cache.close()
+
+
+def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -> None:
+    """It is listed with its size; going back to it costs nothing, and starts its time again."""
+    first, folders = team.active, team.folders
+    team.adopt(files)
+    team.work()
+    assert team.active != first
+    left = team.now
+
+    def wait(seconds: float) -> list[UnusedIndex]:
+        team.now += seconds
+        team.tick(INTERVAL_S)
+        return team.coordinator.status().unused
+
+    assert wait(0) == [UnusedIndex(collection=first, points=3, since=left)]
+    assert wait(KEEP_UNUSED_S - 1) == [UnusedIndex(collection=first, points=3, since=left)]
+    second = team.active
+    team.adopt(*folders)
+    team.work()
+    assert team.active == first
+    returned = team.now
+    assert wait(0) == [UnusedIndex(collection=second, points=1, since=returned)]
+    assert wait(KEEP_UNUSED_S - 1) == [UnusedIndex(collection=second, points=1, since=returned)]
+    team.start()
+    assert wait(2) == []
+    assert team.store.collections() == [first]
+
+
+def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
+    """What is no index, or not of this team, stays."""
+    others = {"repertory_sandbox_0123456789abcdef_test-r1", f"other{team.active[9:]}"}
+    for name in others:
+        team.store.create(name, 1).close()
+    team.use(Modelled("a test"))
+    model = team.active
+    team.use(Another("a test"))
+    assert "_another-" in team.active
+    team.tick(INTERVAL_S)
+    assert [one.collection for one in team.coordinator.status().unused] == [model]
+    team.now += KEEP_UNUSED_S
+    team.tick(INTERVAL_S)
+    assert team.coordinator.status().unused == []
+    assert set(team.store.collections()) == {team.active, *others}
+
+
+def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folder) -> None:
+    """Searches read it until the build is complete, however long that takes."""
+    before = team.active
+    team.adopt(files)
+    for _ in range(3):
+        team.now += KEEP_UNUSED_S
+        team.tick(INTERVAL_S)
+    assert team.active == before
+    assert team.coordinator.status().unused == []
+    team.work()
+    assert team.indexed() == {"files/f"}
+
+
+def test_an_embedded_store_is_left_to_its_other_directories(team: SteeredTeam) -> None:
+    """Their indexes are not unused because this directory does not use them."""
+    dropped: list[str] = []
+    active = "repertory_0123456789abcdef"
+    own = UnusedIndexes(team.store, active, MemoryUnusedSince(), 0.0, dropped.append)
+    own.check([], INTERVAL_S, team.now)
+    assert (own.listed, dropped) == ([], [])
+
+
+def test_an_index_that_was_built_before_is_not_opened_as_the_first(team: SteeredTeam) -> None:
+    """Another directory with the same configuration has built one, perhaps with another model."""
+    active = "repertory_0123456789abcdef"
+    configuration = configuration_of(team.active)
+    generations = Generations(team.store, team.queue, team.coordination, active)
+    generations.adopt(configuration)
+    team.store.set_alias(next_alias(active, configuration), team.active)
+    generations.poll(team.time)
+    assert generations.is_building
+    generations.open_first()
+    assert generations.active is None
+
+
+def test_a_build_is_finished_when_it_is_published(team: SteeredTeam) -> None:
+    """All of its items are there, but the store fails at the last comparison."""
+    before = team.active
+    team.rebuild()
+    while team.queue.jobs:
+        team.queue.deliver(0)
+    team.store.is_away = True
+    team.tick()
+    assert not team.coordinator.is_busy
+    assert not team.coordinator.is_finished
+    team.store.is_away = False
+    team.wait(2)
+    assert team.coordinator.is_finished
+    assert team.active != before

@@ -1,0 +1,177 @@
+"""Keyword snapshots and new collections that fail: a reason, pauses, and an end."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.coordination.claims import MemoryClaims
+from repertory.coordination.snapshots import FileSnapshots
+from repertory.errors import StoreError, StoreRefusedError
+from repertory.index.cache import SqliteVectorCache
+from repertory.index.edge import EdgeStore
+from repertory.indexing import maintenance
+from repertory.indexing.attempts import MAX_ATTEMPTS
+from repertory.indexing.collections import ACTIVE, next_alias
+from repertory.indexing.in_process_queue import InProcessQueue
+from repertory.indexing.job import Job, QueueName
+from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
+from tests.support.builders import coordination, skill, words_writer
+
+CONFIGURATION = "0123456789abcdef"
+INTERVAL_S = 10.0  # between two requests of the coordinator
+FULL = "The Redis is full: give it more memory."
+
+
+class Killed(BaseException):
+    """The end of a worker."""
+
+
+class FailingSnapshots(FileSnapshots):
+    """Snapshots that cannot be saved, as long as there is an error."""
+
+    error: BaseException | None = None
+    attempts = 0
+
+    def save(self, collection: str, data: bytes) -> None:
+        """Save, or fail."""
+        self.attempts += 1
+        if self.error:
+            raise self.error
+        super().save(collection, data)
+
+
+class Place:
+    """A collection of one item, whose snapshot fails."""
+
+    def __init__(self, root: Path) -> None:
+        self.time = 1_000.0
+        self.store = EdgeStore(root)
+        self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
+        self.snapshots = FailingSnapshots(root / "keywords")
+        self.coordination = coordination(
+            root, claims=MemoryClaims(lambda: self.time), snapshots=self.snapshots
+        )
+        self.failures = self.coordination.failures
+        self.writer = words_writer(self.store, self.cache, self.coordination)
+        self.writer.begin(CONFIGURATION)
+        self.collection = self.store.alias(next_alias(ACTIVE, CONFIGURATION)) or ""
+        job = Job(id="1", collection=self.collection, revision=1, items=(skill("a"),))
+        self.writer.write([job])
+
+    def request(self) -> None:
+        """A worker does a request for a snapshot."""
+        maintenance.keep_keywords(
+            self.collection, writer=self.writer, coordination=self.coordination
+        )
+
+    def errors(self) -> list[str]:
+        """The reasons on the list of failures."""
+        return [failure.error for failure in self.failures.list()]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A place whose Redis is full."""
+    made = Place(tmp_path)
+    made.snapshots.error = StoreError(FULL)
+    # ``KeywordFeed.open`` saves what it had to build, too; that may fail.
+    yield made
+    made.cache.close()
+
+
+def test_a_failing_snapshot_is_tried_ever_more_rarely(place: Place) -> None:
+    """It costs a few attempts an hour, however often it is requested."""
+    attempts = []
+    for _ in range(1_440):  # four hours
+        before = place.snapshots.attempts
+        place.request()
+        if place.snapshots.attempts > before:
+            attempts.append(place.time)
+        place.time += INTERVAL_S
+    pauses = [later - at for at, later in itertools.pairwise(attempts)]
+    assert pauses == [PAUSE_S, 2 * PAUSE_S, 4 * PAUSE_S, 8 * PAUSE_S, MAX_PAUSE_S, MAX_PAUSE_S]
+    assert place.errors() == [FULL]
+
+
+def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
+    """The first attempts may fail in an outage; then it is a failure with the reason."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        place.request()
+        assert place.errors() == []
+        place.time += MAX_PAUSE_S
+    place.request()
+    assert place.errors() == [FULL]
+    place.time += MAX_PAUSE_S
+    place.snapshots.error = None
+    place.request()
+    assert place.errors() == []
+    assert place.snapshots.load(place.collection)
+    attempts = place.snapshots.attempts
+    place.request()  # at once: nothing failed
+    assert place.snapshots.attempts == attempts + 1
+    assert place.failures.attempt(f"snapshot:{place.collection}") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(StoreRefusedError("It is too large."), "too large"), (MemoryError(), "not enough memory")],
+)
+def test_a_refused_snapshot_is_listed(place: Place, error: Exception, reason: str) -> None:
+    """What the store refuses is listed at once, a lack of memory after some attempts."""
+    place.snapshots.error = error
+    attempts = 1 if isinstance(error, StoreRefusedError) else MAX_ATTEMPTS
+    for _ in range(attempts):
+        place.request()
+        place.time += MAX_PAUSE_S
+    (found,) = place.errors()
+    assert reason in found
+
+
+def test_a_snapshot_that_ends_its_worker_is_listed(place: Place) -> None:
+    """Each end counts, and the request that is delivered again does nothing for a while."""
+    place.snapshots.error = Killed()
+    deaths = 0
+    for _ in range(MAX_ATTEMPTS + 1):
+        with pytest.raises(Killed):
+            place.request()
+        deaths = place.snapshots.attempts
+        place.request()
+        assert place.snapshots.attempts == deaths
+        place.time += MAX_PAUSE_S
+    (reason,) = place.errors()
+    assert "worker ended" in reason
+
+
+def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebuild that cannot begin says why, until one can."""
+
+    def refuse(*_: object) -> None:
+        raise StoreRefusedError("Strict mode allows no more collections.")
+
+    def begin() -> None:
+        maintenance.begin(CONFIGURATION, 2, writer=place.writer, failures=place.failures)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "create", refuse)
+        begin()
+    assert place.errors() == ["Strict mode allows no more collections."]
+    begin()
+    assert place.errors() == []
+
+
+def test_a_snapshot_in_this_process_waits_for_all_jobs(place: Place) -> None:
+    """It is requested once for each collection, and stored after saves and builds."""
+    place.snapshots.error = None
+    queue = InProcessQueue(place.writer, place.coordination)
+    for _ in range(3):
+        queue.keep_keywords(place.collection)
+    names = {QueueName.BUILDS: "b", QueueName.SAVES: "c"}
+    for queue_name, name in names.items():
+        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
+        queue.submit(job, queue_name)
+    stored = []
+    while queue.work():
+        stored.append(place.snapshots.load(place.collection) is not None)
+    assert stored == [False, False, True]

@@ -1,0 +1,150 @@
+"""Namespaces: several catalogues share a Redis, a Qdrant and a data directory unseen."""
+
+import os
+from pathlib import Path
+
+import pytest
+import redis
+
+import repertory
+from repertory.compose import Parts
+from repertory.coordination.failures import Failure
+from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.team import on_redis
+from repertory.index.qdrant import QdrantStore
+from repertory.indexing.celery_queue import CeleryQueue
+from repertory.indexing.collections import configuration_of, generation_of, model_slug
+from repertory.settings import load
+from tests.support.command_line import COMMAND
+from tests.support.logged_process import LoggedProcess
+from tests.support.model_folders import write_model
+from tests.support.redis_server import RedisProcess
+from tests.support.waiting import until
+
+SKILL = "---\nname: {name}\ndescription: {name} and nothing else\n---\n"
+
+
+def write_skill(project: Path, name: str) -> None:
+    """Save a skill."""
+    folder = project / "skills" / name
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL.format(name=name))
+
+
+class _Team:
+    """The watch and the worker of a namespace, and what its collection holds."""
+
+    def __init__(self, root: Path, namespace: str, settings: dict[str, str]) -> None:
+        self.project = root / namespace
+        self.project.mkdir(parents=True)
+        self.namespace = namespace
+        self.store = QdrantStore(settings["REPERTORY_QDRANT_URL"])
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        data = {"REPERTORY_DATA_DIR": str(root / "data"), "HOME": str(root / "home")}
+        environment = kept | settings | data | {"REPERTORY_NAMESPACE": namespace}
+        self.processes = [
+            LoggedProcess([*COMMAND, name], self.project, root / f"{namespace}-{name}", environment)
+            for name in ("watch", "worker")
+        ]
+
+    def wait_for(self, *items: str) -> None:
+        """Wait until the active collection holds these items and no others."""
+        until(lambda: self.items() == list(items))
+
+    def items(self) -> list[str]:
+        """The ids of the active collection."""
+        name = self.store.alias(self.namespace)
+        if name is None:
+            return []
+        with self.store.open(name) as collection:
+            return sorted(state.item for state in collection.states())
+
+
+@pytest.mark.timeout(240)
+def test_two_teams_on_the_same_servers_do_not_see_each_other(
+    tmp_path: Path, redis_server: RedisProcess, qdrant_url: str
+) -> None:
+    """Each has its own alias, collections, keys and queues, named after its namespace."""
+    store = QdrantStore(qdrant_url)
+    for name in store.collections():
+        if name.startswith("bread"):
+            store.drop(name)
+    others = set(store.collections())
+    settings = {
+        "REPERTORY_REDIS_URL": redis_server.url,
+        "REPERTORY_QDRANT_URL": qdrant_url,
+        "REPERTORY_SEARCH_MODEL": str(write_model(tmp_path / "model")),
+        "REPERTORY_WATCH_RECONCILE": "1",
+    }
+    teams = [_Team(tmp_path, name, settings) for name in ("bread", "bread-2")]
+    processes = [process for team in teams for process in team.processes]
+    try:
+        for team in teams:
+            write_skill(team.project, f"only-{team.namespace}")
+        for process in processes:
+            process.start()
+        for team in teams:
+            team.wait_for(f"project/only-{team.namespace}")
+        write_skill(teams[0].project, "late")
+        teams[0].wait_for("project/late", "project/only-bread")
+        assert teams[1].items() == ["project/only-bread-2"]
+        published = [team.processes[0].events("collection_published") for team in teams]
+        assert [len(events) for events in published] == [1, 1]
+        assert all(process.events("jobs_done") for process in (team.processes[1] for team in teams))
+    finally:
+        for process in processes:
+            process.kill()
+    owners = {name.partition("_")[0] for name in set(store.collections()) - others}
+    assert owners == {"bread", "bread-2"}
+    with redis.Redis.from_url(redis_server.url, decode_responses=True) as client:
+        keys = client.keys("*")
+    assert {str(key).partition(":")[0] for key in keys} == {"bread", "bread-2"}
+
+
+def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> None:
+    """Nothing that one coordinates or queues reaches the other."""
+    one, other = (on_redis(RedisServer(redis_server.url, name)) for name in ("one", "other"))
+    one.deltas.announce("c", {"a": "1"})
+    one.tombstones.record_deletions("c", {"a": 7})
+    one.snapshots.save("c", b"data")
+    one.status.report("watch", {"a": 1})
+    one.status.count({"texts": 1})
+    one.failures.attempt("job")
+    one.failures.add(
+        Failure(id="f", collection="c", items={"a": "1"}, error="No.", at=1.0, attempts=3)
+    )
+    one.unused.update(["c"], 1.0)
+    assert one.claims.take(["text"], 60) == other.claims.take(["text"], 60) == {"text"}
+    assert other.deltas.length("c") == other.tombstones.newest("c") == 0
+    assert other.snapshots.load("c") is None
+    assert not other.status.reports()
+    assert not other.status.counters()
+    assert other.failures.attempt("job") == 1
+    assert (other.failures.list(), other.failures.failed_items()) == ([], {})
+    assert other.failures.version() == ""
+    assert other.unused.update(["c"], 2.0) == {"c": 2.0}
+    CeleryQueue(redis_server.url, "one").keep_keywords("c")
+    client = RedisServer(redis_server.url).client
+    assert (client.llen("one:snapshots"), client.llen("other:snapshots")) == (1, 0)
+
+
+def test_a_directory_has_an_index_for_each_namespace(tmp_path: Path) -> None:
+    """The embedded index, too; the default has the names of earlier releases."""
+    project, data = tmp_path / "project", str(tmp_path / "data")
+    model = str(write_model(tmp_path / "model"))
+    write_skill(project, "bread")
+    with repertory.open(project, data_dir=data, model=model, namespace="mine") as session:
+        session.index()
+    names = {path.name for path in (tmp_path / "data" / "aliases").iterdir()}
+    assert all(name.startswith("mine_") for name in names)
+    default, mine = (
+        Parts(load({"data_dir": data, "model": model, "namespace": name}, project, {}), project)
+        for name in (None, "mine")
+    )
+    assert default.active == f"repertory_{default.workspace.key}"
+    assert default.store.alias(default.active) is None
+    collection = mine.store.alias(mine.active) or ""
+    assert collection.startswith("mine_")
+    assert (len(configuration_of(collection)), generation_of(collection)) == (16, 1)
+    assert model_slug(collection)
+    assert mine.workspace.key != default.workspace.key

@@ -1,0 +1,380 @@
+"""Several addresses of a Qdrant cluster, servers that ask to wait, and refusals by their status."""
+
+import socket
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from repertory.catalogue.item import item_key
+from repertory.compose import Parts
+from repertory.embedding.models import Model
+from repertory.errors import StoreError, StoreRefusedError
+from repertory.index import qdrant_cluster
+from repertory.index.qdrant import QdrantStore
+from repertory.index.qdrant_cluster import MAX_RETRY_AFTER_S, Cluster
+from repertory.index.qdrant_collection import QdrantCollection
+from repertory.index.qdrant_connection import QdrantServer, Replication
+from repertory.index.vectors import Filter, VectorQuery
+from repertory.settings import load
+from tests.integration.test_qdrant_server import ask
+from tests.support.points import DIMENSION, direction, point
+from tests.support.ports import free_port
+from tests.support.qdrant_http import RefusedError
+from tests.support.qdrant_server import QdrantStandIn
+
+QUERY_OF_ITEMS = VectorQuery(vector=direction(1), limit=1, keys=[item_key("a")])
+
+
+@pytest.fixture
+def server() -> Iterator[QdrantStandIn]:
+    """A server."""
+    with QdrantStandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each wait that a server asked for; nothing waits."""
+    seconds: list[float] = []
+    monkeypatch.setattr(qdrant_cluster, "sleep", seconds.append)
+    return seconds
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_an_invalid_request_is_refused(server: QdrantStandIn, status: int) -> None:
+    """To repeat it would not help; the message has the server's words."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(status, "Limit exceeded 256 > 10")]
+    with pytest.raises(StoreRefusedError, match=rf"{status}.*Limit exceeded 256 > 10"):
+        collection.upsert([point("a")])
+    collection.upsert([point("a")])
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 500, 502, 503])
+def test_what_may_change_is_no_refusal(server: QdrantStandIn, status: int) -> None:
+    """A key, a collection, a time limit, a rate limit, a node that is not ready."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(status, "Not now")]
+    with pytest.raises(StoreError) as caught:
+        collection.upsert([point("a")])
+    assert not isinstance(caught.value, StoreRefusedError)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_write_waits_as_long_as_the_server_asks_for(
+    server: QdrantStandIn, waited: list[float], status: int
+) -> None:
+    """Then it is sent again."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(status, "Slowly", after) for after in (2, 7)]
+    collection.upsert([point("a")])
+    assert waited == [2, 7]
+    assert collection.count() == 1
+
+
+def test_a_write_does_not_wait_for_ever(server: QdrantStandIn, waited: list[float]) -> None:
+    """Not longer than a limit at once, and not longer altogether."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(429, "Slowly", int(MAX_RETRY_AFTER_S) + 1)]
+    with pytest.raises(StoreError, match="Slowly"):
+        collection.upsert([point("a")])
+    assert waited == []
+    server.refusals = [RefusedError(429, "Slowly", 25)] * 3
+    with pytest.raises(StoreError, match="Slowly"):
+        collection.upsert([point("a")])
+    assert waited == [25, 25]
+    waited.clear()
+    server.refusals = [RefusedError(429, "Slowly", int(MAX_RETRY_AFTER_S))]
+    collection.upsert([point("a")])
+    assert waited == [MAX_RETRY_AFTER_S]
+    waited.clear()
+    server.refusals = [RefusedError(429, "Slowly", 0)] * 1_000
+    with pytest.raises(StoreError, match="Slowly"):
+        collection.upsert([point("a")])
+    assert len(waited) <= MAX_RETRY_AFTER_S
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda c: c.search(direction(1), 1),
+        lambda c: c.records([item_key("a")]),
+        lambda c: list(c.states()),
+        lambda c: c.count(),
+    ],
+)
+def test_a_read_does_not_wait(
+    server: QdrantStandIn, waited: list[float], read: Callable[[QdrantCollection], object]
+) -> None:
+    """A user waits for it, or a service that has more to do."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(429, "Slowly", 1)]
+    with pytest.raises(StoreError, match="Slowly"):
+        read(collection)
+    assert waited == []
+
+
+def away() -> str:
+    """The address of a node that was killed."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+def test_the_addresses_are_tried_in_turn(server: QdrantStandIn) -> None:
+    """Reads and writes go on with the next node, and stay there."""
+    store = QdrantStore(f"{away()}, {away()},{server.url}")
+    collection = store.create("c", DIMENSION)
+    collection.upsert([point("a")])
+    store.set_alias("alias", "c")
+    assert store.alias("alias") == "c"
+    assert collection.count() == 1
+    asked = len(server.requests)
+    assert len(collection.search(direction(1), 3)) == 1
+    assert len(server.requests) == asked + 1
+    assert {request.headers["host"] for request in server.requests} == {server.url[7:]}
+
+
+def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
+    """Its connections were in use."""
+    first = QdrantStandIn()
+    with first:
+        store = QdrantStore(f"{first.url},{server.url}")
+        assert store.collections() == []
+        assert not server.requests
+    assert store.collections() == []
+    assert server.requests
+
+
+def test_a_node_that_is_not_ready_is_left(server: QdrantStandIn) -> None:
+    """It answers 503 while it starts; if all do, that is the answer."""
+    with QdrantStandIn() as starting:
+        collection = QdrantStore(f"{server.url},{starting.url}").create("c", DIMENSION)
+        server.refusals = [RefusedError(503, "Starting")]
+        with pytest.raises(StoreError, match="no collection c any more"):
+            collection.upsert([point("a")])
+        server.refusals = [RefusedError(503, "Starting")]
+        starting.refusals = [RefusedError(503, "Starting")]
+        with pytest.raises(StoreError, match="Starting"):
+            collection.upsert([point("a")])
+
+
+def test_without_any_node_the_message_names_all() -> None:
+    """It says what to do."""
+    one, other = away(), away()
+    with pytest.raises(StoreError, match="cannot be reached") as caught:
+        QdrantStore(f"{one},{other}").collections()
+    assert f"{one}, {other}" in str(caught.value)
+
+
+def test_a_silent_node_delays_one_request(
+    server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user has waited enough; the next request goes to another node."""
+    monkeypatch.setattr(qdrant_cluster, "QUERY_TIMEOUT_S", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        store = QdrantStore(f"{url},{server.url}")
+        with pytest.raises(StoreError, match="cannot be reached"):
+            store.collections()
+        assert not server.requests
+        assert store.collections() == []
+
+
+def test_the_addresses_have_one_path() -> None:
+    """Behind a proxy it is the same for all nodes."""
+    with pytest.raises(StoreError, match="same path"):
+        Cluster("http://a/one,http://b/two")
+    assert Cluster("http://a/one,http://b/one/").shown == "http://a:6333/one, http://b:6333/one"
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://qdrant.example.com", "https://qdrant.example.com/c"),
+        ("https://qdrant.example.com:6333", "https://qdrant.example.com:6333/c"),
+        ("https://qdrant.example.com:443", "https://qdrant.example.com/c"),
+        ("http://qdrant", "http://qdrant:6333/c"),
+        ("http://qdrant:80", "http://qdrant/c"),
+        ("http://[::1]:7", "http://[::1]:7/c"),
+        ("http://user:secret@qdrant:7", "http://qdrant:7/c"),
+    ],
+)
+def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> None:
+    """443 for https, as behind an ingress, else Qdrant's own; the message shows it."""
+    sent: list[str] = []
+
+    def send(request: httpx.Request) -> httpx.Response:
+        sent.append(str(request.url))
+        assert request.headers["Host"] == request.url.netloc.decode()
+        return httpx.Response(200)
+
+    cluster = Cluster(url)
+    with httpx.Client() as client:
+        cluster(client.build_request("GET", "http://qdrant/c"), send)
+    assert sent == [address]
+    assert address.removesuffix("/c") == cluster.shown
+
+
+@pytest.mark.parametrize("urls", ["https://a", "https://a,http://b"])
+def test_a_key_that_is_sent_unencrypted_is_a_warning(urls: str) -> None:
+    """One address without encryption suffices."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        QdrantServer(urls, "key").close()
+    messages = [str(one.message) for one in caught]
+    assert any("insecure" in message for message in messages) == ("http:" in urls)
+
+
+def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:
+    """Each request has the path of the address before its own."""
+    with pytest.raises(StoreError, match="501"):
+        QdrantStore(f"{server.url}/behind").collections()
+    assert server.requests[-1].path == "/behind/collections"
+
+
+def test_new_collections_are_spread_as_the_settings_say(server: QdrantStandIn) -> None:
+    """None leaves it to the cluster."""
+    spread = Replication(replication_factor=3, shard_number=6, write_consistency_factor=2)
+    QdrantStore(server.url, replication=spread).create("c", DIMENSION)
+    params = ask(server.url, "GET", "/collections/c")["result"]["config"]["params"]
+    names = ("replication_factor", "shard_number", "write_consistency_factor")
+    assert [params[name] for name in names] == [3, 6, 2]
+    QdrantStore(server.url).create("d", DIMENSION)
+    (made,) = (
+        request for request in server.requests if request.path == "/collections/d" and request.body
+    )
+    assert not {*names} & {*made.body}
+
+
+def test_the_settings_of_a_cluster_reach_index_and_cache(
+    server: QdrantStandIn, tmp_path: Path
+) -> None:
+    """Several addresses, and how new collections are spread."""
+    environment = {
+        "REPERTORY_QDRANT_URL": f"{away()},{server.url}",
+        "REPERTORY_REDIS_URL": "redis://127.0.0.1:1/0",
+        "REPERTORY_QDRANT_REPLICATION_FACTOR": "2",
+        "REPERTORY_QDRANT_SHARD_NUMBER": "4",
+        "REPERTORY_QDRANT_WRITE_CONSISTENCY": "1",
+    }
+    parts = Parts(load({"data_dir": str(tmp_path)}, tmp_path, environment), tmp_path)
+    parts.store.create("c", DIMENSION)
+    parts.cache(Model(id="m", slug="m", dimension=DIMENSION, max_tokens=8)).count()
+    made = [
+        request.body
+        for request in server.requests
+        if request.method == "PUT" and "vectors" in request.body
+    ]
+    assert len(made) == 2
+    for body in made:
+        assert body["replication_factor"] == 2
+        assert body["shard_number"] == 4
+        assert body["write_consistency_factor"] == 1
+
+
+def test_readiness_follows_the_servers_optimizer(server: QdrantStandIn) -> None:
+    """While it works, the collection is not ready; after an error it never is."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    collection.upsert([point("a")])
+    assert collection.is_ready()
+    server.optimizer("c", "works")
+    assert not collection.is_ready()
+    server.optimizer("c", "No space left on device")
+    with pytest.raises(StoreError, match=r"cannot optimize c.*No space left"):
+        collection.is_ready()
+    server.optimizer("c", "runs")
+    assert collection.is_ready()
+
+
+def test_a_server_that_was_restarted_is_told_to_optimize(server: QdrantStandIn) -> None:
+    """By itself it waits for the next write, lest it fails again at each start."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.optimizer("c", "works")
+    assert ask(server.url, "GET", "/collections/c")["result"]["status"] == "grey"
+    assert not collection.is_ready()
+    assert ask(server.url, "GET", "/collections/c")["result"]["status"] == "yellow"
+    server.optimizer("c", "runs")
+    assert collection.is_ready()
+
+
+def test_optimizing_waits_for_the_server(
+    server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it is done, an hour at most."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.optimizer("c", "works")
+    polls: list[float] = []
+
+    def pause(seconds: float) -> None:
+        polls.append(seconds)
+        if len(polls) == 3:
+            server.optimizer("c", "runs")
+
+    monkeypatch.setattr("repertory.index.qdrant_collection.sleep", pause)
+    collection.optimize()
+    assert len(polls) == 3
+    server.optimizer("c", "works")
+    monkeypatch.setattr("repertory.index.qdrant_collection.OPTIMIZE_TIMEOUT_S", 0.0)
+    collection.optimize()
+
+
+@pytest.mark.parametrize(
+    ("limits", "use"),
+    [
+        ({"upsert_max_batchsize": 1}, lambda c: c.upsert([point("a"), point("b")])),
+        ({"search_allow_exact": False}, lambda c: c.query([QUERY_OF_ITEMS])),
+        ({"search_max_hnsw_ef": 64}, lambda c: c.search(direction(1), 1)),
+        ({"search_max_oversampling": 1.5}, lambda c: c.search(direction(1), 1)),
+        ({"max_query_limit": 10}, lambda c: c.search(direction(1), 11)),
+        ({"max_query_limit": 10}, lambda c: list(c.scan())),
+        ({"max_timeout": 1}, lambda c: c.search(direction(1), 1)),
+        ({"condition_max_size": 1}, lambda c: c.delete_items(["a", "b"], before=2)),
+        ({"filter_max_conditions": 1}, lambda c: c.delete_items(["a"], before=2)),
+    ],
+)
+def test_limits_of_strict_mode_are_refusals(
+    limits: dict[str, object], use: Callable[[QdrantCollection], object]
+) -> None:
+    """An administrator has set them."""
+    with QdrantStandIn(strict_mode=limits | {"enabled": True}) as server:
+        collection = QdrantStore(server.url).create("c", DIMENSION)
+        with pytest.raises(StoreRefusedError, match="Bad request"):
+            use(collection)
+    with QdrantStandIn(strict_mode=limits | {"enabled": False}) as server:
+        use(QdrantStore(server.url).create("c", DIMENSION))
+
+
+def test_every_filter_has_its_index() -> None:
+    """A server may refuse filters of other fields."""
+    limits = {"unindexed_filtering_retrieve": False, "unindexed_filtering_update": False}
+    with QdrantStandIn(strict_mode=limits | {"enabled": True}) as server:
+        collection = QdrantStore(server.url).create("c", DIMENSION)
+        collection.upsert([point("a")])
+        every = Filter(kinds=("tool",), sources=("files",), servers=("",), tags=("x",))
+        collection.search(direction(1), 1, every)
+        assert len([*collection.states()]) == 1
+        collection.delete_sections(["a"], before=9)
+        collection.delete_items(["a"], before=9)
+        assert collection.count() == 0
+
+
+def test_an_unknown_answer_names_the_versions(
+    server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client refuses what it does not know, although the server is available."""
+    QdrantStore(server.url).create("c", DIMENSION)
+    monkeypatch.setattr(server, "_result", lambda *_: {"status": "purple"})
+    with pytest.raises(StoreError, match=r"qdrant-client .* does not know"):
+        QdrantServer(server.url, None).exists("c")
+
+
+def test_answers_are_not_compressed(server: QdrantStandIn) -> None:
+    """TCP holds back the last pieces of a compressed answer for 40 ms."""
+    store = QdrantStore(server.url)
+    collection = store.create("c", DIMENSION)
+    collection.upsert([point("a")])
+    collection.query([QUERY_OF_ITEMS])
+    assert collection.records([item_key("a")])
+    assert {request.headers["accept-encoding"] for request in server.requests} == {"identity"}

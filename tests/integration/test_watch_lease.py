@@ -1,0 +1,214 @@
+"""Several watch services of one team: one leads, the others wait and take over."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from repertory.coordination.lease import LEASE_S, Holder, RedisLease
+from repertory.coordination.redis_server import RedisServer
+from repertory.coordination.team import on_redis
+from repertory.index.cache import SqliteVectorCache
+from repertory.index.edge import EdgeStore
+from repertory.index.edge_collection import EdgeCollection
+from repertory.index.vectors import Collection
+from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.scan import scan_source
+from repertory.sources.configured import Catalogue
+from repertory.stats import WatchStatus
+from tests.support.builders import Folder, coordination, words_writer
+from tests.support.logged_process import LoggedProcess
+from tests.support.lossy_queue import LossyQueue
+from tests.support.redis_server import RedisProcess
+from tests.support.waiting import until
+from tests.support.watches import Watches
+
+ELSE = Holder(host="elsewhere", process=1, directory="/srv/other")
+
+
+def killed(process: LoggedProcess) -> None:
+    """End it with kill -9."""
+    process.kill()
+
+
+def ended(process: LoggedProcess) -> None:
+    """End it with SIGTERM."""
+    assert process.terminate() == 0
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("end", [killed, ended])
+def test_a_second_watch_waits_and_takes_over(
+    watches: Watches, end: Callable[[LoggedProcess], None]
+) -> None:
+    """It says for whom it waits, publishes nothing until then, and is listed as waiting."""
+    first = watches.start("bread")
+    until(lambda: watches.items() == ["project/bread"])
+    second = watches.start("plants")
+    [waits] = second.wait_for("watch_waits")
+    # A renewal tells the configuration, which was unknown when the lease was taken.
+    until(lambda: (holder := watches.lease.holders().holder) and holder.configuration)
+    held = watches.lease.holders()
+    assert held.holder
+    assert held.holder.directory.endswith("/bread")
+    assert [Path(one.directory).name for one in held.waiting] == ["plants"]
+    assert f"process {held.holder.process} on {held.holder.host}" in waits["reason"]
+    shown = watches.stats().watch
+    assert shown
+    assert shown.holder
+    assert shown.holder.since == pytest.approx(held.holder.since, abs=5)
+    assert msgspec.structs.replace(shown.holder, since=held.holder.since) == held.holder
+    assert [one.process for one in shown.waiting] == [held.waiting[0].process]
+    assert watches.published() == [1, 0]
+    end(first)
+    until(lambda: watches.items() == ["project/plants"])
+    held = watches.lease.holders()
+    assert held.holder
+    assert held.holder.directory.endswith("/plants")
+    assert held.waiting == []
+    assert watches.published() == [1, 1]
+
+
+@pytest.mark.timeout(240)
+def test_two_catalogues_do_not_take_turns(watches: Watches) -> None:
+    """Through many reconciliations the index is that of the first; saves of the other wait."""
+    watches.start("bread")
+    until(lambda: watches.items() == ["project/bread"])
+    second = watches.start("plants")
+    second.wait_for("watch_waits")
+    reconciled = watches.store.alias("repertory")
+    seen = set()
+    deadline = time.monotonic() + 5  # reconciliations are a second apart
+    while time.monotonic() < deadline:
+        seen.add(watches.store.alias("repertory"))
+    assert seen == {reconciled}
+    assert watches.published() == [1, 0]
+    assert len(second.events("watch_waits")) == 1
+    assert second.terminate() == 0
+    until(lambda: watches.lease.holders().waiting == [])
+
+
+@contextmanager
+def stopped(process: LoggedProcess) -> Iterator[None]:
+    """Stop a process as a machine that hangs does; it goes on at the end."""
+    assert process._process
+    os.killpg(process._process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(process._process.pid, signal.SIGCONT)
+
+
+@pytest.mark.timeout(240)
+def test_a_watch_that_hung_does_not_publish_again(watches: Watches) -> None:
+    """After another one took over it waits, without ending."""
+    first = watches.start("bread")
+    until(lambda: watches.items() == ["project/bread"])
+    second = watches.start("plants")
+    second.wait_for("watch_waits")
+    with stopped(first):
+        until(lambda: watches.items() == ["project/plants"])
+    first.wait_for("watch_waits")
+    first.wait_for("lease_lost")
+    assert watches.items() == ["project/plants"]
+    assert watches.published() == [1, 1]
+    second.kill()
+    until(lambda: watches.items() == ["project/bread"])
+
+
+@pytest.mark.timeout(240)
+def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
+    """A Redis that restarts empty has one holder again, and the index stays."""
+    watches.start("bread")
+    until(lambda: watches.items() == ["project/bread"])
+    watches.start("plants").wait_for("watch_waits")
+    watches.redis.restart()
+    until(lambda: len(watches.lease.holders().waiting) == 1)
+    held = watches.lease.holders()
+    assert held.holder
+    leading = Path(held.holder.directory).name
+    until(lambda: watches.items() == [f"project/{leading}"])
+    until(lambda: WatchStatus.read(on_redis(watches.server).status.reports()))
+
+
+@pytest.mark.timeout(120)
+def test_a_watch_without_the_lease_writes_nothing(watches: Watches) -> None:
+    """Also while a machine has it that cannot be reached from here."""
+    assert watches.lease.take(ELSE)
+    waiting = watches.start("bread")
+    [waits] = waiting.wait_for("watch_waits")
+    assert waits["reason"] == "process 1 on elsewhere, in /srv/other watches already"
+    assert watches.store.alias("repertory") is None
+    watches.server.client.pexpire("repertory:lease", int(LEASE_S * 1_000))
+    watches.lease.release()
+    until(lambda: watches.items() == ["project/bread"])
+
+
+def test_a_coordinator_without_the_lease_sends_and_publishes_nothing(
+    tmp_path: Path, redis_server: RedisProcess
+) -> None:
+    """It may lose it between two steps: while it slept, or while a build was compared."""
+    clock = SimpleNamespace(time=0.0)
+    lease = RedisLease(RedisServer(redis_server.url), clock=lambda: clock.time)
+    ports = coordination(tmp_path, lease=lease)
+    store = _SlowStore(tmp_path, clock)
+    with closing(SqliteVectorCache(tmp_path / "vectors.sqlite", 1)) as cache:
+        queue = LossyQueue(words_writer(store, cache, ports))
+        coordinator = Coordinator(store=store, queue=queue, coordination=ports, active="repertory")
+        folder = Folder("team", "a")
+        coordinator.adopt(Catalogue((folder,)))
+        coordinator.observe(scan_source(folder))
+
+        def step() -> None:
+            coordinator.tick()
+            while queue.jobs:
+                queue.deliver(0)
+
+        step()
+        assert store.collections() == []
+        lease.take(ELSE)
+        until_written = iter(range(100))
+        while not store.collections() or not any(map(_count, map(store.open, store.collections()))):
+            assert next(until_written) < 99
+            step()
+            assert store.alias("repertory") is None
+        clock.time += 100.0
+        for _ in range(5):
+            step()
+        assert store.alias("repertory") is None
+        lease.take(ELSE)
+        store.is_slow = True
+        for _ in range(5):
+            step()
+        assert store.alias("repertory") is None
+        store.is_slow = False
+        lease.take(ELSE)
+        for _ in range(5):
+            step()
+        assert store.alias("repertory")
+
+
+class _SlowStore(EdgeStore):
+    """A store that takes longer to open a collection than a lease lasts, while it is slow."""
+
+    is_slow = False
+
+    def __init__(self, folder: Path, clock: SimpleNamespace) -> None:
+        super().__init__(folder)
+        self._clock = clock
+
+    def open(self, name: str) -> EdgeCollection:
+        """Open, and let time pass."""
+        self._clock.time += 100.0 * self.is_slow
+        return super().open(name)
+
+
+def _count(collection: Collection) -> int:
+    with collection:
+        return collection.count()

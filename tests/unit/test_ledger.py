@@ -1,0 +1,259 @@
+"""The ledger: what is pending, lost and failed, and how far a build is."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from repertory.catalogue.item import Item
+from repertory.index.vectors import State
+from repertory.indexing.ledger import Ledger
+from tests.support.builders import skill
+
+QUEUE, OTHER = "saves", "builds"
+
+
+def state_of(item: Item, revision: int) -> State:
+    """The state of a stored item."""
+    return State(
+        item=item.id,
+        source=item.source,
+        content_hash="",
+        metadata_hash=item.metadata_hash(),
+        revision=revision,
+    )
+
+
+def send(
+    ledger: Ledger,
+    *items: Item,
+    removed: Sequence[str] = (),
+    at: float = 0.0,
+    queue: str = QUEUE,
+) -> int:
+    """Send items at a time."""
+    return ledger.send(items, removed, queue=queue, milliseconds=0, now=at)
+
+
+def confirm(ledger: Ledger, *items: Item) -> None:
+    """Announce items as written."""
+    ledger.confirm({item.id: item.metadata_hash() for item in items})
+
+
+def unclear(ledger: Ledger, before: float, **waiting: int) -> list[str]:
+    """What is to be checked."""
+    return ledger.unclear(before, lambda: waiting)
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """The ledger of an empty collection."""
+    return Ledger("c")
+
+
+A, B, C = skill("a"), skill("b"), skill("c")
+
+
+def test_what_was_sent_before_a_time_is_lost_if_nothing_waits(ledger: Ledger) -> None:
+    """Each item has its own time; while its queue is not empty, it may still arrive."""
+    send(ledger, A, at=1.0)
+    send(ledger, B, at=2.0)
+    assert unclear(ledger, 1.0) == []
+    assert unclear(ledger, 1.5) == [A.id]
+    assert unclear(ledger, 3.0) == [A.id, B.id]
+    assert unclear(ledger, 3.0, saves=1) == []
+    assert unclear(ledger, 3.0, builds=1) == [A.id, B.id]
+
+
+def test_what_was_overtaken_is_lost_however_full_the_queue_is(ledger: Ledger) -> None:
+    """Its queue is in order: if something later was done, it must have had its turn."""
+    send(ledger, A, at=1.0)
+    send(ledger, B, at=2.0)
+    send(ledger, C, at=3.0)
+    confirm(ledger, B)
+    assert unclear(ledger, 1.0, saves=9) == []
+    assert unclear(ledger, 5.0, saves=9) == [A.id]
+
+
+def test_a_confirmation_of_the_same_batch_overtakes_nothing(ledger: Ledger) -> None:
+    """The jobs of one batch are done by several workers, in any order."""
+    send(ledger, A, B, at=1.0)
+    confirm(ledger, B)
+    assert unclear(ledger, 5.0, saves=1) == []
+
+
+def test_another_queue_overtakes_nothing(ledger: Ledger) -> None:
+    """Saves go before builds."""
+    send(ledger, A, at=1.0, queue=OTHER)
+    send(ledger, B, at=2.0)
+    confirm(ledger, B)
+    assert unclear(ledger, 5.0, builds=1) == []
+
+
+def test_an_older_confirmation_keeps_the_newest_in_mind(ledger: Ledger) -> None:
+    """Confirmations come in any order."""
+    send(ledger, A, at=1.0)
+    send(ledger, B, at=2.0)
+    send(ledger, C, at=3.0)
+    confirm(ledger, C)
+    confirm(ledger, A)
+    assert unclear(ledger, 5.0, saves=1) == [B.id]
+
+
+def test_an_item_that_is_sent_all_the_time_overtakes_others(ledger: Ledger) -> None:
+    """Its announcements are always of an older version than the last one that was sent."""
+    send(ledger, A, at=1.0)
+    send(ledger, B, at=2.0)
+    for number in range(3):
+        send(ledger, skill("b", f"{number}"), at=3.0)
+    confirm(ledger, skill("b", "unknown"))
+    assert unclear(ledger, 2.0, saves=9) == []
+    confirm(ledger, B)
+    assert unclear(ledger, 2.0, saves=9) == [A.id]
+    assert B.id in ledger.pending
+
+
+def test_the_queue_is_only_asked_if_it_matters(ledger: Ledger) -> None:
+    """Asking costs a request."""
+    send(ledger, A, at=1.0)
+
+    def waiting() -> dict[str, int]:
+        raise AssertionError
+
+    assert ledger.unclear(1.0, waiting) == []
+
+
+def test_what_could_not_be_queued_is_lost_at_once(ledger: Ledger) -> None:
+    """Whatever waits in the queue."""
+    send(ledger, A, B, at=1.0)
+    ledger.not_queued([B.id])
+    assert unclear(ledger, 1.0, saves=1) == [B.id]
+
+
+def test_what_is_lost_is_sent_again_if_it_is_not_there(ledger: Ledger) -> None:
+    """What was written although its announcement was lost is not sent again."""
+    revision = send(ledger, A, B, removed=["team/c"], at=1.0)
+    ledger.correct([A.id, B.id, C.id], [state_of(A, revision), state_of(C, 0)])
+    assert not ledger.outstanding
+    assert set(ledger.states) == {A.id, C.id}
+    assert ledger.counts == {"added": 0, "removed": 0}
+
+
+def test_another_announcement_does_not_confirm_a_newer_write(ledger: Ledger) -> None:
+    """Only the hash that was sent last confirms an item."""
+    newer = skill("a", "Newer")
+    send(ledger, A)
+    send(ledger, newer)
+    confirm(ledger, A)
+    ledger.confirm({A.id: ""})
+    assert ledger.pending
+    confirm(ledger, newer)
+    assert not ledger.pending
+    assert unclear(ledger, 9.0) == []
+
+
+def test_an_unexpected_announcement_is_checked(ledger: Ledger) -> None:
+    """A late write may have come after the last one that was sent."""
+    send(ledger, A)
+    confirm(ledger, A)
+    confirm(ledger, A)
+    ledger.confirm({"team/unknown": ""})
+    assert unclear(ledger, 9.0) == []
+    confirm(ledger, skill("a", "Older"))
+    confirm(ledger, B)
+    assert unclear(ledger, 9.0) == [A.id, B.id]
+    ledger.correct([A.id, B.id], [state_of(A, 1)])
+    assert unclear(ledger, 9.0) == []
+    assert set(ledger.states) == {A.id}
+
+
+def test_revisions_never_go_back(ledger: Ledger) -> None:
+    """Not after a restart of the ledger, and whatever the time of day says."""
+    first = ledger.send([A], [], queue=QUEUE, milliseconds=1_000, now=0.0)
+    second = send(ledger, A)
+    assert (first, second) == (1_000, 1_001)
+    ledger.load([])
+    third = send(ledger, A)
+    ledger.load([state_of(B, 5_000)])
+    fourth = send(ledger, A)
+    ledger.load([], deleted=9_000)
+    assert (third, fourth, send(ledger, A)) == (1_002, 5_001, 9_001)
+
+
+def test_what_is_pending_stays_so_after_a_load(ledger: Ledger) -> None:
+    """A write and a removal on their way count as done in the states, and are still awaited."""
+    ledger.load([state_of(B, 1)])
+    send(ledger, A, removed=[B.id])
+    ledger.load([state_of(B, 1)])
+    assert set(ledger.states) == {A.id}
+    assert set(ledger.pending) == {A.id, B.id}
+
+
+def test_a_load_confirms_what_has_arrived(ledger: Ledger) -> None:
+    """Announcements may have been missed; an older revision of the same text proves nothing."""
+    send(ledger, A)
+    send(ledger, skill("a", "Between"))
+    revision = send(ledger, A)
+    ledger.load([state_of(A, revision - 2)])
+    assert A.id in ledger.pending
+    ledger.load([state_of(A, revision)])
+    assert not ledger.pending
+
+
+def test_a_load_replaces_what_waited_to_be_sent(ledger: Ledger) -> None:
+    """Everything is compared again."""
+    ledger.queue([A])
+    confirm(ledger, B)
+    ledger.load([state_of(B, 1)])
+    assert not ledger.outstanding
+    assert unclear(ledger, 9.0) == []
+
+
+def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
+    """What is stored of it is read again; it does not count as written."""
+    send(ledger, A, B, removed=[C.id])
+    assert not ledger.fail({A.id: A.metadata_hash(), B.id: "another", C.id: ""})
+    assert set(ledger.pending) == {B.id}
+    assert unclear(ledger, 0.0) == [A.id, C.id]
+    assert ledger.counts == {"added": 1, "removed": 0}
+    assert ledger.failed[C.id] == ""
+
+
+def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
+    """It is reported once; a failure of another version forgives the earlier one."""
+    assert not ledger.fail({A.id: "1", B.id: "1"})
+    assert not ledger.fail({A.id: "1", B.id: "1", C.id: "1"})
+    assert ledger.fail({A.id: "1", C.id: "1"})
+    assert not ledger.fail({A.id: "1", C.id: "1"})
+    assert ledger.fail({A.id: "2", C.id: "1"})
+
+
+def test_items_are_sent_in_batches(ledger: Ledger) -> None:
+    """The window is refilled when half of it is free, or when the rest fits into it."""
+    items = [skill(f"s{number}") for number in range(15)]
+    ledger.queue(items)
+    first = ledger.next_batch(10)
+    send(ledger, *first)
+    assert len(first) == 10
+    confirm(ledger, *first[:4])
+    assert ledger.next_batch(10) == []
+    confirm(ledger, first[4])
+    assert ledger.next_batch(10) == items[10:]
+    ledger.queue([A])
+    assert ledger.next_batch(10) == [A]
+
+
+def test_progress_counts_what_differs(ledger: Ledger) -> None:
+    """And ``building`` counts all items: those that are there, of those that will be."""
+    ledger.load([state_of(A, 1), state_of(C, 1)])
+    ledger.queue([skill("a", "Newer"), B])
+    assert ledger.progress() == (0, 2)
+    assert (ledger.building().done, ledger.building().total) == (2, 3)
+    assert ledger.has_items
+    send(ledger, *ledger.next_batch(9), removed=[C.id])
+    assert ledger.progress() == (0, 3)
+    assert (ledger.building().done, ledger.building().total) == (0, 2)
+    assert not ledger.has_items
+    confirm(ledger, B)
+    assert ledger.progress() == (1, 3)
+    assert (ledger.building().done, ledger.building().total) == (1, 2)
+    assert ledger.has_items
