@@ -105,7 +105,7 @@ def test_replicas_answer_alike(upgraded: Stack, current: Path) -> None:
     upgraded.wait(lambda: upgraded.finds("fix a flat bicycle tyre", "project/plants"))
 
 
-def test_keys_are_in_force_in_every_replica(upgraded: Stack, current: Path) -> None:
+def test_keys_apply_to_every_replica(upgraded: Stack, current: Path) -> None:
     """A created key opens each of them at once, and a revoked one none."""
     upgraded.up(current, query=2)
     created = upgraded.repertory("keys", "create", "agents").splitlines()[0]

@@ -1,6 +1,8 @@
 """What dies in the middle of a rebuild; docs/failures.md says what then happens."""
 
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -8,127 +10,165 @@ import msgspec
 import pytest
 
 from repertory.index.qdrant import QdrantStore
-from tests.support.logged_process import LoggedProcess
+from repertory.indexing.collections import generation_of
 from tests.support.model_folders import write_model
 from tests.support.ports import free_port
+from tests.support.qdrant_server import QdrantStandIn
 from tests.support.team import Team
 
-ITEMS = 1_500  # enough that a rebuild of them is seen before it ends
+ITEMS = 400  # so many that a rebuild of them is seen before it ends
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(300)
 
 
-class Replicated:
-    """A team with its own Qdrant and a second query service, which nothing kills."""
+class Replicated(Team):
+    """A team with a second query service, which nothing kills."""
 
-    def __init__(self, team: Team) -> None:
-        self.team = team
-        self.port = free_port()
-        self.query = team.service("second-api", "api", "--port", str(self.port))
+    def __init__(self, model: Path, qdrant_url: str | None = None) -> None:
+        super().__init__(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(model)})
+        self._second = free_port()
+        self.others.append(self.service("second-api", "api", "--port", str(self._second)))
 
     @property
     def active(self) -> str:
         """The active collection."""
-        return QdrantStore(self.team.qdrant_url).alias("repertory") or ""
+        return QdrantStore(self.qdrant_url).alias("repertory") or ""
 
-    def parts(self) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
-        """How each part is killed, and how it is started again."""
+    def fill(self, items: int) -> None:
+        """Wait until all of these items are indexed."""
+        for number in range(items):
+            self.skill(f"skill-{number}", f"w{number % 60} number {number}")
+        self.ready()
+        self.wait(lambda: self.get("/stats")["items"] == items)
+        self.wait(lambda: self.finds("skill-7"))
 
-        def process(one: LoggedProcess) -> tuple[Callable[[], object], Callable[[], object]]:
-            return one.kill, one.start
+    def rebuild(self) -> str:
+        """Wait for the first items of a rebuild; returns the collection that it replaces."""
+        before = self.active
+        new = f"{before.rpartition('_g')[0]}_g{generation_of(before) + 1}"
+        store = QdrantStore(self.qdrant_url)
 
-        return {
-            "watch": process(self.team.watch),
-            "query": process(self.team.api),
-            "worker": process(self.team.workers[0]),
-            "redis": (self.team.redis.kill, self.team.redis.restart),
-            "qdrant": (self.team.qdrant.kill, self.team.qdrant.start),
-        }
+        def has_begun() -> bool:
+            if new not in store.collections():
+                return False
+            with store.open(new) as collection:
+                return collection.count() > 0
 
-    def search(self, text: str) -> tuple[str, str]:
+        assert self.request("POST", "/rebuild", {})[0] == 202
+        self.wait(has_begun)
+        return before
+
+    def second(self, text: str) -> tuple[str, str]:
         """The mode and the best hit of the second query service, which must answer."""
-        url = f"http://127.0.0.1:{self.port}/search?{urlencode({'q': text})}"
+        url = f"http://127.0.0.1:{self._second}/search?{urlencode({'q': text})}"
         with urlopen(url, timeout=30) as response:
             answer = msgspec.json.decode(response.read())
         return answer["mode"], answer["results"][0]["toolId"] if answer["results"] else ""
 
     def finds(self, name: str) -> bool:
-        """Whether both query services find a skill by its name, with both arms."""
+        """Whether both query services find a skill by its name, the second with both arms."""
         item = f"project/{name}"
-        return self.team.first(name) == item and self.search(name) == ("hybrid", item)
+        return self.first(name) == item and self.second(name) == ("hybrid", item)
 
 
 @pytest.fixture(scope="module")
-def replicated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fast model: meaning does not matter here."""
+    return write_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def team(model: Path) -> Iterator[Replicated]:
     """A team that has indexed all items."""
-    model = write_model(tmp_path_factory.mktemp("model") / "tiny")
-    with Team(settings={"REPERTORY_SEARCH_MODEL": str(model)}) as team:
-        for number in range(ITEMS):
-            team.skill(f"skill-{number}", f"w{number % 60} number {number}")
-        running = Replicated(team)
-        running.query.start()
-        try:
-            team.ready(200)
-            team.wait(lambda: team.get("/stats")["items"] == ITEMS, 200)
-            team.wait(lambda: running.finds("skill-7"))
-            yield running
-        finally:
-            running.query.kill()
+    with Replicated(model) as running:
+        running.fill(ITEMS)
+        yield running
 
 
 @pytest.mark.parametrize("part", ["query", "watch", "worker", "redis", "qdrant"])
-def test_a_rebuild_outlives_each_part(replicated: Replicated, part: str) -> None:
-    """Until it is back, searches are answered; then the rebuild ends, and a save is found.
+def test_a_rebuild_outlives_each_part(team: Replicated, part: str) -> None:
+    """Until the part is back, searches are answered; then the rebuild ends.
 
-    The save was made meanwhile.
+    What was saved meanwhile is found at the latest when the part is back.
     """
-    team = replicated.team
-    kill, start = replicated.parts()[part]
-    before = replicated.active
-    assert team.request("POST", "/rebuild", {})[0] == 202
-    team.wait(lambda: (team.get("/stats")["building"] or {}).get("done", 0) > 0)
+    kill, start = {
+        "query": (team.api.kill, team.api.start),
+        "watch": (team.watch.kill, team.watch.start),
+        "worker": (team.workers[0].kill, team.workers[0].start),
+        "redis": (team.redis.kill, team.redis.restart),
+        "qdrant": (team.qdrant.kill, team.qdrant.start),
+    }[part]
+    before = team.rebuild()
     kill()
-    team.skill(f"during-{part}", "Saved in the middle of it")
-    team.wait(lambda: replicated.search("skill-7")[1] == "project/skill-7")
+    saved = f"during-{part}"
+    team.skill(saved, "Saved in the middle of it")
     mode = "keyword" if part == "qdrant" else "hybrid"
-    team.wait(lambda: replicated.search("skill-8") == (mode, "project/skill-8"))
-    if part in {"watch", "worker", "redis"}:
-        assert replicated.active == before, "the rebuild was over too early"
+    team.wait(lambda: team.second("skill-8") == (mode, "project/skill-8"))
+    match part:
+        case "query":
+            team.wait(lambda: team.second(saved) == ("hybrid", f"project/{saved}"))
+        case "watch" | "worker" | "redis":
+            assert team.active == before, "the rebuild was over too early"
     start()
-    team.wait(lambda: replicated.active not in ("", before), 150)
-    team.wait(lambda: replicated.finds(f"during-{part}"), 150)
-    assert replicated.finds("skill-7")
+    team.wait(lambda: team.active not in ("", before))
+    team.wait(lambda: team.finds(saved))
+    assert team.finds("skill-7")
     assert team.get("/stats")["queue"]["failed"] == 0
 
 
-def test_a_rebuild_is_refused_without_redis(replicated: Replicated) -> None:
-    """Nobody could be told of it; the error says what is away."""
-    replicated.team.redis.kill()
+def test_a_rebuild_is_refused_without_redis(team: Replicated) -> None:
+    """No process would learn of it; the error says what is away."""
+    team.redis.kill()
     try:
-        status, problem = replicated.team.request("POST", "/rebuild", {})
+        status, problem = team.request("POST", "/rebuild", {})
         assert status == 503
         assert "cannot be reached" in problem["detail"]
     finally:
-        replicated.team.redis.restart()
+        team.redis.restart()
 
 
-@pytest.mark.parametrize("part", ["watch", "worker"])
-def test_a_save_waits_for_the_process_that_indexes_it(replicated: Replicated, part: str) -> None:
-    """Searches do not notice that the process is away; the save is found when it is back."""
-    kill, start = replicated.parts()[part]
-    kill()
-    replicated.team.skill(f"without-{part}", "Saved while it was away")
-    assert replicated.search("skill-7") == ("hybrid", "project/skill-7")
-    start()
-    replicated.team.wait(lambda: replicated.finds(f"without-{part}"), 150)
+def test_a_query_process_starts_without_redis(team: Replicated) -> None:
+    """It reads the items from Qdrant."""
+    team.redis.kill()
+    try:
+        team.api.restart()
+        team.ready()
+        assert team.search("skill-7")["mode"] == "hybrid"
+        assert team.first("skill-7") == "project/skill-7"
+    finally:
+        team.redis.restart()
 
 
-def test_a_save_needs_no_query_process(replicated: Replicated) -> None:
-    """One that starts later finds the save at its first answer."""
-    team = replicated.team
-    team.api.kill()
-    team.skill("without-query", "Saved while it was away")
-    team.wait(lambda: replicated.search("without-query") == ("hybrid", "project/without-query"))
-    team.api.start()
-    team.wait(lambda: team.request("GET", "/search?q=without-query")[0] == 200)
-    assert team.first("without-query") == "project/without-query"
+def test_an_empty_qdrant_is_filled_again(team: Replicated) -> None:
+    """A query process that starts before it answers says so, and another one finds words."""
+    embedded = team.texts_embedded()
+    team.qdrant.kill()
+    shutil.rmtree(team.folder / "qdrant")
+    team.api.restart()
+    team.wait(lambda: team.request("GET", "/healthz")[0] == 200)
+    status, problem = team.request("GET", "/search?q=skill-7")
+    assert status == 503
+    assert "cannot be reached" in problem["detail"]
+    assert team.second("skill-7") == ("keyword", "project/skill-7")
+    team.qdrant.start()
+    team.wait(lambda: team.get("/stats")["items"] == len([*team.project.glob("skills/*")]))
+    team.wait(lambda: team.finds("skill-7"))
+    assert team.texts_embedded() >= embedded + ITEMS
+
+
+def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
+    """When the node dies that all processes use, no search is worse, and all else goes on."""
+    with QdrantStandIn() as cluster:
+        node = cluster.another_node()
+        with Replicated(model, f"{node.url},{cluster.url}") as team:
+            team.fill(40)
+            assert not any(one.headers["host"] in cluster.url for one in cluster.requests)
+            before = team.rebuild()
+            node.stop()
+            team.skill("during-node", "Saved in the middle of it")
+            for _ in range(20):
+                assert team.second("skill-8") == ("hybrid", "project/skill-8")
+            team.wait(lambda: team.finds("during-node"))
+            team.wait(lambda: team.active != before)
+            assert team.finds("skill-7")
+            assert team.get("/stats")["queue"]["failed"] == 0

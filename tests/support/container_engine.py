@@ -59,7 +59,7 @@ def find_engine() -> Engine:
     """The first engine that answers and can read compose files.
 
     Raises:
-        NoEngineError: There is none.
+        NoEngineError: No engine answers.
     """
     reasons = []
     for program, compose in _PROGRAMS:

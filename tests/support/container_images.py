@@ -32,8 +32,8 @@ class NoImageError(Exception):
 def images(engine: Engine) -> dict[str, str]:
     """The variables of the compose file that name images.
 
-    Where an official image cannot be had, a base image made of Debian's packages takes its place,
-    which has Redis too, and for Qdrant our stand-in.
+    In the place of an official image that cannot be pulled comes one of Debian's packages, which
+    has Redis too, and our stand-in for Qdrant.
 
     Raises:
         NoImageError: An image is missing and cannot be made.

@@ -103,6 +103,12 @@ class QdrantStandIn:
         if not self._kept:
             shutil.rmtree(self._directory)
 
+    def another_node(self) -> HttpServer:
+        """Serve at another address, too, as a cluster does, until that is stopped."""
+        node = HttpServer(("127.0.0.1", 0), self._answered)
+        node.start()
+        return node
+
     def optimizer(self, name: str, state: str) -> None:
         """Let the optimizer of a collection work without an end, run as always, or fail."""
         self._get(name).optimizer = state
