@@ -1,6 +1,6 @@
 """The compose file runs: our images are built, started, killed, scaled and replaced by others.
 
-It needs a container engine; see the end of deploy/README.md.
+It needs a container engine, and is skipped elsewhere; see CONTRIBUTING.md.
 """
 
 import os
@@ -35,13 +35,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This tree."""
-    return release(tmp_path_factory.mktemp("current") / "tree", "1.0.0")
+    return release(tmp_path_factory.mktemp("release") / "current", "1.0.0")
 
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The release before it."""
-    tree = tmp_path_factory.mktemp("previous") / "tree"
+    tree = tmp_path_factory.mktemp("release") / "previous"
     return release_of(tree, PREVIOUS) if PREVIOUS else release(tree, "0.9.0")
 
 

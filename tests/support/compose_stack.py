@@ -80,6 +80,7 @@ class Stack:
         (self._catalogue / "skills").mkdir(parents=True)
         self._project = f"repertory-test-{uuid4().hex[:8]}"
         self._tree: Path | None = None
+        self._images: set[str] = set()
         self._settings = images | {
             "REPERTORY_CATALOGUE": str(self._catalogue),
             "REPERTORY_EXTRAS": "team,offline",
@@ -99,20 +100,22 @@ class Stack:
     ) -> None:
         if self._tree:
             self._compose("down", "--volumes", "--timeout", "5")
-            for service in OURS:
-                if self._engine.has(self._image(service)):
-                    self._engine.run("rmi", "--force", self._image(service))
+        for image in self._images:
+            if self._engine.has(image):
+                self._engine.run("rmi", "--force", image)
 
     def up(self, tree: Path, **replicas: int) -> None:
         """Build the images of a tree and replace all containers that differ.
 
         Args:
-            tree: The folder of the compose file.
+            tree: The folder of the compose file; its name is the tag of the images.
             replicas: The number of containers of a service, where it is not one.
         """
         self._tree = tree
         # Only the names of the images differ, so that those of the user are not overwritten.
-        override = {"services": {name: {"image": self._image(name)} for name in OURS}}
+        names = {one: f"{self._project}-{one}:{tree.name}" for one in OURS}
+        self._images.update(names.values())
+        override = {"services": {one: {"image": image} for one, image in names.items()}}
         self._override.write_text(yaml.safe_dump(override), "utf-8")
         scales = [
             word for name, count in replicas.items() for word in ("--scale", f"{name}={count}")
@@ -205,9 +208,6 @@ class Stack:
     @property
     def _override(self) -> Path:
         return self._folder / "override.yml"
-
-    def _image(self, service: str) -> str:
-        return f"{self._project}-{service}"
 
     def _compose(self, *arguments: str) -> str:
         assert self._tree
