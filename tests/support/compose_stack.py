@@ -29,7 +29,6 @@ _COPIED = ("docker-compose.yml", ".dockerignore", "pyproject.toml", "README.md",
 _COPIED_FOLDERS = ("deploy", "encoder", "shared", "services", "workers")
 _NOT_COPIED = ("__pycache__", "*.egg-info", ".env", "mcp.env")  # the secrets of the user
 _TIMEOUT_S = 300.0
-_REPLICAS = 4
 _LINES = "40"
 
 
@@ -74,6 +73,8 @@ class Stack:
 
     def __init__(self, engine: Engine, images: dict[str, str], folder: Path) -> None:
         self.key = ""  # sent with each request
+        # Podman publishes no range of ports.
+        self.most_replicas = 1 if engine.program == "podman" else 4
         self._engine = engine
         self._folder = folder
         self._catalogue = folder / "catalogue"
@@ -85,7 +86,7 @@ class Stack:
             "REPERTORY_CATALOGUE": str(self._catalogue),
             "REPERTORY_EXTRAS": "team,offline",
             "REPERTORY_SEARCH_MODEL": "repertory",
-            "REPERTORY_PUBLISH": f"127.0.0.1:{_free_ports(_REPLICAS)}",
+            "REPERTORY_PUBLISH": f"127.0.0.1:{_free_ports(self.most_replicas)}",
             "REPERTORY_SERVER_REQUESTS_PER_MINUTE": "1000000",
         }
 
@@ -140,9 +141,7 @@ class Stack:
 
     def is_healthy(self, container: str) -> bool:
         """Whether its health check succeeds."""
-        state = self._state(container)
-        health = state.get("Health") or state.get("Healthcheck") or {}
-        return bool(state["Running"]) and health.get("Status") == "healthy"
+        return bool(self._state(container)["Health"]["Status"] == "healthy")
 
     def repertory(self, *arguments: str) -> str:
         """Run a command in the first query container; returns what it prints."""
@@ -230,7 +229,7 @@ def _free_ports(count: int) -> str:
     while True:
         first = random.randrange(20_000, 30_000)
         if all(_is_free(port) for port in range(first, first + count)):
-            return f"{first}-{first + count - 1}"
+            return f"{first}-{first + count - 1}" if count > 1 else str(first)
 
 
 def _is_free(port: int) -> bool:

@@ -1,12 +1,18 @@
 """Docker or Podman, if its engine answers."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
-# A program, and the command with which it reads compose files.
-_PROGRAMS = (("docker", ("docker", "compose")), ("podman", ("podman-compose",)))
+# A program, the command with which it reads compose files, and the command that prints the version
+# that decides what it can do with them, which has a minimum. Older versions of Podman cannot wait
+# until a container is healthy.
+_PROGRAMS = (
+    ("docker", ("docker", "compose"), ("docker", "compose", "version", "--short"), (2, 24)),
+    ("podman", ("podman-compose",), ("podman", "version", "--format={{.Client.Version}}"), (4, 6)),
+)
 # All else, and above all the settings of Repertory and of compose, is left out.
 _KEPT = (
     "PATH",
@@ -62,14 +68,18 @@ def find_engine() -> Engine:
         NoEngineError: No engine answers.
     """
     reasons = []
-    for program, compose in _PROGRAMS:
+    for program, compose, printing, minimum in _PROGRAMS:
         for command in ([program, "version"], [*compose, "version"]):
             if fault := _fault(command):
                 reasons.append(f"`{' '.join(command)}`: {fault}")
                 break
         else:
-            return Engine(program, compose)
-    raise NoEngineError(f"No container engine answers. {'; '.join(reasons)}")
+            version = _run([*printing])
+            if tuple(map(int, re.findall(r"\d+", version)[:2])) >= minimum:
+                return Engine(program, compose)
+            least = ".".join(map(str, minimum))
+            reasons.append(f"`{' '.join(printing)}`: {version} is older than {least}")
+    raise NoEngineError(f"No container engine can run the compose file. {'; '.join(reasons)}")
 
 
 def _environment(settings: dict[str, str]) -> dict[str, str]:
