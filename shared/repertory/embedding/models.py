@@ -46,7 +46,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: The name on the hub, ``organisation/name``; for a folder whose model is not in the
-            table, the folder's name and a digest of its weights; without an organisation, the
+            table, the folder's name and a digest of its files; without an organisation, the
             package that carries it.
         slug: Short, lower case, safe in a file or collection name.
         dimension: Length of its vectors.
