@@ -5,7 +5,6 @@ the user's, which wins over the default.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,12 @@ import platformdirs
 from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
+from repertory.sources.reading import toml
+from repertory.sources.reading.bounded import read_bytes, read_inside
 from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
+MAX_FILE_SIZE = 1 << 20  # bytes
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +91,8 @@ def load(
     base, trusted = directory, False
     for path in (user_file, file):
         if path is not None and path.is_file():
-            document = _read(path)
             mine = path == user_file or "config" in named
+            document = _read(path, is_found=not mine)
             if "sources" in document:
                 sources, base = _sources(document.pop("sources"), path), path.parent
                 trusted = mine
@@ -152,13 +154,20 @@ def _environment(given: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if given is None else given
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, is_found: bool) -> dict[str, Any]:
+    """Read a file; a link of one that was found must not lead out of its folder."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        if is_found:
+            data = read_inside(os.path.realpath(path.parent), path.name, MAX_FILE_SIZE)
+        else:
+            data = read_bytes(str(path), MAX_FILE_SIZE)
+        return toml.parse(data.decode("utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not TOML: {error}.") from error
+    except ValueError as error:  # neither UTF-8 nor TOML
+        line = getattr(error, "line", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise ConfigurationError(f"{place} is not TOML: {error}.") from error
 
 
 def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from repertory.sources.reading.files import read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
-_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
+_EXCLUDES_FILE = re.compile(r"^[ \t]*excludesfile[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 class Ignored:
@@ -72,5 +72,6 @@ def _excludes_file(git: Path, home: Path) -> Path:
     for file in (git / "config", home / ".gitconfig", config / "config"):
         text, _ = read_text(str(file))
         if named := _EXCLUDES_FILE.search(text or ""):
-            return home / re.sub(r"^~/", "", named[1])
+            name = named[1].strip().removeprefix('"').removesuffix('"')
+            return home / name.removeprefix("~/")
     return config / "ignore"

@@ -10,7 +10,10 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
+from repertory.sources.reading.bounded import read_bytes
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error
+
+FILE_LIMIT = 64 << 20  # bytes
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -41,7 +44,7 @@ class Corpus(Source):
     @override
     def scan(self) -> Scan:
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_bytes(str(self.path), FILE_LIMIT).splitlines()
         except OSError as exc:
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
         items: dict[str, Item] = {}

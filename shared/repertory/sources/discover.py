@@ -19,7 +19,9 @@ from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
-from repertory.sources.reading.files import is_inside, walk
+from repertory.sources.reading.bounded import read_beginning
+from repertory.sources.reading.files import walk
+from repertory.sources.reading.top import is_inside
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE, SkillFolders
 from repertory.sources.source import PassedOver
 
@@ -241,8 +243,8 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
 
 def _lists_tools(file: Path) -> bool:
     try:
-        with file.open("rb") as opened:
-            return b'"inputSchema"' in opened.read(PEEK_SIZE)
+        beginning = read_beginning(os.path.realpath(file.parent), file.name, PEEK_SIZE)
+        return b'"inputSchema"' in beginning
     except OSError:
         return False
 

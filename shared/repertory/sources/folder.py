@@ -26,12 +26,12 @@ from repertory.sources.reading.files import (
     SKIPPED,
     Found,
     Walk,
-    is_inside,
-    read_text,
+    read_file,
     walk,
 )
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
+from repertory.sources.reading.top import is_inside
 from repertory.sources.reading_cache import Reading, ReadingCache
 from repertory.sources.source import (
     PassedOver,
@@ -322,7 +322,7 @@ class FolderSource(Source):
         return error(item.path, message, item=item.id)
 
     def _read_file(self, file: Found) -> Reading:
-        text, problems = read_text(file.path, self.file_limit)
+        text, problems = read_file(file, self.file_limit)
         if text is None:
             return Reading(problems=problems, broken=True)
         reading = self.read(file, text)

@@ -41,7 +41,8 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         options = msgspec.convert(dict(entry), _Options)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
-    servers = read_servers(path.absolute() for path in files_to_trust(entry, base))
+    paths = [path.absolute() for path in files_to_trust(entry, base)]
+    servers = read_servers(paths, None if options.trusted else base.absolute())
     if options.timeout is not None:
         servers = [msgspec.structs.replace(s, timeout=options.timeout) for s in servers]
     if options.environment is not None:

@@ -7,6 +7,8 @@ import msgspec
 
 from repertory.errors import StoreError, UsageError
 from repertory.files import PRIVATE, write_atomically
+from repertory.sources.mcp.config import MAX_FILE_SIZE
+from repertory.sources.reading.bounded import read_bytes
 
 
 class TrustStore:
@@ -65,5 +67,4 @@ def _key(config: Path) -> str:
 
 
 def _digest(config: Path) -> str:
-    with config.expanduser().open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(read_bytes(str(config.expanduser()), MAX_FILE_SIZE)).hexdigest()

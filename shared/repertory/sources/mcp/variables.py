@@ -9,13 +9,14 @@ import msgspec
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.reading.bounded import read_bytes
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(['\"]?)(.*?)\2\s*")
+_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,11 +130,16 @@ def _url_secrets(url: str) -> set[str]:
 
 def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
     try:
-        with path.open("rb") as file:
-            text = file.read(MAX_ENV_FILE_SIZE).decode("utf-8-sig")
+        text = read_bytes(str(path), MAX_ENV_FILE_SIZE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, "strerror", None) or "it is not UTF-8"
         raise SourceError(
-            f"The envFile {path} of the MCP server {server.name} cannot be read as text."
+            f"The envFile {path} of the MCP server {server.name} cannot be read as text: {reason}."
         ) from exc
-    lines = (_ENV_LINE.fullmatch(line) for line in text.splitlines())
-    return {line[1]: line[3] for line in lines if line}
+    lines = (_ENV_LINE.fullmatch(line.strip()) for line in text.splitlines())
+    return {line[1]: _unquoted(line[2]) for line in lines if line}
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] in "'\"" and value[0] == value[-1]
+    return value[1:-1] if is_quoted else value

@@ -6,12 +6,12 @@ object, and YAML aliases are rejected: a few lines of aliases can expand to giga
 
 import math
 import re
-import tomllib
 from typing import Any, TypeAlias
 
 import msgspec
 import yaml
 
+from repertory.sources.reading import toml
 from repertory.text import clean
 
 MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
@@ -20,7 +20,6 @@ _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
 _FLOAT = re.compile(r"[-+]?\d{1,18}\.\d{1,18}([eE][-+]?\d{1,2})?")
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_LINE = re.compile(r"\(at line (\d+),")
 
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -45,7 +44,7 @@ def load(  # noqa: PLR0911 - one for each defect
         if syntax == "yaml":
             value = _Yaml(text).document()
         elif syntax == "toml":
-            value = plain(tomllib.loads(text))
+            value = plain(toml.parse(text))
         elif not isinstance(value := decode_json(text), Defect):
             value = plain(value)
     except yaml.MarkedYAMLError as exc:
@@ -54,9 +53,8 @@ def load(  # noqa: PLR0911 - one for each defect
     except yaml.reader.ReaderError as exc:
         line = text.count("\n", 0, exc.position) + 1
         return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
-    except tomllib.TOMLDecodeError as exc:
-        found = _LINE.search(str(exc))
-        return Defect(f"the TOML cannot be read: {exc}", int(found[1]) if found else None)
+    except toml.TomlError as exc:
+        return Defect(f"the TOML cannot be read: {exc}", exc.line)
     except RecursionError:
         return Defect("it is nested too deeply")
     except ValueError as exc:
