@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from repertory.sources.reading.files import read_text
+from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
 _EXCLUDES_FILE = re.compile(r"^[ \t]*excludesfile[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
@@ -31,7 +31,7 @@ class Ignored:
         self._nested = GitIgnore(top)
         git = _git_folder(top)
         around = [git / "info" / "exclude", _excludes_file(git, home)]
-        self._around = [spec for file in around if (spec := read_patterns(str(file)))]
+        self._around = [spec for file in around if (spec := read_patterns(Found("", str(file))))]
         parents = [one for one in folder.parents if one == top or top in one.parents]
         self.files = [str(file) for file in (*around, *(one / ".gitignore" for one in parents))]
 
