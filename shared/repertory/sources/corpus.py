@@ -11,7 +11,9 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.bounded import read_bytes
-from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error
+from repertory.sources.reading.structured import is_fit
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
+from repertory.text import UNFIT, clean
 
 FILE_LIMIT = 64 << 20  # bytes
 
@@ -62,14 +64,19 @@ class Corpus(Source):
                 message = f"The id {row.id!r} was used before; this line is left out."
                 problems.append(error(str(self.path), message, line=number, item=row.id))
                 continue
+            texts = row.name, row.description or "", row.server or "", row.body or ""
+            if not is_fit(texts):
+                message = f"The item has {UNFIT}; they were left out."
+                problems.append(warning(str(self.path), message, line=number, item=row.id))
+            name, description, server, body = map(clean, texts)
             items[row.id] = Item(
                 id=row.id,
                 kind=row.kind,
-                name=row.name,
+                name=name,
                 source=self.name,
-                description=row.description or "",
-                server=row.server or "",
-                body=row.body or "",
+                description=description,
+                server=server,
+                body=body,
                 input_schema=row.schema,
             )
         return Scan(items=list(items.values()), problems=problems)

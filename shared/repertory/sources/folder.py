@@ -326,7 +326,13 @@ class FolderSource(Source):
         if text is None:
             return Reading(problems=problems, broken=True)
         reading = self.read(file, text)
-        return msgspec.structs.replace(reading, problems=problems + reading.problems)
+        if not self.many_in_a_file:
+            item_id = self.file_id(file.place)
+            about = [*problems, *reading.problems]
+            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in about]
+        else:
+            problems += reading.problems
+        return msgspec.structs.replace(reading, problems=problems)
 
 
 def _shadowed(items: Iterable[KnownItem]) -> list[Problem]:

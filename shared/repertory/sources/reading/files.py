@@ -12,7 +12,7 @@ from repertory.sources.memory import settled_time
 from repertory.sources.reading.bounded import UnfitFileError, read_bytes, read_inside
 from repertory.sources.reading.top import is_inside
 from repertory.sources.source import Problem, error, warning
-from repertory.text import clean, is_clean
+from repertory.text import UNFIT, clean, is_clean
 
 MAX_DEPTH = 10  # folders below the root
 MAX_FOLDERS = 50_000
@@ -226,7 +226,7 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
 def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
     """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    A byte order mark is left out. Invalid UTF-8 is replaced and control characters are left out,
+    A byte order mark is left out. Invalid UTF-8 is replaced and unfit characters are left out,
     each with a warning.
 
     Returns:
@@ -252,7 +252,7 @@ def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Pr
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not is_clean(text):
         text = clean(text)
-        problems.append(warning(path, "The file has control characters; they were left out."))
+        problems.append(warning(path, f"The file has {UNFIT}; they were left out."))
     return text, problems
 
 
