@@ -2,9 +2,9 @@
 
 import re
 
-# What can be unfit, in runs, with the character before it. Control characters except tab and newline
-# can control a terminal, and lone surrogates cannot be encoded. Models read invisible characters that
-# people do not see. Marks that turn the direction of text disguise it.
+# Characters that may be unfit. Control characters except tab and newline can control a terminal,
+# and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
+# them. Marks that turn the direction of text disguise it.
 _SUSPECTS = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
     "\u00ad\u034f\u180e\u200b-\u200d\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"

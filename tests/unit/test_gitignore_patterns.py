@@ -11,7 +11,22 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from repertory.sources.reading.patterns import MAX_LENGTH, is_usable, linear, spec_of
 
-PARTS = ["a", "b", "*", "**", "?", "a*", "*b", "*a*", "a*b", "a*b*a", "*a?b", "[ab]", "[!a]*", "a**b"]
+PARTS = [
+    "a",
+    "b",
+    "*",
+    "**",
+    "?",
+    "a*",
+    "*b",
+    "*a*",
+    "a*b",
+    "a*b*a",
+    "*a?b",
+    "[ab]",
+    "[!a]*",
+    "a**b",
+]
 PATTERNS = st.builds(
     "".join,
     st.tuples(
@@ -21,7 +36,9 @@ PATTERNS = st.builds(
     ),
 )
 NAMES = st.text("ab.", min_size=1, max_size=5)
-PLACES = st.tuples(st.lists(NAMES, min_size=1, max_size=5).map("/".join), st.sampled_from(["", "/"]))
+PLACES = st.tuples(
+    st.lists(NAMES, min_size=1, max_size=5).map("/".join), st.sampled_from(["", "/"])
+)
 
 
 @settings(max_examples=300, deadline=None)

@@ -186,7 +186,14 @@ def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
 PARSERS: dict[str, tuple[Callable[[str], object], list[tuple[str, str]]]] = {
     "toml": (
         lambda text: structured.load(text, "toml"),
-        [("", "a.b.c\n"), ("x = ", "["), ("", "[a.b]\n"), ('"', '\\"'), ("", '"a".'), ("x=", "{a=")],
+        [
+            ("", "a.b.c\n"),
+            ("x = ", "["),
+            ("", "[a.b]\n"),
+            ('"', '\\"'),
+            ("", '"a".'),
+            ("x=", "{a="),
+        ],
     ),
     "json": (lambda text: structured.load(text, "json"), [("", "["), ('{"a":', '"\\"'), ("", " ")]),
     "yaml": (lambda text: structured.load(text, "yaml"), [("", "["), ("a: ", "x: "), ("", "- ")]),
@@ -198,7 +205,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], list[tuple[str, str]]]] = {
         lambda text: (first_heading(text), first_paragraph(text), split_at_headings(text)),
         [("# ", " "), ("# a", " #"), ("", "- "), ("", "`"), ("", "#\n"), ("# ", "a #")],
     ),
-    "mcp": (lambda text: mended(text.encode(), []), [("[", '"\\'), ('{"a":', "["), ("{", '"id": ')]),
+    "mcp": (
+        lambda text: mended(text.encode(), []),
+        [("[", '"\\'), ('{"a":', "["), ("{", '"id": ')],
+    ),
     "text": (clean, [("a", "\u200d"), ("", "a\ufe0f"), ("\U0001f3f4", "\U000e0061")]),
 }
 

@@ -8,6 +8,7 @@ import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,7 @@ EXAMPLES = {
     "repertory.sources.reading.toml._LINE": ["a (at line 12, b)"],
     "repertory.sources.reading.toml._LONG_KEY": [
         "a." * 64 + "a",
-        '"b c" . \'d\'. e',
+        "\"b c\" . 'd'. e",
     ],
     "repertory.sources.skill_folders._NAME": ["ab-c1-d"],
     "repertory.sources.tool_files._OF_TOOLS": ['{"tools": []}'],
@@ -128,7 +129,9 @@ EXAMPLES = {
     r"repertory.index.qdrant_connection \d+": ["1.22.3"],
     r"repertory.indexing.collections -r(\d+)_g\d+$": ["a-r12_g34"],
     r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_([0-9a-f]+)_": ["ab_12_"],
-    r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_[0-9a-f]+_(.+)-r\d+_g\d+": ["a_1_m-r1_g2"],
+    r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_[0-9a-f]+_(.+)-r\d+_g\d+": [
+        "a_1_m-r1_g2"
+    ],
     r"repertory.indexing.collections _g(\d+)$": ["a_g12"],
     r"repertory.keys [\w.@-]{1,64}": ["a.b@c"],
     "repertory.search.lookup __|/": ["a__b/c"],
@@ -156,13 +159,12 @@ class Expression:
     def calls(self) -> Iterator[Callable[[str], object]]:
         """A function for each use, which does all its work."""
         for method in sorted(self.methods):
-            used = getattr(self.pattern, method)
             if method == "sub":
-                yield lambda text, used=used: used("", text)
+                yield partial(self.pattern.sub, "")
             elif method == "finditer":
-                yield lambda text, used=used: list(used(text))
+                yield lambda text: list(self.pattern.finditer(text))
             else:
-                yield used
+                yield getattr(self.pattern, method)
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -202,10 +204,10 @@ def expressions() -> tuple[dict[str, Expression], set[str]]:
 def expression(module: str, method: str, call: ast.Call) -> Expression:
     """The expression of a call of ``re``, in the names of its module."""
     names = vars(importlib.import_module(module))
-    pattern = eval(ast.unparse(call.args[0]), names)  # noqa: S307 - our own code
+    pattern = eval(ast.unparse(call.args[0]), names)
     given = [word.value for word in call.keywords if word.arg == "flags"]
     given += call.args[{"compile": 1, "sub": 4}.get(method, 2) :]
-    flags = eval(ast.unparse(given[0]), names) if given else 0  # noqa: S307 - as above
+    flags = eval(ast.unparse(given[0]), names) if given else 0
     compiled = re.compile(pattern, flags)
     own = [name for name, one in names.items() if one is compiled]
     name = f"{module}.{own[0]}" if own else f"{module} {pattern}"
@@ -220,7 +222,7 @@ def hostile(example: str) -> Iterator[Callable[[int], str]]:
     seen = set()
     for at in range(len(example) + 1):
         parts = [(example[at : at + width], width) for width in (1, 2, 3)]
-        parts += [(character, 0) for character in " \n\"\\a0"]
+        parts += [(character, 0) for character in ' \n"\\a0']
         for part, width in parts:
             for end in (example[at + width :], "\0"):
 

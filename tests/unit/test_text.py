@@ -58,7 +58,11 @@ def test_joiners_and_selectors_stay_where_they_work(text: str) -> None:
     assert is_clean(text)
 
 
-@given(st.text(alphabet=st.sampled_from([*"a1#\u0627\u4e2d\u200b\u200d\ufe0f\ufe01\x07\ufeff", *SCOTLAND])))
+@given(
+    st.text(
+        alphabet=st.sampled_from([*"a1#\u0627\u4e2d\u200b\u200d\ufe0f\ufe01\x07\ufeff", *SCOTLAND])
+    )
+)
 def test_a_clean_text_stays_as_it_is(text: str) -> None:
     """Cleaning twice is cleaning once."""
     assert is_clean(clean(text))

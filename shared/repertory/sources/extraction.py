@@ -24,7 +24,9 @@ def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[st
     if folder == root or not manifests or not all(inside):
         return None
     place = manifests[0].relative_to(root).as_posix()
-    return _extract(PythonSkills(name="python", path=root), Found(place, str(manifests[0]), str(root)))
+    return _extract(
+        PythonSkills(name="python", path=root), Found(place, str(manifests[0]), str(root))
+    )
 
 
 def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ _TEXT = r'"(?:[^"\\]++|\\.)*+"'
 _OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
 _TOKEN = re.compile(rf"{_OPEN_TEXT}|[\[\]{{}},]", re.DOTALL)
 _KEY = re.compile(rf"\s*+({_TEXT})\s*+:", re.DOTALL)
-_NAME = re.compile(rf'\s*+\{{\s*+"name"\s*+:\s*+("[^"\\]{{1,128}}")')
+_NAME = re.compile(r'\s*+\{\s*+"name"\s*+:\s*+("[^"\\]{1,128}")')
 _ID = re.compile(r'"id"\s*+:\s*+(\d{1,15}|"[^"\\]{1,100}")')
 _HEAD = 200  # characters in which the id of a broken answer is searched
 

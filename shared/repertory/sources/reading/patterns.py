@@ -61,7 +61,9 @@ def linear(regex: str) -> str:
     *texts, last = map(_parts, body.split(_INNER))
     folders = ["(?:[^/]++/)*" if regex.startswith(_LEADING) else ""]
     folders += ["(?:/[^/]++)*"] * len(texts)
-    before = [f"(?>{one and one + '?'}{text}(?=/))" for one, text in zip(folders, texts)]
+    before = [
+        f"(?>{one and one + '?'}{text}(?=/))" for one, text in zip(folders[:-1], texts, strict=True)
+    ]
     return f"^{''.join(before)}{folders[-1]}{last}{end}"
 
 

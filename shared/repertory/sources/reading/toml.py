@@ -47,9 +47,9 @@ def parse(text: str) -> dict[str, Any]:
 
 
 def _check_depth(value: object, levels: int) -> None:
-    inner = value.values() if isinstance(value, dict) else value
-    if isinstance(value, dict | list):
-        if levels == 0:
-            raise TomlError("it is nested too deeply")
-        for one in inner:
-            _check_depth(one, levels - 1)
+    if not isinstance(value, dict | list):
+        return
+    if levels == 0:
+        raise TomlError("it is nested too deeply")
+    for one in value.values() if isinstance(value, dict) else value:
+        _check_depth(one, levels - 1)
