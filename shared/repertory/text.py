@@ -10,8 +10,8 @@ _SUSPECTS = (
     "\u00ad\u034f\u180e\u200b-\u200d\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff"
 )
-_SUSPECT = re.compile(f"[{_SUSPECTS}]")
-_RUN = re.compile(f"([^{_SUSPECTS}]?)([{_SUSPECTS}]+)")
+_RUN = re.compile(f"[{_SUSPECTS}]+")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # of ASCII
 
 # The suspects that do some work after a certain character.
 _FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
@@ -34,21 +34,23 @@ def clean(text: str) -> str:
     flag stay), marks that turn the direction of text, and characters without width. Joiners, spaces
     without width and variation selectors stay, one each, where a script or an emoji needs them.
     """
-    return _RUN.sub(_fit, text) if _SUSPECT.search(text) else text
+    if text.isascii():  # most texts
+        return text if text.isprintable() else _CONTROL.sub("", text)
+    return _RUN.sub(_fit, text)
 
 
 def is_clean(text: str) -> bool:
     """Whether ``clean`` would not change the text."""
-    return (text.isascii() and text.isprintable()) or clean(text) == text
+    return clean(text) == text
 
 
 def _fit(found: re.Match[str]) -> str:
-    """The character before a run of suspects, and those of them that stay."""
-    before, run = found.groups()
-    flag = _FLAG.match(run) if before == "\N{WAVING BLACK FLAG}" else None
-    kept = before + flag[0] if flag else before
-    for character in run[flag.end() if flag else 0 :]:
-        if _FITTING.fullmatch(kept[-1:] + character):
+    """Those of a run of suspects that stay, by the character before each."""
+    run, last = found[0], found.string[max(0, found.start() - 1) : found.start()]
+    flag = _FLAG.match(run) if last == "\N{WAVING BLACK FLAG}" else None
+    kept = flag[0] if flag else ""
+    for character in run[len(kept) :]:
+        if _FITTING.fullmatch((kept[-1:] or last) + character):
             kept += character
     return kept
 

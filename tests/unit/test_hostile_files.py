@@ -35,7 +35,7 @@ SERVERS = '{"mcpServers": {"a": {"command": "a"}}}'
 
 @pytest.mark.parametrize("name", ["x.json", ".mcp.json", ".x.json"])
 def test_a_pipe_is_discovered_without_waiting(tmp_path: Path, name: str) -> None:
-    """Nobody ever writes to it."""
+    """It has no writer."""
     os.mkfifo(tmp_path / name)
     types = [entry["type"] for entry in discover(tmp_path).entries]
     assert types == ["documents"]
