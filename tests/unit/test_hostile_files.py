@@ -1,6 +1,7 @@
 """Files of a stranger's repository: none makes us wait, read elsewhere, or run out of memory."""
 
 import ctypes
+import json
 import os
 import threading
 import time
@@ -20,6 +21,7 @@ from repertory.sources.mcp import build
 from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_servers
 from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.trust import TrustStore
+from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
 from repertory.sources.reading.bounded import UnfitFileError, read_bytes, read_inside
 from repertory.sources.reading.files import read_file, walk
@@ -259,3 +261,22 @@ def test_hidden_text_of_a_skill_is_removed_with_a_warning(tmp_path: Path, front:
     [problem] = scan.problems
     assert problem.item == "team/a"
     assert "control or invisible characters" in problem.message
+
+
+def test_hidden_text_of_a_corpus_is_removed_with_a_warning(tmp_path: Path) -> None:
+    """Also in a schema."""
+    row = {"id": "a", "kind": "tool", "name": "a", "schema": {"description": f"x{TAGS}"}}
+    write(tmp_path / "corpus.jsonl", json.dumps(row))
+    scan = Corpus("c", tmp_path / "corpus.jsonl").scan()
+    assert [item.input_schema for item in scan.items] == [{"description": "x"}]
+    assert [problem.item for problem in scan.problems] == ["a"]
+
+
+def test_hidden_text_of_a_manifest_is_removed_with_a_warning(tmp_path: Path) -> None:
+    """JSON writes characters beyond the first plane as two escapes."""
+    manifest = json.dumps({"name": "a", "description": f"d{TAGS}"})
+    assert "\\udb40" in manifest
+    write(tmp_path / "a" / "skill.json", manifest)
+    scan = PythonSkills(name="team", path=tmp_path).scan()
+    assert [item.description for item in scan.items] == ["d"]
+    assert [problem.item for problem in scan.problems] == ["team/a"]

@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.bounded import read_bytes
-from repertory.sources.reading.structured import is_fit
+from repertory.sources.reading.structured import is_fit, plain
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
 from repertory.text import UNFIT, clean
 
@@ -56,7 +56,8 @@ class Corpus(Source):
                 continue
             try:
                 row = msgspec.json.decode(line, type=_Row)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+                schema = None if row.schema is None else _plain(row.schema)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 message = f"This line is not an item: {str(exc).lower()}."
                 problems.append(error(str(self.path), message, line=number))
                 continue
@@ -65,7 +66,7 @@ class Corpus(Source):
                 problems.append(error(str(self.path), message, line=number, item=row.id))
                 continue
             texts = row.name, row.description or "", row.server or "", row.body or ""
-            if not is_fit(texts):
+            if not is_fit((*texts, row.schema)):
                 message = f"The item has {UNFIT}; they were left out."
                 problems.append(warning(str(self.path), message, line=number, item=row.id))
             name, description, server, body = map(clean, texts)
@@ -77,9 +78,13 @@ class Corpus(Source):
                 description=description,
                 server=server,
                 body=body,
-                input_schema=row.schema,
+                input_schema=schema,
             )
         return Scan(items=list(items.values()), problems=problems)
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    return {clean(key): plain(value) for key, value in schema.items()}
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

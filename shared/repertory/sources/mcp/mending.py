@@ -14,7 +14,7 @@ from pydantic_core import from_json
 from repertory.sources.mcp.traffic import quote
 
 MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart
-MAX_NAMED = 10  # tools of an answer that are complained of one by one
+MAX_COMPLAINTS = 20
 
 _TEXT = r'"(?:[^"\\]++|\\.)*+"'
 _OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
@@ -79,9 +79,10 @@ def _without_bad_tools(message: dict[str, str], complaints: list[str]) -> str:
             bad.append(f"tool {named}(number {number} of its list), which was left out: {exc}")
         else:
             good.append(tool)
-    complaints += [f"sent an unreadable {quote(one)}" for one in bad[:MAX_NAMED]]
-    if len(bad) > MAX_NAMED:
-        complaints.append(f"sent {len(bad) - MAX_NAMED:,} more unreadable tools")
+    room = max(0, MAX_COMPLAINTS - len(complaints))
+    complaints += [f"sent an unreadable {quote(one)}" for one in bad[:room]]
+    if len(bad) > room > 0:
+        complaints.append(f"sent {len(bad) - room:,} more unreadable tools")
     result['"tools"'] = f"[{','.join(good)}]"
     message = message | {'"result"': _object(result)}
     return _object(message)
