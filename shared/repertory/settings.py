@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from repertory.bounded import read_bytes, read_inside
 from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
 from repertory.sources.reading import toml
-from repertory.sources.reading.bounded import read_bytes, read_inside
 from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"

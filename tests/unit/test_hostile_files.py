@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from repertory.bounded import UnfitFileError, read_bytes, read_inside
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import ConfigurationError, SourceError
 from repertory.settings import MAX_FILE_SIZE, load
@@ -23,7 +24,6 @@ from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.trust import TrustStore
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
-from repertory.sources.reading.bounded import UnfitFileError, read_bytes, read_inside
 from repertory.sources.reading.files import read_file, walk
 from repertory.sources.reading.markdown import first_heading, first_paragraph
 from repertory.sources.skill_folders import SkillFolders

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import UnfitFileError, read_inside
 from repertory.errors import UsageError
-from repertory.sources.reading.bounded import UnfitFileError, read_inside
 from repertory.sources.reading.top import Top
 from repertory.text import is_clean
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import read_bytes
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.reading.bounded import read_bytes
 from repertory.sources.reading.structured import is_fit, plain
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
 from repertory.text import UNFIT, clean

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import is_inside
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name, source_path
@@ -31,7 +32,6 @@ from repertory.sources.reading.files import (
 )
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
 from repertory.sources.reading.policy import authored
-from repertory.sources.reading.top import is_inside
 from repertory.sources.reading_cache import Reading, ReadingCache
 from repertory.sources.source import (
     PassedOver,

@@ -22,9 +22,9 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import read_bytes, read_inside
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
-from repertory.sources.reading.bounded import read_bytes, read_inside
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import one_line
 

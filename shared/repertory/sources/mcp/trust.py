@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import read_bytes
 from repertory.errors import StoreError, UsageError
 from repertory.files import PRIVATE, write_atomically
 from repertory.sources.mcp.config import MAX_FILE_SIZE
-from repertory.sources.reading.bounded import read_bytes
 
 
 class TrustStore:

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 import msgspec
 
+from repertory.bounded import read_bytes
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
-from repertory.sources.reading.bounded import read_bytes
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins messages

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import UnfitFileError, is_inside, read_bytes, read_inside
 from repertory.errors import SourceError
 from repertory.sources.memory import settled_time
-from repertory.sources.reading.bounded import UnfitFileError, read_bytes, read_inside
-from repertory.sources.reading.top import is_inside
 from repertory.sources.source import Problem, error, warning
 from repertory.text import UNFIT, clean, is_clean
 

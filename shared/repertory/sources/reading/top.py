@@ -4,11 +4,6 @@ import os
 from pathlib import Path
 
 
-def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies below it; both are absolute."""
-    return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
-
-
 class Top:
     """A folder whose files may be given with its links resolved or not.
 
