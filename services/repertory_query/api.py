@@ -217,7 +217,7 @@ def _refused(why: str) -> str:
 
 def _allowed(kind: type, where: str) -> list[str]:
     """The values of the enumeration at a path."""
-    name = re.split(r"[.\[\]]+", re.sub(r"(\[\d+\])+$", "", where))[-1]
+    name = re.split(r"[.\[\]]+", re.sub(r"(?<!\])(\[\d+\])+$", "", where))[-1]
     for component in _components(kind).values():
         schema = component.get("properties", {}).get(name, {})
         reference = schema.get("items", schema).get("$ref", "")

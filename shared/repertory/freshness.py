@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a search of an index that is current imports no source
     from repertory.sources.configured import Catalogue
     from repertory.sources.source import Source
 
-VERSION = 1
+VERSION = 2
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True):

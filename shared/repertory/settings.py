@@ -6,7 +6,6 @@ the user's, which wins over the default.
 
 import os
 import shlex
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,18 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from repertory.bounded import read_bytes, read_inside
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
+from repertory.sources.reading import toml
 from repertory.trust import TrustStore, digest_of
 from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
+MAX_FILE_SIZE = 1 << 20  # bytes
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,9 +108,9 @@ def load(
     digest = ""
     for path in (user_file, file):
         if path is not None and path.is_file():
-            content = _read(path)
-            document = _parsed(content, path)
             mine = path == user_file or "config" in named
+            content = _read(path, is_found=not mine)
+            document = _parsed(content, path)
             is_free = mine or _store(given, flags, environment).covers(path, content)
             digest = digest_of(content)
             if "sources" in document:
@@ -220,18 +222,23 @@ def _withhold(values: dict[str, Any]) -> list[str]:
     return taken
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, *, is_found: bool) -> bytes:
+    """Read a file; a link of one that was found must not lead out of its folder."""
     try:
-        return path.read_bytes()
+        if is_found:
+            return read_inside(os.path.realpath(path.parent), path.name, MAX_FILE_SIZE)
+        return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _parsed(content: bytes, path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(content.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} is not TOML: {error}.") from error
+        return toml.parse(content.decode("utf-8-sig"))
+    except ValueError as error:  # neither UTF-8 nor TOML
+        line = getattr(error, "line", None)
+        place = f"{path}:{line}" if line else str(path)
+        raise ConfigurationError(f"{place} is not TOML: {error}.") from error
 
 
 def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:

@@ -1,22 +1,58 @@
-"""Text made safe to show and store: without control characters, on one line, cut to a length."""
+"""Text made safe to show and store: without unfit characters, on one line, cut to a length."""
 
 import re
 
-# Control characters except tab and newline, which can control a terminal, and lone surrogates,
-# which cannot be encoded.
-_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Characters that may be unfit. Control characters except tab and newline can control a terminal,
+# and lone surrogates cannot be encoded. Models read invisible characters, and people do not see
+# them. Marks that turn the direction of text disguise it.
+_SUSPECTS = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
+    "\u00ad\u034f\u180e\u200b-\u200d\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff"
+)
+_RUN = re.compile(f"[{_SUSPECTS}]+")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f]")  # of ASCII
+
+# The suspects that do some work after a certain character.
+_FLAG = re.compile("[\U000e0030-\U000e0039\U000e0061-\U000e007a]{2,6}\U000e007f")
+_FITTING = re.compile(
+    "[\u0590-\u1fff\u2190-\U000dffff][\u200b-\u200d]"  # of scripts, of emoji
+    "|[#*0-9\u00a9-\u1fff\u2030-\ufdff\ufe10-\U000dffff][\ufe0e\ufe0f]"  # a sign as text or emoji
+    "|[\u1000-\u1fff\u2030-\ufdff\ufe10-\U000dffff][\ufe00-\ufe0d]"  # variants of letters and signs
+    "|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U000323af][\U000e0100-\U000e01ef]"  # of ideographs
+)
+
+UNFIT = "control or invisible characters"  # in messages about what ``clean`` removed
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 
 
 def clean(text: str) -> str:
-    """Remove control characters and lone surrogates; tabs and newlines stay."""
-    return text if is_clean(text) else _UNFIT.sub("", text)
+    """Remove the characters that are not for people.
+
+    These are control characters (tabs and newlines stay), lone surrogates, tags (those of an emoji
+    flag stay), marks that turn the direction of text, and characters without width. Joiners, spaces
+    without width and variation selectors stay, one each, where a script or an emoji needs them.
+    """
+    if text.isascii():  # most texts
+        return text if text.isprintable() else _CONTROL.sub("", text)
+    return _RUN.sub(_fit, text)
 
 
 def is_clean(text: str) -> bool:
     """Whether ``clean`` would not change the text."""
-    return text.isprintable() or _UNFIT.search(text) is None
+    return clean(text) == text
+
+
+def _fit(found: re.Match[str]) -> str:
+    """Those of a run of suspects that stay, by the character before each."""
+    run, last = found[0], found.string[max(0, found.start() - 1) : found.start()]
+    flag = _FLAG.match(run) if last == "\N{WAVING BLACK FLAG}" else None
+    kept = flag[0] if flag else ""
+    for character in run[len(kept) :]:
+        if _FITTING.fullmatch((kept[-1:] or last) + character):
+            kept += character
+    return kept
 
 
 def one_line(text: str) -> str:

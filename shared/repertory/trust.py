@@ -7,10 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import is_inside, read_bytes
 from repertory.errors import StoreError, UsageError
 from repertory.files import PRIVATE, write_atomically
 
 Digests = Mapping[str, str]  # SHA-256 in hex by the key of a file
+
+MAX_FILE_SIZE = 32 * 2**20  # bytes of a trusted file
 
 _ENVIRONMENT = "envFile:"  # before the keys of files that are trusted as an environment alone
 
@@ -35,7 +38,7 @@ class TrustStore:
         The file may change at once: who uses its content asks ``covers``.
         """
         try:
-            return config.is_file() and self.covers(config, config.read_bytes())
+            return self.covers(config, read_bytes(str(config.expanduser()), MAX_FILE_SIZE))
         except OSError:
             return False
 
@@ -99,12 +102,11 @@ def digest_of(content: bytes) -> str:
 
 def lies_in(path: Path | str, folder: Path | str) -> bool:
     """Whether a path is a folder or lies below it, both without links."""
-    real, top = os.path.realpath(path), os.path.realpath(folder)
-    return real == top or real.startswith(os.path.join(top, ""))  # noqa: PTH118 - as realpath
+    return is_inside(os.path.realpath(path), os.path.realpath(folder))
 
 
 def _digest(config: Path) -> str:
     try:
-        return digest_of(config.expanduser().read_bytes())
+        return digest_of(read_bytes(str(config.expanduser()), MAX_FILE_SIZE))
     except OSError as exc:
         raise UsageError(f"{config} cannot be trusted: {exc.strerror}.") from exc

@@ -1,5 +1,6 @@
 """MCP servers over streamable HTTP and SSE, on this machine."""
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from repertory.sources.mcp import McpServer
 from repertory.sources.mcp.server import ServerConfig, Transport
 from tests.support.http_stub import Answer, serving
 from tests.support.mcp_servers import started
+from tests.support.mcp_servers.raw import UNREADABLE, tool
 
 TOKEN = "s3cret-t0ken"
 TOOLS = ["forecast", "alerts"]
@@ -87,6 +89,45 @@ def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture
     caplog.set_level(logging.DEBUG)
     assert tools(source(f"{start('http')}?key={TOKEN}")) == TOOLS
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("defect", UNREADABLE)
+def test_an_unreadable_tool_costs_one_tool(
+    serve: Callable[[Answer], str], kind: str, defect: str
+) -> None:
+    """Whether the answer is plain JSON or an event."""
+    greeting = json.dumps(
+        {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "raw", "version": "1"},
+        }
+    )
+    results = {
+        "initialize": greeting,
+        "tools/list": f'{{"tools": [{UNREADABLE[defect]}, {json.dumps(tool("good"))}]}}',
+    }
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        size = int(request.headers.get("Content-Length") or 0)
+        sent = json.loads(request.rfile.read(size) or "{}")
+        result = results.get(sent.get("method"))
+        if result is None:
+            request.send_response(202 if size else 405)
+            request.end_headers()
+            return
+        request.send_response(200)
+        request.send_header("Content-Type", kind)
+        request.end_headers()
+        message = f'{{"jsonrpc": "2.0", "id": {sent["id"]}, "result": {result}}}'
+        event = kind == "text/event-stream"
+        request.wfile.write((f"data: {message}\n\n" if event else message).encode())
+
+    scan = source(serve(answer)).scan()
+    assert [item.name for item in scan.items] == ["good"]
+    [problem] = scan.problems
+    assert "sent an unreadable tool bad (number 1 of its list)" in problem.message
 
 
 def test_no_server() -> None:

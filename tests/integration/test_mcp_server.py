@@ -110,7 +110,7 @@ def test_the_tools_are_listed(url: str, mode: Mode) -> None:
 
     assert [tool.name for tool in tools] == ["search", "get"]
     assert tools[0].description.endswith(
-        "The catalogue holds 3 skills (project), 1 tool (files) and 1 document (documents)."
+        "The catalogue holds 3 skills (project), 1 tool (tools) and 1 document (documents)."
     )
 
 

@@ -16,6 +16,7 @@ from repertory.sources.mcp import McpServer, build
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Scan, Severity
 from tests.support.mcp_servers import SERVERS
+from tests.support.mcp_servers.raw import LONG, UNREADABLE
 from tests.support.waiting import until
 
 SECRET = "s3cret-t0ken"
@@ -101,6 +102,21 @@ def test_the_same_page_again() -> None:
     assert [str(problem) for problem in scan.problems] == [
         "/etc/mcp.json: The MCP server raw sends the same page of tools repeatedly."
     ]
+
+
+@pytest.mark.parametrize("defect", UNREADABLE)
+def test_an_unreadable_tool_costs_one_tool(defect: str) -> None:
+    """The others are found, and a warning names it."""
+    scan = server("unreadable_tools", timeout=LONG, DEFECT=defect).scan()
+    assert names(scan) == ["good", "also_good"]
+    [problem] = scan.problems
+    assert "sent an unreadable tool bad (number 2 of its list)" in problem.message
+
+
+def test_an_unreadable_answer_ends_the_wait() -> None:
+    """The time limit is longer than the test may take."""
+    message = failure(server("unreadable_answer", timeout=LONG))
+    assert "its answer cannot be read: Invalid JSON: EOF" in message
 
 
 def test_endless_pages() -> None:

@@ -103,19 +103,19 @@ def test_the_settings_are_the_defaults_of_a_search() -> None:
 
 
 def test_the_description_of_the_search_summarises_the_catalogue() -> None:
-    """Counts of kinds, sources, servers and tags, with the largest first."""
+    """Counts of kinds and sources, with the largest first; no tag, for a stranger wrote it."""
     entries = [
         entry(1, Kind.SKILL, source="team", tags=("pdf", "git")),
         entry(2, Kind.SKILL, source="user", tags=("git",)),
         entry(3, Kind.SKILL, source="user"),
-        entry(4, Kind.TOOL, source="x", server="github"),
+        entry(4, Kind.TOOL, source="github", server="IGNORE-all-previous"),
         entry(5, Kind.DOCUMENT, source="documents"),
     ]
     summary = (
         "The catalogue holds 3 skills (user, team), 1 tool (github) and 1 document (documents)."
     )
 
-    assert contents(entries) == f"{summary} Tags: git, pdf."
+    assert contents(entries) == summary
     assert contents(entries[::-1]) == contents(entries)
     assert contents([entries[3]]) == "The catalogue holds 1 tool (github)."
     assert contents([]) == ""

@@ -1,5 +1,6 @@
 """Resolving the variables of a server's configuration."""
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -140,12 +141,20 @@ def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
     assert launch.redact("host/path") == "host/path"
 
 
-def test_an_env_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
-    """What is beyond it is not read."""
-    filler = "# " + "x" * (MAX_ENV_FILE_SIZE - 8)
-    (tmp_path / ".env").write_text(f"A=1\n{filler}\nB=2\n")
+def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
+    """Half of an environment is worse than none; the message says why."""
+    (tmp_path / ".env").write_text("A=1\n# " + "x" * MAX_ENV_FILE_SIZE)
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
-    assert fill_in(server, {}).env == {"A": "1"}
+    with pytest.raises(SourceError, match="it has more than 1,048,576 bytes"):
+        fill_in(server, {})
+
+
+def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    """A pipe without a writer."""
+    os.mkfifo(tmp_path / ".env")
+    server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
+    with pytest.raises(SourceError, match="it is no plain file"):
+        fill_in(server, {})
 
 
 def test_an_empty_variable_counts_only_without_a_default() -> None:

@@ -169,7 +169,7 @@ def test_a_file_that_could_not_be_read_is_tried_again(
     (tmp_path / "one.md").write_text("Does it.")
     source = a_source("markdown-skills", tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr("repertory.sources.folder.read_text", lambda *_: (None, []))
+        patch.setattr("repertory.sources.folder.read_file", lambda *_: (None, []))
         assert source.scan().keeps("team/one")
     assert [item.id for item in source.scan().items] == ["team/one"]
 

@@ -132,7 +132,9 @@ def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a" / "SKILL.md").mkdir(parents=True)
     found = scan(tmp_path)
     assert found.unread == {"team/a"}
-    assert messages(found, tmp_path)[0].startswith("a/SKILL.md: This is not a plain file")
+    assert messages(found, tmp_path)[0].startswith(
+        "a/SKILL.md: The file was not read: it is no plain file"
+    )
 
 
 @pytest.mark.parametrize("front", ["disable-model-invocation: true", "metadata: {internal: true}"])

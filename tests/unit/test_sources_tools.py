@@ -15,6 +15,7 @@ from repertory.sources.reading.json_schema import schema_defect
 from repertory.sources.source import Problem
 from repertory.sources.tool_files import ToolFiles
 from repertory.sources.tools import MAX_DESCRIPTION_LENGTH, MAX_TOOLS, tool_items
+from repertory.text import UNFIT
 from tests.support.builders import write
 
 OBJECT = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -106,11 +107,15 @@ def test_control_characters_are_stripped_with_a_warning() -> None:
         "inputSchema": {"description": "x\x1by"},
         "t\x00": ["\x9b1m"],
     }
-    [item], [problem] = items(raw)
+    [item], problems = items(raw)
     assert (item.name, item.description) == ("re[0mad", "ab\nc")
     assert item.input_schema == {"description": "xy"}
     assert item.extra == {"t": ["1m"], "nameAsGiven": r'"re\u001b[0mad\n"'}
-    assert "control characters" in problem.message
+    assert [problem.message for problem in problems] == [
+        f"The tool re[0mad has {UNFIT} in its {place}; they were left out."
+        for place in ("name or description", "schemas or further fields")
+    ]
+    assert {problem.item for problem in problems} == {item.id}
     item.metadata_hash()
 
 

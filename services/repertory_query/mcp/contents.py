@@ -1,7 +1,7 @@
 """The contents of a catalogue, in words for a model that chooses among tools.
 
-Names come from the authors of items and configurations, and a model reads these words as
-instructions: only texts that look like names are included, up to a maximum length.
+A model reads these words as instructions, so no text of an item is among them: only the names of
+sources, which come from the user, and of those the ones that look like names, up to a length.
 """
 
 import re
@@ -11,34 +11,28 @@ from collections.abc import Iterable, Sequence
 from repertory.catalogue.item import Kind
 from repertory.index.keywords.document import Entry
 
-MAX_NAMES = 12  # of servers, of sources and of tags each
+MAX_NAMES = 12  # of sources, for each kind
 
 _NAME = re.compile(r"[\w.:/@+-]{1,40}")
 
 
 def contents(entries: Sequence[Entry]) -> str:
-    """How many skills, tools and documents there are, of which sources and servers, and some tags.
+    """How many skills, tools and documents there are, and of which sources.
 
     The text is deterministic, and empty without entries. The most frequent names come first.
     """
     if not entries:
         return ""
-    kinds = [
-        _kind(entries, Kind.SKILL, "source"),
-        _kind(entries, Kind.TOOL, "server"),
-        _kind(entries, Kind.DOCUMENT, "source"),
-    ]
-    text = f"The catalogue holds {_listed([one for one in kinds if one])}."
-    tags = _names(tag for entry in entries for tag in entry.tags)
-    return f"{text} Tags: {tags}." if tags else text
+    kinds = [_kind(entries, kind) for kind in (Kind.SKILL, Kind.TOOL, Kind.DOCUMENT)]
+    return f"The catalogue holds {_listed([one for one in kinds if one])}."
 
 
-def _kind(entries: Sequence[Entry], kind: Kind, whose: str) -> str:
+def _kind(entries: Sequence[Entry], kind: Kind) -> str:
     found = [entry for entry in entries if entry.kind is kind]
     if not found:
         return ""
     count = f"{len(found):,} {kind}" + ("s" if len(found) > 1 else "")
-    names = _names(getattr(entry, whose) for entry in found)
+    names = _names(entry.source for entry in found)
     return f"{count} ({names})" if names else count
 
 

@@ -1,5 +1,6 @@
 """The files of a project's folder, with their texts as they are on the disk."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from repertory.project_search.private import has_secrets
 from repertory.sources.documents import described, is_prose
 from repertory.sources.memory import GRANULARITY
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.files import FILE_LIMIT, Found, read_text
+from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
 
 SOURCE = "files"  # the first part of the id of a file that is no item
 MAX_LENGTH = 200_000_000  # characters of all texts together
@@ -58,6 +59,7 @@ class Folder:
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
         self._directory = directory
+        self._root = os.path.realpath(directory)
         self._listing = Listing(directory, leave_out)
         self._listed: Sequence[Found] = ()
         self._items: Mapping[str, Entry] = {}
@@ -120,7 +122,7 @@ class Folder:
 
     def texts(self, file: File) -> Texts | None:
         """Return the texts of a file as it is now; None if it was deleted or has secrets."""
-        found = Found(file.place, file.disk)
+        found = Found(file.place, file.disk, self._root)
         text, cached = _text(found), self._cached.get(file.place)
         if cached is None or signature(file.disk) is None or has_secrets(file.place, text):
             return None
@@ -157,7 +159,7 @@ def _texts(found: Found, entry: Entry | None, text: str) -> Texts:
 
 def _text(found: Found) -> str:
     """The text of a file; empty if it is binary, or cannot be read."""
-    text, _ = read_text(found.path)
+    text, _ = read_file(found)
     return text or ""
 
 

@@ -4,10 +4,10 @@ import os
 import re
 from pathlib import Path
 
-from repertory.sources.reading.files import read_text
+from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 
-_EXCLUDES_FILE = re.compile(r"^\s*excludesfile\s*=\s*\"?(.+?)\"?\s*$", re.IGNORECASE | re.MULTILINE)
+_EXCLUDES_FILE = re.compile(r"^[ \t]*excludesfile[ \t]*=(.*)$", re.IGNORECASE | re.MULTILINE)
 
 
 class Ignored:
@@ -31,7 +31,7 @@ class Ignored:
         self._nested = GitIgnore(top)
         git = _git_folder(top)
         around = [git / "info" / "exclude", _excludes_file(git, home)]
-        self._around = [spec for file in around if (spec := read_patterns(str(file)))]
+        self._around = [spec for file in around if (spec := read_patterns(Found("", str(file))))]
         parents = [one for one in folder.parents if one == top or top in one.parents]
         self.files = [str(file) for file in (*around, *(one / ".gitignore" for one in parents))]
 
@@ -72,5 +72,6 @@ def _excludes_file(git: Path, home: Path) -> Path:
     for file in (git / "config", home / ".gitconfig", config / "config"):
         text, _ = read_text(str(file))
         if named := _EXCLUDES_FILE.search(text or ""):
-            return home / re.sub(r"^~/", "", named[1])
+            name = named[1].strip().removeprefix('"').removesuffix('"')
+            return home / name.removeprefix("~/")
     return config / "ignore"

@@ -2,11 +2,11 @@
 
 import os
 import re
-import stat
 from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import UnfitFileError, read_inside
 from repertory.errors import UsageError
 from repertory.sources.reading.top import Top
 from repertory.text import is_clean
@@ -16,10 +16,6 @@ MAX_PATH_LENGTH = 4_096  # characters
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _ABSOLUTE = re.compile(r"/|[A-Za-z]:")
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-# A plain open would block forever on a FIFO without a writer.
-_FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 
 
 class SandboxFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,42 +73,16 @@ class Sandbox:
             place = self.place(path)
             if place is None or not is_clean(path):
                 raise UsageError(f"The path {shown} leads to no file inside the sandbox.")
-            data = self._content(place)
+            data = read_inside(self.root, place, MAX_BYTES)
+        except UnfitFileError as error:
+            raise UsageError(f"The file {shown} was not read: {error.strerror}.") from error
         except OSError as error:
             if not Path(self.root).is_dir():
                 raise UsageError(
                     f"There is no folder {self.root} for the sandbox; name another as --sandbox."
                 ) from error
             raise UsageError(f"The file {shown} cannot be read: {error.strerror}.") from error
-        if data is None:
-            raise UsageError(f"{shown} is no plain file (a folder, a pipe or a device).")
-        if len(data) > MAX_BYTES:
-            raise UsageError(f"The file {shown} has more than {MAX_BYTES:,} bytes; split it.")
         return SandboxFile(path=path, text=_text(data, shown))
-
-    def _content(self, place: str) -> bytes | None:
-        """Read up to ``MAX_BYTES`` + 1 bytes; None if it is not a regular file.
-
-        The place contains no links. A link created in the meantime is not followed, because each
-        folder is opened relative to its parent.
-        """
-        *folders, name = place.split("/")
-        above = os.open(self.root, _FOLDER)
-        try:
-            for folder in folders:
-                below = os.open(folder, _FOLDER, dir_fd=above)
-                os.close(above)
-                above = below
-            file = os.open(name, _FILE, dir_fd=above)
-        finally:
-            os.close(above)
-        try:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                return None
-            with open(file, "rb", closefd=False) as stream:
-                return stream.read(MAX_BYTES + 1)
-        finally:
-            os.close(file)
 
 
 def _fault(filepath: str) -> str | None:

@@ -9,8 +9,8 @@ from typing_extensions import override
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, checked_name
-from repertory.sources.source import Problem, Scan, Source, error
-from repertory.text import clean, is_clean
+from repertory.sources.source import Problem, Scan, Source, error, warning
+from repertory.text import UNFIT, clean, is_clean
 
 MAX_DESCRIPTION_LENGTH = 500
 
@@ -43,6 +43,9 @@ class BuiltinSkills(Source):
                 message = f"The built-in skill {name!r} has no text and was left out."
                 problems.append(error("", message, item=item_id))
                 continue
+            if not is_clean(content):
+                message = f"The built-in skill {name!r} has {UNFIT}; they were left out."
+                problems.append(warning("", message, item=item_id))
             items.append(
                 Item(
                     id=item_id,

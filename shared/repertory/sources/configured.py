@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import is_inside
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Rule
 from repertory.errors import CallError, ConfigurationError, SourceError
 from repertory.sources.entry import is_name
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import is_inside
 from repertory.sources.registry import build, files_to_trust
 from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
 from repertory.trust import lies_in

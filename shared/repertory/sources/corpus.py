@@ -7,10 +7,15 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import read_bytes
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
-from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error
+from repertory.sources.reading.structured import is_fit, plain
+from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
+from repertory.text import UNFIT, clean
+
+FILE_LIMIT = 64 << 20  # bytes
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -41,7 +46,7 @@ class Corpus(Source):
     @override
     def scan(self) -> Scan:
         try:
-            lines = self.path.read_bytes().splitlines()
+            lines = read_bytes(str(self.path), FILE_LIMIT).splitlines()
         except OSError as exc:
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
         items: dict[str, Item] = {}
@@ -51,7 +56,8 @@ class Corpus(Source):
                 continue
             try:
                 row = msgspec.json.decode(line, type=_Row)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as exc:
+                schema = None if row.schema is None else _plain(row.schema)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
                 message = f"This line is not an item: {str(exc).lower()}."
                 problems.append(error(str(self.path), message, line=number))
                 continue
@@ -59,17 +65,26 @@ class Corpus(Source):
                 message = f"The id {row.id!r} was used before; this line is left out."
                 problems.append(error(str(self.path), message, line=number, item=row.id))
                 continue
+            texts = row.name, row.description or "", row.server or "", row.body or ""
+            if not is_fit((*texts, row.schema)):
+                message = f"The item has {UNFIT}; they were left out."
+                problems.append(warning(str(self.path), message, line=number, item=row.id))
+            name, description, server, body = map(clean, texts)
             items[row.id] = Item(
                 id=row.id,
                 kind=row.kind,
-                name=row.name,
+                name=name,
                 source=self.name,
-                description=row.description or "",
-                server=row.server or "",
-                body=row.body or "",
-                input_schema=row.schema,
+                description=description,
+                server=server,
+                body=body,
+                input_schema=schema,
             )
         return Scan(items=list(items.values()), problems=problems)
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    return {clean(key): plain(value) for key, value in schema.items()}
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:

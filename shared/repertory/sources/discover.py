@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import is_inside, read_beginning
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
-from repertory.sources.reading.files import is_inside, walk
+from repertory.sources.reading.files import walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE, SkillFolders
 from repertory.sources.source import PassedOver
 from repertory.trust import lies_in
@@ -262,8 +263,8 @@ def entry_of(path: Path) -> list[dict[str, Any]]:
 
 def _lists_tools(file: Path) -> bool:
     try:
-        with file.open("rb") as opened:
-            return b'"inputSchema"' in opened.read(PEEK_SIZE)
+        beginning = read_beginning(os.path.realpath(file.parent), file.name, PEEK_SIZE)
+        return b'"inputSchema"' in beginning
     except OSError:
         return False
 

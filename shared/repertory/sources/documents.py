@@ -7,7 +7,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
-from pathspec import GitIgnoreSpec
 from typing_extensions import override
 
 from repertory.catalogue.item import Kind
@@ -18,8 +17,8 @@ from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import NO_TEXT, Found
-from repertory.sources.reading.gitignore import is_usable
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
+from repertory.sources.reading.patterns import is_usable, spec_of
 from repertory.sources.reading_cache import Reading
 from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source, warning
@@ -47,7 +46,7 @@ class Documents(FolderSource):
         super().__init__(name=name, path=path)
         self._include = tuple(include)
         self._names = [pattern.rpartition("/")[2] or "*" for pattern in include]
-        self._included = GitIgnoreSpec.from_lines(include)
+        self._included = spec_of(include)
         self._skills: list[str] = []  # the files of skills that the last scan passed over
 
     @classmethod

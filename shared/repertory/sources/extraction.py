@@ -5,7 +5,7 @@ from pathlib import Path
 from repertory.sources.builtin_skills import description
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.python_skills import MANIFESTS, PythonSkills
-from repertory.sources.reading.files import Found, read_text
+from repertory.sources.reading.files import Found, read_file
 
 
 def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[str, str] | None:
@@ -24,7 +24,9 @@ def extract_python_skill_text(skills_dir: Path | str, skill_id: str) -> tuple[st
     if folder == root or not manifests or not all(inside):
         return None
     place = manifests[0].relative_to(root).as_posix()
-    return _extract(PythonSkills(name="python", path=root), Found(place, str(manifests[0])))
+    return _extract(
+        PythonSkills(name="python", path=root), Found(place, str(manifests[0]), str(root))
+    )
 
 
 def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:
@@ -47,7 +49,7 @@ def extract_builtin_skill_text(name: str, content: str) -> tuple[str, str]:
 
 def _extract(source: PythonSkills | MarkdownSkills, file: Found) -> tuple[str, str] | None:
     try:
-        text, _ = read_text(file.path)
+        text, _ = read_file(file)
     except ValueError:  # not a valid file name
         text = None
     items = source.read(file, text).items if text is not None else []

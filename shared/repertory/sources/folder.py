@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
+from repertory.bounded import is_inside
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
@@ -26,8 +27,7 @@ from repertory.sources.reading.files import (
     SKIPPED,
     Found,
     Walk,
-    is_inside,
-    read_text,
+    read_file,
     walk,
 )
 from repertory.sources.reading.gitignore import IGNORE_FILE, GitIgnore
@@ -341,11 +341,17 @@ class FolderSource(Source):
         return error(item.path, message, item=item.id)
 
     def _read_file(self, file: Found) -> Reading:
-        text, problems = read_text(file.path, self.file_limit)
+        text, problems = read_file(file, self.file_limit)
         if text is None:
             return Reading(problems=problems, broken=True)
         reading = self.read(file, text)
-        return msgspec.structs.replace(reading, problems=problems + reading.problems)
+        if not self.many_in_a_file:
+            item_id = self.file_id(file.place)
+            about = [*problems, *reading.problems]
+            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in about]
+        else:
+            problems += reading.problems
+        return msgspec.structs.replace(reading, problems=problems)
 
 
 def _shadowed(items: Iterable[KnownItem]) -> list[Problem]:

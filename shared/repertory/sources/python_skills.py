@@ -7,9 +7,10 @@ from typing_extensions import override
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, has_unfit, load
 from repertory.sources.reading_cache import Reading
-from repertory.sources.source import error
+from repertory.sources.source import error, warning
+from repertory.text import UNFIT
 
 # If a folder has several of these, the first is its manifest.
 MANIFESTS = {
@@ -63,4 +64,7 @@ class PythonSkills(FolderSource):
             return Reading(problems=[error(file.path, message, item=item_id)], broken=True)
         name = text_field(fields, "name") or item_id.rpartition("/")[2]
         item, wrong = self.item(file, fields, name=name, description=description)
+        if has_unfit(text, MANIFESTS[split(file.place)[1]]):
+            message = f"The manifest has {UNFIT} as escapes; they were left out."
+            wrong = [*wrong, warning(file.path, message, item=item_id)]
         return Reading(items=[item], problems=wrong)

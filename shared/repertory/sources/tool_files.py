@@ -10,7 +10,7 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
 from repertory.sources.folder import FolderSource
-from repertory.sources.reading.files import Found, read_text
+from repertory.sources.reading.files import Found, read_file
 from repertory.sources.reading.structured import Defect, decode_json
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, Scan, error, warning
@@ -62,7 +62,7 @@ class ToolFiles(FolderSource):
 
     @override
     def _read_file(self, file: Found) -> Reading:
-        text, problems = read_text(file.path, self.file_limit)
+        text, problems = read_file(file, self.file_limit)
         if text is None:
             return Reading(problems=problems, broken=True)
         value = decode_json(text)

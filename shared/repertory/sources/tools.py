@@ -10,9 +10,9 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.safety import claims
 from repertory.sources.reading.json_schema import schema_defect
-from repertory.sources.reading.structured import plain
+from repertory.sources.reading.structured import is_fit, plain
 from repertory.sources.source import Problem, error, warning
-from repertory.text import clean, is_clean, one_line
+from repertory.text import UNFIT, clean, is_clean, one_line
 
 MAX_TOOLS = 10_000  # of one server
 MAX_NAME_LENGTH = 128
@@ -89,7 +89,7 @@ def _tool_item(
         messages.append("has a description that is not text; it was left out.")
         description = ""
     if name != given or not is_clean(description):
-        messages.append("has control characters in its name or description; they were left out.")
+        messages.append(f"has {UNFIT} in its name or description; they were left out.")
         description = clean(description)
     if len(description) > MAX_DESCRIPTION_LENGTH:
         messages.append(f"has a description of {len(description):,} characters; it was cut.")
@@ -103,6 +103,9 @@ def _tool_item(
     extra, defect = _bounded(others, MAX_EXTRA_SIZE)
     if defect:
         messages.append(f"has further fields that were left out: {defect}.")
+    parts = (*(raw[key] for key, schema in schemas.items() if schema), others if extra else None)
+    if not is_fit(parts):
+        messages.append(f"has {UNFIT} in its schemas or further fields; they were left out.")
     extra.pop(_GIVEN_NAME, None)
     if name != given:
         extra[_GIVEN_NAME] = json.dumps(given)  # escaped, so that it can be shown

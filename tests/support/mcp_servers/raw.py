@@ -102,6 +102,31 @@ def bad_tools() -> None:
     )
 
 
+UNREADABLE = {
+    "a lone surrogate": '{"name": "bad", "description": "\\ud800"}',
+    "a number": '{"name": "bad", "x": ' + "1" * 5_000 + "}",
+    "nesting": '{"name": "bad", "x": ' + "[" * 300 + "]" * 300 + "}",
+}
+
+
+def unreadable_tools() -> None:
+    """List good tools around one that no strict parser reads."""
+    first, last = json.dumps(tool("good")), json.dumps(tool("also_good"))
+    tools = f"[{first}, {UNREADABLE[os.environ['DEFECT']]}, {last}]"
+
+    def answer(request: Request) -> None:
+        head = f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": '
+        print(head + f'{{"tools": {tools}}}}}', flush=True)
+
+    serve(answer, tools={})
+
+
+def unreadable_answer() -> None:
+    """Answer tools/list with a message that ends too early, and nothing after it."""
+    head = '{{"jsonrpc": "2.0", "id": {}, "result": {{"tools": ['
+    serve(lambda request: print(head.format(request["id"]), flush=True), tools={})
+
+
 def control_characters() -> None:
     """List a tool whose description steers the terminal."""
     serve_page(tool("paint", description="Paints \x1b[31mred\x1b[0m\x07 walls.\x00"))

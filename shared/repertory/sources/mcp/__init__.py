@@ -47,7 +47,8 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         options = msgspec.convert(dict(entry), _Options)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(f"A source of type 'mcp' is not set up right: {exc}") from exc
-    servers, digests = read_files(path.absolute() for path in files_to_trust(entry, base))
+    paths = [path.absolute() for path in files_to_trust(entry, base)]
+    servers, digests = read_files(paths, None if options.trusted else base.absolute())
     approved, trusted = options.approved, options.trusted
     if approved is not None:
         trusted &= all(approved.get(key_of(path)) == one for path, one in digests.items())

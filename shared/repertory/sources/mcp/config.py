@@ -14,6 +14,7 @@ the server is launched, so that no secret of the environment is kept in memory.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import read_bytes, read_inside
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
 from repertory.sources.reading.structured import Defect, load
@@ -28,12 +30,13 @@ from repertory.text import one_line
 from repertory.trust import digest_of
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
+MAX_FOUND_SIZE = 2**20  # bytes of a file that came with a project
 MAX_NAME_LENGTH = 128
 MAX_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
-_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)'
+_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
 _COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
 _NOT_BLANK = re.compile(r"[^\n]")
@@ -92,24 +95,31 @@ class _Rules(msgspec.Struct, frozen=True):
     excluded: Names = []
 
 
-def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
+def read_servers(paths: Iterable[Path], project: Path | None = None) -> list[ServerConfig]:
     """Read and merge the servers of several configuration files; later files override earlier.
 
     Disabled servers are left out. A server with an invalid entry has a ``fault``.
 
+    Args:
+        paths: The files.
+        project: The folder of a project. Of the files in it that came with it, no link may lead
+            out, and each has at most ``MAX_FOUND_SIZE`` bytes.
+
     Raises:
         ConfigurationError: A file cannot be read; the message names it and the line.
     """
-    return read_files(paths)[0]
+    return read_files(paths, project)[0]
 
 
-def read_files(paths: Iterable[Path]) -> tuple[list[ServerConfig], dict[Path, str]]:
+def read_files(
+    paths: Iterable[Path], project: Path | None = None
+) -> tuple[list[ServerConfig], dict[Path, str]]:
     """Like ``read_servers``, with the SHA-256 of each file as it was read."""
     merged: dict[str, ServerConfig | None] = {}
     origins: dict[str, tuple[str, ...]] = {}
     digests: dict[Path, str] = {}
     for path in paths:
-        data = _read(path)
+        data = _read(path, project)
         digests[path] = digest_of(data)
         for name, server in _servers(path, _decoded(path, data)).items():
             origins[name] = (*origins.get(name, ()), str(path))
@@ -142,16 +152,15 @@ def _servers(path: Path, text: str) -> dict[str, ServerConfig | None]:
     return servers
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, project: Path | None) -> bytes:
     try:
-        if path.exists() and not path.is_file():  # opening a pipe or a terminal may never return
-            raise ConfigurationError(f"{path} is not a plain file.")
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_SIZE + 1)
+        if project is not None and path.is_relative_to(project):
+            place = path.relative_to(project).as_posix()
+            data = read_inside(os.path.realpath(project), place, MAX_FOUND_SIZE)
+        else:
+            data = read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:
         raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
-    if len(data) > MAX_FILE_SIZE:
-        raise ConfigurationError(f"{path} is larger than {MAX_FILE_SIZE // 2**20} MB.")
     return data
 
 
@@ -267,9 +276,12 @@ def _as_text(value: Scalar) -> str:
 
 def _line_of(text: str, name: str) -> int | None:
     """Return the line where a server's entry starts, by plain text search; None if not found."""
-    table = re.search("|".join(_SERVER_TABLES), text)
-    quoted = re.escape(json.dumps(name, ensure_ascii=False))
-    pattern = rf"{quoted}\s*:|^\s*\[\s*mcp_servers\s*\.\s*({quoted}|{re.escape(name)})\s*\]"
-    start = table.start() if table else 0
-    found = re.compile(pattern, re.MULTILINE).search(text, max(0, text.rfind("\n", 0, start)))
-    return text.count("\n", 0, found.end()) + 1 if found else None
+    tables = (at for key in _SERVER_TABLES if (at := text.find(key)) >= 0)
+    start = text.rfind("\n", 0, min(tables, default=0)) + 1
+    quoted = json.dumps(name, ensure_ascii=False)
+    in_toml = {f"[mcp_servers.{quoted}]", f"[mcp_servers.{name}]"}
+    for number, line in enumerate(text[start:].split("\n"), text.count("\n", 0, start) + 1):
+        after = line.partition(quoted)[2].lstrip()
+        if after.startswith(":") or "".join(line.split()) in in_toml:
+            return number
+    return None

@@ -19,6 +19,7 @@ from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 
@@ -103,10 +104,12 @@ class _Server(asyncio.SubprocessProtocol):
     def _receive(self, line: bytearray) -> None:
         if not line.strip():
             return
+        sent = bytes(line)
         try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            readable = mended(sent, self._traffic.listing.complaints) or sent
+            message = jsonrpc_message_adapter.validate_json(readable, by_name=False)
         except ValueError:
-            self._traffic.add_stray(bytes(line))
+            self._traffic.add_stray(sent)
             return
         # The session may have closed while the server still sends.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):

@@ -19,6 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
 from repertory.errors import SourceError
+from repertory.sources.mcp.mending import mended
 from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import Transport
 from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
@@ -96,7 +97,8 @@ def _http_client(
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # A server sends its own messages on the stream of a GET, for as long as that is open.
         is_event_stream = response.request.method == "GET" and response.is_success
-        response.stream = _Counted(response.stream, traffic, is_event_stream=is_event_stream)
+        counted = _Counted(response.stream, traffic, is_event_stream=is_event_stream)
+        response.stream = _Mended(counted, traffic)
 
     return httpx2.AsyncClient(
         headers={**(headers or {}), "Accept-Encoding": "identity"},
@@ -125,6 +127,36 @@ class _Counted(httpx2.AsyncByteStream):
         finally:
             if self._is_event_stream:
                 self._traffic.changed.set()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Mended(httpx2.AsyncByteStream):
+    """A body, or a stream of events, whose answers the SDK can read; see ``mended``."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        rest = bytearray()
+        is_body = False
+        async for chunk in self._inner:
+            rest += chunk
+            is_body = is_body or rest[:16].lstrip()[:1] == b"{"  # of events, no line starts with it
+            if not is_body and b"\n" in chunk:
+                whole, _, rest = rest.rpartition(b"\n")
+                yield b"\n".join(map(self._event, whole.split(b"\n"))) + b"\n"
+        yield self._answer(bytes(rest)) if is_body else bytes(rest)
+
+    def _event(self, line: bytearray) -> bytes:
+        field, _, data = line.partition(b"data:")
+        is_message = not field and data.lstrip()[:1] == b"{"
+        return b"data: " + self._answer(bytes(data)) if is_message else bytes(line)
+
+    def _answer(self, data: bytes) -> bytes:
+        return mended(data, self._traffic.listing.complaints) or data
 
     async def aclose(self) -> None:
         await self._inner.aclose()

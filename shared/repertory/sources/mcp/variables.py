@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from repertory.bounded import read_bytes
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.trust import digest_of
@@ -18,7 +19,7 @@ MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and masking them ruins m
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(['\"]?)(.*?)\2\s*")
+_ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,12 +145,12 @@ def _url_secrets(url: str) -> set[str]:
 
 def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_ENV_FILE_SIZE + 1)
-        text = content[:MAX_ENV_FILE_SIZE].decode("utf-8-sig")
+        content = read_bytes(str(path), MAX_ENV_FILE_SIZE)
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
+        reason = getattr(exc, "strerror", None) or "it is not UTF-8"
         raise SourceError(
-            f"The envFile {path} of the MCP server {server.name} cannot be read as text."
+            f"The envFile {path} of the MCP server {server.name} cannot be read as text: {reason}."
         ) from exc
     if server.env_file_digest not in (None, digest_of(content)):
         config = shlex.quote(server.origins[-1] if server.origins else "")
@@ -157,5 +158,10 @@ def _read_env_file(server: ServerConfig, path: Path) -> dict[str, str]:
             f"The envFile {path} of the MCP server {server.name} is not the one that was trusted; "
             f"run 'repertory config trust {config}' to allow it."
         )
-    lines = (_ENV_LINE.fullmatch(line) for line in text.splitlines())
-    return {line[1]: line[3] for line in lines if line}
+    lines = (_ENV_LINE.fullmatch(line.strip()) for line in text.splitlines())
+    return {line[1]: _unquoted(line[2]) for line in lines if line}
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = len(value) > 1 and value[0] in "'\"" and value[0] == value[-1]
+    return value[1:-1] if is_quoted else value

@@ -1,17 +1,17 @@
 """Walking and reading files: bounded, confined to the root, never blocking."""
 
 import os
-import stat
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from repertory.bounded import UnfitFileError, is_inside, read_bytes, read_inside
 from repertory.errors import SourceError
 from repertory.sources.memory import settled_time
 from repertory.sources.source import Problem, error, warning
-from repertory.text import clean, is_clean
+from repertory.text import UNFIT, clean, is_clean
 
 MAX_DEPTH = 10  # folders below the root
 MAX_FOLDERS = 50_000
@@ -30,17 +30,19 @@ _BINARY = "The file is binary (it holds a zero byte); if it is text, save it as 
 _EMPTY = "The file is empty; write what it is for, or delete it."
 NO_TEXT = frozenset({_BINARY, _EMPTY})  # the messages for files without any text
 
-_BEGINNING = 1 << 15  # bytes of a large file that are read first: they show whether it is binary
-
-# A plain open of a FIFO without a writer would block forever.
-_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-
 
 class Found(msgspec.Struct, frozen=True, order=True):
-    """One file: its place under the root, with ``/`` between its parts, and its absolute path."""
+    """One file.
+
+    Attributes:
+        place: Its path relative to the root, with ``/`` between its parts.
+        path: Its absolute path.
+        root: The path of the root without links, if nothing outside of it may be read.
+    """
 
     place: str
     path: str
+    root: str = ""
 
 
 def walk(
@@ -169,7 +171,7 @@ class Walk:
 
     def _add_file(self, place: str) -> None:
         if is_clean(place):
-            self.files.append(Found(place, self._path(place)))
+            self.files.append(Found(place, self._path(place), self._real_top))
         else:
             self._warn(place, "The name has characters that cannot be shown; rename the file.")
 
@@ -215,22 +217,22 @@ class Walk:
         self.problems.append(warning(clean(self._path(place)), message))
 
 
-def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies below it; both are absolute."""
-    return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
-
-
 def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
+    """Read the file at a path, wherever its links lead; see ``read_file``."""
+    return read_file(Found(path, path), limit)
+
+
+def read_file(file: Found, limit: int = FILE_LIMIT) -> tuple[str | None, list[Problem]]:
     """Read a file of at most ``limit`` bytes as UTF-8; line ends become newlines.
 
-    A byte order mark is left out. Invalid UTF-8 is replaced and control characters are left out,
+    A byte order mark is left out. Invalid UTF-8 is replaced and unfit characters are left out,
     each with a warning.
 
     Returns:
         The text and the problems. The text is None if the file is unreadable, not a plain file,
-        over the limit, binary or empty.
+        outside of its root, over the limit, binary or empty.
     """
-    data = _read(path, limit)
+    path, data = file.path, _read(file, limit)
     if isinstance(data, str):
         return None, [error(path, data)]
     problems = []
@@ -249,34 +251,21 @@ def read_text(path: str, limit: int = FILE_LIMIT) -> tuple[str | None, list[Prob
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not is_clean(text):
         text = clean(text)
-        problems.append(warning(path, "The file has control characters; they were left out."))
+        problems.append(warning(path, f"The file has {UNFIT}; they were left out."))
     return text, problems
 
 
-def _read(path: str, limit: int) -> bytes | str:  # noqa: PLR0911 - one for each defect
+def _read(file: Found, limit: int) -> bytes | str:
     """Return the bytes of a file, or a sentence that says why it cannot be used."""
     try:
-        descriptor = os.open(path, _OPEN)
+        if file.root:
+            data = read_inside(file.root, file.place, limit, is_text=True)
+        else:
+            data = read_bytes(file.path, limit, is_text=True)
+    except UnfitFileError as exc:
+        return f"The file was not read: {exc.strerror}."
     except OSError as exc:
         return f"The file cannot be read ({exc.strerror})."
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return "This is not a plain file (a folder, a pipe or a device) and was not read."
-        if status.st_size > limit:
-            return (
-                f"The file has {status.st_size:,} bytes, over the limit of {limit:,}; split it or "
-                "shorten it."
-            )
-        data = os.read(descriptor, min(status.st_size, _BEGINNING))
-        if status.st_size > _BEGINNING and b"\0" not in data:
-            data += os.read(descriptor, status.st_size - _BEGINNING)
-    except OSError as exc:
-        return f"The file cannot be read ({exc.strerror})."
-    finally:
-        os.close(descriptor)
     if b"\0" in data:
         return _BINARY
-    if not data.strip():
-        return _EMPTY
-    return data
+    return data if data.strip() else _EMPTY

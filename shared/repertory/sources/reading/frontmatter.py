@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import Defect, has_unfit, load
 from repertory.sources.source import Problem, error, warning
+from repertory.text import UNFIT
 
 LIMIT = 1 << 16  # characters between the fences
 
@@ -57,7 +58,8 @@ def _load(source: str, path: str, first: int) -> tuple[Any, list[Problem]]:
     """Return the fields, or the defect, of YAML that starts at line ``first`` of its file."""
     fields = load(source, "yaml")
     if not isinstance(fields, Defect):
-        return fields, []
+        message = f"The front matter has {UNFIT} as escapes; they were left out."
+        return fields, [warning(path, message, first)] if has_unfit(source, "yaml") else []
     mended, quoted = _quote(source)
     again = load(mended, "yaml")
     if not quoted or isinstance(again, Defect):

@@ -1,18 +1,17 @@
 """The files that the ``.gitignore`` files below a root exclude."""
 
 import os
-import re
 from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from repertory.sources.reading.files import read_text
+from repertory.sources.reading.files import Found, read_file
+from repertory.sources.reading.patterns import spec_of
 
 IGNORE_FILE = ".gitignore"
 
 _LIMIT = 1 << 16  # bytes
 _MAX_PATTERNS = 1_000
-_MAX_STARS = 3  # in one part of a pattern; the time to match a name is exponential in them
 
 
 class GitIgnore:
@@ -20,6 +19,7 @@ class GitIgnore:
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
+        self._real = os.path.realpath(root)
         self._specs: dict[str, GitIgnoreSpec | None] = {}
 
     def ignores(self, place: str) -> bool:
@@ -52,23 +52,12 @@ class GitIgnore:
 
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            self._specs[folder] = read_patterns(self._file(folder))
+            place = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
+            self._specs[folder] = read_patterns(Found(place, self._file(folder), self._real))
         return self._specs[folder]
 
 
-def read_patterns(file: str) -> GitIgnoreSpec | None:
+def read_patterns(file: Found) -> GitIgnoreSpec | None:
     """Read the patterns of a file; None if it has none or cannot be read."""
-    text, _ = read_text(file, _LIMIT)
-    lines = filter(is_usable, (text or "").split("\n")[:_MAX_PATTERNS])
-    return GitIgnoreSpec.from_lines(lines) if text else None
-
-
-def is_usable(pattern: str) -> bool:
-    """Whether a pattern is valid (git skips invalid ones) and can be matched quickly."""
-    if any(part.count("*") > _MAX_STARS for part in pattern.split("/")):
-        return False
-    try:
-        GitIgnoreSpec.from_lines([pattern])
-    except (ValueError, re.error):
-        return False
-    return True
+    text, _ = read_file(file, _LIMIT)
+    return spec_of(text.split("\n")[:_MAX_PATTERNS]) if text else None

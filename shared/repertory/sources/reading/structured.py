@@ -6,13 +6,13 @@ object, and YAML aliases are rejected: a few lines of aliases can expand to giga
 
 import math
 import re
-import tomllib
 from typing import Any, TypeAlias
 
 import msgspec
 import yaml
 
-from repertory.text import clean
+from repertory.sources.reading import toml
+from repertory.text import clean, is_clean
 
 MAX_DEPTH = 64  # levels of nesting; libyaml and JSON encoders fail on many more
 
@@ -20,7 +20,6 @@ _PLAIN_WORDS = {"": None, "~": None, "true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"[-+]?(0|[1-9]\d{0,17})")
 _FLOAT = re.compile(r"[-+]?\d{1,18}\.\d{1,18}([eE][-+]?\d{1,2})?")
 _BYTE = re.compile(r"\(byte (\d+)\)")
-_LINE = re.compile(r"\(at line (\d+),")
 
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -42,21 +41,16 @@ def load(  # noqa: PLR0911 - one for each defect
     """
     value: Json | Defect
     try:
-        if syntax == "yaml":
-            value = _Yaml(text).document()
-        elif syntax == "toml":
-            value = plain(tomllib.loads(text))
-        elif not isinstance(value := decode_json(text), Defect):
-            value = plain(value)
+        raw = _decoded(text, syntax)
+        value = raw if isinstance(raw, Defect) else plain(raw)
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         return Defect(f"the YAML cannot be read: {exc.problem}", mark.line + 1 if mark else None)
     except yaml.reader.ReaderError as exc:
         line = text.count("\n", 0, exc.position) + 1
         return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
-    except tomllib.TOMLDecodeError as exc:
-        found = _LINE.search(str(exc))
-        return Defect(f"the TOML cannot be read: {exc}", int(found[1]) if found else None)
+    except toml.TomlError as exc:
+        return Defect(f"the TOML cannot be read: {exc}", exc.line)
     except RecursionError:
         return Defect("it is nested too deeply")
     except ValueError as exc:
@@ -64,6 +58,27 @@ def load(  # noqa: PLR0911 - one for each defect
     if isinstance(value, Defect | dict | list):
         return value
     return {} if value is None else Defect("it is one value, not a mapping or a list", 1)
+
+
+def has_unfit(text: str, syntax: str) -> bool:
+    """Whether escapes in a text that ``load`` reads name characters that it leaves out."""
+    return "\\" in text and not is_fit(_decoded(text, syntax))
+
+
+def is_fit(value: object) -> bool:
+    """Whether all texts and keys of a value of bounded depth are clean."""
+    if isinstance(value, str):
+        return is_clean(value)
+    if isinstance(value, dict):
+        return all(map(is_fit, value)) and all(map(is_fit, value.values()))
+    return not isinstance(value, list | tuple) or all(map(is_fit, value))
+
+
+def _decoded(text: str, syntax: str) -> object:
+    """Decode a text without ``plain``."""
+    if syntax == "yaml":
+        return _Yaml(text).document()
+    return toml.parse(text) if syntax == "toml" else decode_json(text)
 
 
 def plain(value: object, max_depth: int = MAX_DEPTH) -> Json:  # noqa: PLR0911 - one for each type
@@ -139,7 +154,7 @@ class _Yaml:
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise _fault("a key that is not text is not allowed", event)
-            mapping[clean(event.value)] = self._value(self._next(), depth + 1)
+            mapping[event.value] = self._value(self._next(), depth + 1)
         return mapping
 
 
@@ -147,14 +162,14 @@ def _scalar(event: yaml.ScalarEvent) -> Json:
     """Convert a scalar by the core schema of YAML 1.2: ``no`` and dates are text."""
     text: str = event.value
     if not event.implicit[0]:
-        return clean(text)
+        return text
     if text.lower() in _PLAIN_WORDS:
         return _PLAIN_WORDS[text.lower()]
     if _INTEGER.fullmatch(text):
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
-    return clean(text)
+    return text
 
 
 def _fault(problem: str, event: yaml.Event) -> yaml.MarkedYAMLError:

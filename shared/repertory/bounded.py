@@ -1,0 +1,129 @@
+"""Reading a file that others wrote: only a regular one, up to a size, without waiting."""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+_BEGINNING = 1 << 15  # bytes that are read first: they show whether a file is binary
+
+# A plain open of a FIFO without a writer would wait forever. Not every system has all flags.
+_FILE = os.O_RDONLY
+for _flag in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY"):
+    _FILE |= getattr(os, _flag, 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+_OPENS_BELOW = os.open in os.supports_dir_fd and bool(_NO_LINK)
+_IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # of an open that follows no links
+
+
+class UnfitFileError(OSError):
+    """A file that exists but must not be read; ``strerror`` says why, with "it" as its subject."""
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or lies below it; both are absolute."""
+    return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
+
+
+def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
+    """Read a file. Links are followed.
+
+    Args:
+        path: Its path.
+        limit: The most bytes that it may have.
+        is_text: Whether to read only its beginning if that holds a zero byte.
+
+    Raises:
+        UnfitFileError: It is no regular file, or too large.
+        OSError: It cannot be read.
+    """
+    with _closing(os.open(path, _FILE)) as file:
+        return _content(file, limit, is_text=is_text)
+
+
+def read_inside(root: str, place: str, limit: int, *, is_text: bool = False) -> bytes:
+    """Read a file below a folder. Links are followed only to a target inside the folder.
+
+    Args:
+        root: The absolute path of the folder, without links.
+        place: The path of the file relative to it, with ``/``; without ``..``.
+        limit: As for ``read_bytes``.
+        is_text: As for ``read_bytes``.
+
+    Each folder is opened relative to its parent and without following a link, so no link that is
+    created in the meantime leads out.
+
+    Raises:
+        UnfitFileError: It lies outside of the folder, is no regular file, or is too large.
+        OSError: It cannot be read.
+    """
+    with _closing(_open_inside(root, place)) as file:
+        return _content(file, limit, is_text=is_text)
+
+
+def read_beginning(root: str, place: str, size: int) -> bytes:
+    """Read the first bytes of a file below a folder; see ``read_inside``.
+
+    Raises:
+        OSError: It cannot be read, or must not be.
+    """
+    with _closing(_open_inside(root, place)) as file:
+        _check_kind(os.fstat(file))
+        return os.read(file, size)
+
+
+def _open_inside(root: str, place: str) -> int:
+    if _OPENS_BELOW:
+        try:
+            return _open_below(root, place)
+        except OSError as exc:
+            if exc.errno not in _IS_LINK:
+                raise
+    real = os.path.realpath(os.path.join(root, place), strict=True)  # noqa: PTH118 - of strings
+    if not is_inside(real, root):
+        raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
+    if not _OPENS_BELOW:  # Windows
+        return os.open(real, _FILE)
+    return _open_below(root, os.path.relpath(real, root))
+
+
+def _open_below(root: str, place: str) -> int:
+    """Open a file whose path has no links."""
+    *folders, name = place.split("/")
+    above = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            below = os.open(folder, _FOLDER, dir_fd=above)
+            os.close(above)
+            above = below
+        return os.open(name, _FILE | _NO_LINK, dir_fd=above)
+    finally:
+        os.close(above)
+
+
+def _content(file: int, limit: int, *, is_text: bool) -> bytes:
+    status = os.fstat(file)
+    _check_kind(status)
+    if status.st_size > limit:
+        message = f"it has more than {limit:,} bytes; split it or shorten it"
+        raise UnfitFileError(errno.EFBIG, message)
+    data = os.read(file, min(status.st_size, _BEGINNING))
+    if status.st_size > len(data) and not (is_text and b"\0" in data):
+        data += os.read(file, status.st_size - len(data))
+    return data
+
+
+def _check_kind(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        message = "it is no plain file (a folder, a pipe or a device)"
+        raise UnfitFileError(errno.EINVAL, message)
+
+
+@contextlib.contextmanager
+def _closing(file: int) -> Iterator[int]:
+    try:
+        yield file
+    finally:
+        os.close(file)

@@ -1,0 +1,125 @@
+"""Answers that the SDK cannot read: one bad tool costs one tool. Imported only by transports.
+
+The SDK rejects a whole message for a lone surrogate, a number with too many digits or deep nesting
+in one place.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from mcp_types import PARSE_ERROR, jsonrpc_message_adapter
+from pydantic_core import from_json
+
+from repertory.sources.mcp.traffic import quote
+
+MAX_SIZE = 4 * 2**20  # bytes of an answer that is taken apart
+MAX_COMPLAINTS = 20
+
+_TEXT = r'"(?:[^"\\]++|\\.)*+"'
+_OPEN_TEXT = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
+_TOKEN = re.compile(rf"{_OPEN_TEXT}|[\[\]{{}},]", re.DOTALL)
+_KEY = re.compile(rf"\s*+({_TEXT})\s*+:", re.DOTALL)
+_NAME = re.compile(r'\s*+\{\s*+"name"\s*+:\s*+("[^"\\]{1,128}")')
+_ID = re.compile(r'"id"\s*+:\s*+(\d{1,15}|"[^"\\]{1,100}")')
+_HEAD = 200  # characters in which the id of a broken answer is searched
+
+
+def mended(data: bytes, complaints: list[str]) -> bytes | None:
+    """Return an answer in a form that the SDK reads.
+
+    Args:
+        data: One message.
+        complaints: Receives what was left out, to follow the name of the server.
+
+    Returns:
+        The answer without the tools that cannot be read. If it has no tools, or is broken
+        otherwise, an error for the request that it answers. None if it needs no mending, or answers
+        no request.
+    """
+    try:
+        jsonrpc_message_adapter.validate_json(data, by_name=False)
+    except ValueError as exc:
+        reason = str(exc)
+    else:
+        return None
+    text = data.decode("utf-8", "replace")
+    request = found[1] if (found := _ID.search(text, 0, _HEAD)) else ""
+    if len(data) <= MAX_SIZE:
+        try:
+            message = dict(_members(text))
+            request = message.get('"id"', "").strip() or request
+            if '"method"' in message:
+                return None
+            answer = _without_bad_tools(message, complaints).encode()
+            jsonrpc_message_adapter.validate_json(answer, by_name=False)
+        except ValueError:
+            pass
+        else:
+            return answer
+    if not _ID.fullmatch(f'"id":{request}'):
+        return None
+    fault = {"code": PARSE_ERROR, "message": f"its answer cannot be read: {_short(reason)}"}
+    return f'{{"jsonrpc":"2.0","id":{request},"error":{json.dumps(fault)}}}'.encode()
+
+
+def _without_bad_tools(message: dict[str, str], complaints: list[str]) -> str:
+    """Rebuild an answer without its unreadable tools.
+
+    Raises:
+        ValueError: It has no tools.
+    """
+    result = dict(_members(message.get('"result"', "")))
+    good, bad = [], []
+    for number, (_, tool) in enumerate(_members(result.get('"tools"', "")), start=1):
+        try:
+            from_json(f"[[[{tool}]]]")  # as deep as in the answer
+        except ValueError as exc:
+            named = f"{json.loads(found[1])} " if (found := _NAME.match(tool)) else ""
+            bad.append(f"tool {named}(number {number} of its list), which was left out: {exc}")
+        else:
+            good.append(tool)
+    room = max(0, MAX_COMPLAINTS - len(complaints))
+    complaints += [f"sent an unreadable {quote(one)}" for one in bad[:room]]
+    if len(bad) > room > 0:
+        complaints.append(f"sent {len(bad) - room:,} more unreadable tools")
+    result['"tools"'] = f"[{','.join(good)}]"
+    message = message | {'"result"': _object(result)}
+    return _object(message)
+
+
+def _members(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the members of an object or an array as they are written; the keys of an array are "".
+
+    Raises:
+        ValueError: It is neither, or is not closed.
+    """
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            start = token.end() if depth == 1 else start
+        elif depth == 1 and token[0] in ",]}":
+            member = text[start : token.start()]
+            key = _KEY.match(member)
+            if key:
+                yield key[1], member[key.end() :]
+            elif member.strip():
+                yield "", member
+            start = token.end()
+            depth -= token[0] != ","
+            if not depth:
+                return
+        elif token[0] in "]}":
+            depth -= 1
+    raise ValueError("it is not closed")
+
+
+def _object(members: dict[str, str]) -> str:
+    return f"{{{','.join(f'{key}:{value}' for key, value in members.items())}}}"
+
+
+def _short(reason: str) -> str:
+    """The first line of a reason that names something, without pydantic's heading."""
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    return quote(lines[1 if len(lines) > 1 else 0].partition(" [type=")[0])

@@ -1,0 +1,94 @@
+"""Patterns of ``.gitignore`` match what ``pathspec`` matches, in linear time."""
+
+import re
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+
+from repertory.sources.reading.patterns import MAX_LENGTH, is_usable, linear, spec_of
+
+PARTS = [
+    "a",
+    "b",
+    "*",
+    "**",
+    "?",
+    "a*",
+    "*b",
+    "*a*",
+    "a*b",
+    "a*b*a",
+    "*a?b",
+    "[ab]",
+    "[!a]*",
+    "a**b",
+]
+PATTERNS = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(["", "!", "/"]),
+        st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).map("/".join),
+        st.sampled_from(["", "/"]),
+    ),
+)
+NAMES = st.text("ab.", min_size=1, max_size=5)
+PLACES = st.tuples(
+    st.lists(NAMES, min_size=1, max_size=5).map("/".join), st.sampled_from(["", "/"])
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(pattern=PATTERNS, place=PLACES.map("".join))
+@example(pattern="**/a/**/b/*a*", place="a/x/b/b/ba")
+@example(pattern="*a*b", place="aabab")
+def test_a_pattern_matches_as_in_pathspec(pattern: str, place: str) -> None:
+    """The same verdict, and the same mark of a folder."""
+    theirs, _ = GitIgnoreSpecPattern.pattern_to_regex(pattern)
+    if theirs is None:
+        return
+    ours = linear(theirs)
+    one, other = re.match(theirs, place), re.match(ours, place)
+    assert bool(one) == bool(other)
+    assert (one and one.groupdict()) == (other and other.groupdict())
+    spec = GitIgnoreSpec.from_lines([pattern])
+    assert spec.check_file(place).include == spec_of([pattern]).check_file(place).include
+
+
+@pytest.mark.parametrize(
+    ("pattern", "part"),
+    [
+        ("**/*a*/**/*a*/**/*a*b", "a"),
+        ("**/" * 200 + "*a" * 50 + "b", "a"),
+        ("*a*a*a*a*a*a*a*a*b", "a"),
+        ("**/a/**/a/**/a/**/a/**/b", "a/"),
+        ("a/**/*/**/*/**/*/**/b", "a/"),
+        ("**/*a*/*a*/**/*a*/b", "a/"),
+    ],
+)
+def test_time_grows_with_the_path(pattern: str, part: str) -> None:
+    """A hostile pattern and a path of 10 and 100 times the size."""
+    assert is_usable(pattern)
+    spec = spec_of([pattern])
+
+    def nanoseconds(size: int) -> int:
+        place = part * size + "/" + part * size
+        times = []
+        for _ in range(3):
+            began = time.thread_time_ns()
+            spec.check_file(place.replace("//", "/"))
+            times.append(time.thread_time_ns() - began)
+        return min(times)
+
+    base = max(nanoseconds(20), 50_000)
+    assert nanoseconds(200) <= 8 * 10 * base
+    assert nanoseconds(2_000) <= 8 * 100 * base
+
+
+def test_an_endless_pattern_is_left_out() -> None:
+    """Its own length counts, too."""
+    assert not is_usable("a" * (MAX_LENGTH + 1))
+    assert not is_usable("a\1b")

@@ -1,0 +1,273 @@
+"""Every regular expression takes linear time, whatever it is given.
+
+Python's ``re`` keeps the interpreter's lock, so a slow expression stops a whole server.
+"""
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = [ROOT / "shared", ROOT / "services", ROOT / "workers"]
+METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
+SIZES = (50, 500, 5_000)  # repetitions: the second and the third are 10 and 100 times the first
+SLACK = 8
+FLOOR = 20_000  # nanoseconds; a shorter time is noise
+
+# Where an expression is made of something else: of a word of a query, of a policy's pattern
+# (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
+MADE_AT_RUN_TIME = {
+    "repertory.project_search.snippets",
+    "repertory.sources.policies",
+    "repertory_admin.refusals",
+}
+
+# A text that each expression matches. Hostile texts are made of it by repeating its parts.
+EXAMPLES = {
+    "repertory.catalogue.names._ACCENTS": ["a\u0300\u0301b"],
+    "repertory.catalogue.names._INSIDE": ["getHTTPCode2xx"],
+    "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
+    "repertory.catalogue.views._FENCE": ["   ```` "],
+    "repertory.catalogue.views._HEADING": ["##  Title b ## "],
+    "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
+    "repertory.catalogue.views._SPACE": ["a \n b"],
+    "repertory.cleaning._ALIAS": ["repertory_0123456789abcdef_0123456789abcdef_next"],
+    "repertory.cleaning._COLLECTION": ["repertory_0123456789abcdef_m-r1_g1"],
+    "repertory.cleaning._SANDBOX": ["repertory_sandbox_0123456789abcdef_m"],
+    "repertory.cleaning._UNFINISHED": [".a.0123456789abcdef.tmp", "a.partial"],
+    "repertory.embedding.folder._BGE_ENGLISH": ["bge-small-en x"],
+    "repertory.formats.tools._NAME": ["get_issue-2"],
+    "repertory.formats.tools._PARAMETER": ["a.b-c_d"],
+    "repertory.formats.uris._URI": ["skill://a/b/SKILL.md", "tool://a/b"],
+    "repertory.index.edge_shard._OS_ERROR": ["x (os error 28)"],
+    "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh"],
+    "repertory.index.keywords.tokens._SEPARATORS": ["a-._b"],
+    "repertory.index.keywords.tokens._UNSPACED": ["a\u4e2d\u6587b"],
+    "repertory.index.layout._NAME": ["a.b-c_d"],
+    "repertory.memory._MAPPING": [
+        "1f-2f r-xp 00 fd:01 12   /lib/a\nSize: 1 kB\nAnonymous:   12 kB",
+    ],
+    "repertory.project_search.ignored._EXCLUDES_FILE": ['[core]\n\t excludesfile = "~/a b" \n'],
+    "repertory.project_search.private._KEY": [
+        "-----BEGIN RSA PRIVATE KEY BLOCK-----\\n \n" + "A/b+" * 8,
+    ],
+    "repertory.project_search.snippets._RUN": ["ab cd"],
+    "repertory.project_search.snippets._SPACE": ["ab \n"],
+    "repertory.project_search.word_index._RUN": ["ab12_c"],
+    "repertory.search.candidates._JOINED": ["a-b._/c"],
+    "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.steps._FIRST_WORD": ["ab cd"],
+    "repertory.search.steps._LINK": ["a, and then, b, and next, c"],
+    "repertory.search.steps._MARK": ["(1) a step 2. b - c"],
+    "repertory.search.steps._OPENING": ["and then, next finally x"],
+    "repertory.search.steps._SENTENCE": ["Do a. Then b; 1. c"],
+    "repertory.skill_vectors.sandbox._ABSOLUTE": ["C:/a"],
+    "repertory.skill_vectors.sandbox._CONTROL": ["a\x07b"],
+    "repertory.sources.mcp.config._COMMENT": ['"a\\"b" // c\n /* d */ "e"', '"\\'],
+    "repertory.sources.mcp.config._NOT_BLANK": ["a\nb"],
+    "repertory.sources.mcp.config._TRAILING_COMMA": ['"a\\"b", \n ] "c', '"\\'],
+    "repertory.sources.mcp.mending._ID": ['{"id" : 12', '"id":"a b"'],
+    "repertory.sources.mcp.mending._KEY": [' "a\\"b" : 1'],
+    "repertory.sources.mcp.mending._NAME": [' { "name" : "a b"'],
+    "repertory.sources.mcp.mending._TOKEN": ['"a\\"b" [{,', '"\\'],
+    "repertory.sources.mcp.server._REPERTORY": ["/a repertory.exe'  mcp "],
+    "repertory.sources.mcp.source._KEY_IN_PATH": ["/a1b2c3d4e5f6g7h8i9j0k1l2/x"],
+    "repertory.sources.mcp.variables._ENV_LINE": ["export  A_1 = 'b c' d"],
+    "repertory.sources.mcp.variables._REFERENCE": ["a${b:-c}d$e"],
+    "repertory.sources.mcp.variables._VARIABLE": ["env:A_1:-b"],
+    "repertory.sources.neuroscript._COMMENT": ["  COMMENT: a"],
+    "repertory.sources.neuroscript._DEFINE": ["  DEFINE  PROCEDURE  a.b (c, d)"],
+    "repertory.sources.neuroscript._END_COMMENT": ["  ENDCOMMENT a"],
+    "repertory.sources.neuroscript._FIELD": ["  PURPOSE_A:  b"],
+    "repertory.sources.reading.frontmatter._CLOSING": ["a: 1\n---  \n", "...  "],
+    "repertory.sources.reading.frontmatter._ENTRY": ["  a-b.c:  d e"],
+    "repertory.sources.reading.frontmatter._OPENING": [" \n---  \n"],
+    "repertory.sources.reading.markdown._FENCE": ["  ~~~~a", "<!--"],
+    "repertory.sources.reading.markdown._HEADING": ["  ##  a b", "== a"],
+    "repertory.sources.reading.markdown._NOT_PROSE": ["[a]: b", "- - -", ":a-b: c", "[![a"],
+    "repertory.sources.reading.markdown._UNDERLINE": ["====="],
+    "repertory.sources.reading.structured._BYTE": ["a (byte 12)"],
+    "repertory.sources.reading.structured._FLOAT": ["-12.34e-5"],
+    "repertory.sources.reading.structured._INTEGER": ["-123"],
+    "repertory.sources.reading.toml._LINE": ["a (at line 12, b)"],
+    "repertory.sources.reading.toml._LONG_KEY": [
+        "a." * 64 + "a",
+        "\"b c\" . 'd'. e",
+    ],
+    "repertory.sources.skill_folders._NAME": ["ab-c1-d"],
+    "repertory.sources.tool_files._OF_TOOLS": ['{"tools": []}'],
+    "repertory.text._CONTROL": ["a\x07b"],
+    "repertory.text._FITTING": ["\u0627\u200d"],
+    "repertory.text._FLAG": ["\U000e0067\U000e0062\U000e007f"],
+    "repertory.text._RUN": ["a\x07\u200bb"],
+    "repertory.typescript.syntax._PLAIN_KEY": ["$a_1"],
+    "repertory_admin.columns._PIECES": ["/a/b_1,2:c--=d"],
+    "repertory_admin.commands.config._REDIS": ["a rediss://u:p@h.x:1/0 b"],
+    "repertory_admin.terminal._DIRECTIONS": ["a\u202eb"],
+    "repertory_eval.generate._INSIDE": ["getHTTPCode"],
+    "repertory_eval.generate._SENTENCE": ["A b. C"],
+    "repertory_eval.generate._SEPARATORS": ["a_-b"],
+    "repertory_eval.generate._WORD": ["don't-a.b c"],
+    "repertory_query.mcp.contents._NAME": ["a.b:c/d"],
+    "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
+    "repertory_query.visible._FOLDERS": ["a file:///home/a b/c.d/e: x", "(/a/b)"],
+    "repertory_query.visible._LISTED": ["  Path: /a/b/c"],
+    "repertory_watch.filesystems._ESCAPE": ["a\\040b"],
+    # Those without a name.
+    r"repertory.coordination.deltas ([\w/]+)-(\d{1,15})": ["a/b-12"],
+    r"repertory.coordination.redis_server (/\d*)?": ["/12"],
+    "repertory.embedding.folder [^a-z0-9.]+": ["a b"],
+    "repertory.formats.tools [^a-zA-Z0-9_-]+": ["a b"],
+    "repertory.formats.types `+": ["a``b"],
+    "repertory.index.keywords.lexicon ies$": ["flies"],
+    r"repertory.index.qdrant_connection \d+": ["1.22.3"],
+    r"repertory.indexing.collections -r(\d+)_g\d+$": ["a-r12_g34"],
+    r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_([0-9a-f]+)_": ["ab_12_"],
+    r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_[0-9a-f]+_(.+)-r\d+_g\d+": [
+        "a_1_m-r1_g2"
+    ],
+    r"repertory.indexing.collections _g(\d+)$": ["a_g12"],
+    r"repertory.keys [\w.@-]{1,64}": ["a.b@c"],
+    "repertory.search.lookup __|/": ["a__b/c"],
+    r"repertory.skill_vectors.parts #{1,2}\s": ["## a"],
+    r"repertory.skill_vectors.parts \s*DEFINE\s+PROCEDURE\b": ["  DEFINE  PROCEDURE a"],
+    r"repertory.sources.mcp.server [/\\]": ["a/b"],
+    "repertory.sources.mcp.variables [^/]*//([^/@]*)@": ["http://a:b@c"],
+    r"repertory.sources.mcp.variables \W": ["a-b"],
+    r"repertory_query.api (?<!\])(\[\d+\])+$": ["a[1][2]"],
+    "repertory_query.api Object (missing|contains unknown).* field `(.*)`": [
+        "Object missing required field `a`"
+    ],
+    r"repertory_query.api [.\[\]]+": ["a.b[c]"],
+    r"repertory_query.api application/\S+\+json": ["application/a+json"],
+    r"repertory_query.pages.sign_in /(?![/\\])[!-~]*": ["/a?b"],
+}
+
+
+class Expression:
+    """A regular expression of our code, with the methods that are used on it."""
+
+    def __init__(self, name: str, pattern: re.Pattern[str], methods: set[str]) -> None:
+        self.name, self.pattern, self.methods = name, pattern, methods
+
+    def calls(self) -> Iterator[Callable[[str], object]]:
+        """A function for each use, which does all its work."""
+        for method in sorted(self.methods):
+            if method == "sub":
+                yield partial(self.pattern.sub, "")
+            elif method == "finditer":
+                yield lambda text: list(self.pattern.finditer(text))
+            else:
+                yield getattr(self.pattern, method)
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Every module of ours, by name."""
+    for source in SOURCES:
+        for file in sorted(source.rglob("*.py")):
+            parts = file.relative_to(source).with_suffix("").parts
+            yield ".".join(parts).removesuffix(".__init__"), ast.parse(file.read_text("utf-8"))
+
+
+def expressions() -> tuple[dict[str, Expression], set[str]]:
+    """Every expression that is written in our code, and the modules that make others."""
+    found: dict[str, Expression] = {}
+    uses: dict[str, set[str]] = {}
+    makers = set()
+    for module, tree in trees():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            owner, method = ast.unparse(call.func.value), call.func.attr
+            if method in METHODS and owner != "re":
+                place = module if owner.startswith("_") else ""
+                uses.setdefault(f"{place}.{owner}", set()).add(method)
+            elif owner == "re" and method in METHODS | {"compile"}:
+                try:
+                    one = expression(module, method, call)
+                except NameError:
+                    makers.add(module)
+                else:
+                    found[one.name] = one
+    for one in found.values():
+        public = f".{one.name.rpartition('.')[2]}"
+        one.methods = one.methods or uses.get(one.name) or uses.get(public) or {"match"}
+    return found, makers
+
+
+def expression(module: str, method: str, call: ast.Call) -> Expression:
+    """The expression of a call of ``re``, in the names of its module."""
+    names = vars(importlib.import_module(module))
+    pattern = eval(ast.unparse(call.args[0]), names)
+    given = [word.value for word in call.keywords if word.arg == "flags"]
+    given += call.args[{"compile": 1, "sub": 4}.get(method, 2) :]
+    flags = eval(ast.unparse(given[0]), names) if given else 0
+    compiled = re.compile(pattern, flags)
+    own = [name for name, one in names.items() if one is compiled]
+    name = f"{module}.{own[0]}" if own else f"{module} {pattern}"
+    return Expression(name, compiled, set() if method == "compile" else {method})
+
+
+FOUND, MAKERS = expressions()
+
+
+def hostile(example: str) -> Iterator[Callable[[int], str]]:
+    """Texts of any size: a part of an example is repeated, or a character is put in often."""
+    seen = set()
+    for at in range(len(example) + 1):
+        parts = [(example[at : at + width], width) for width in (1, 2, 3)]
+        parts += [(character, 0) for character in ' \n"\\a0']
+        for part, width in parts:
+            for end in (example[at + width :], "\0"):
+
+                def text(size: int, at: int = at, part: str = part, end: str = end) -> str:
+                    return example[:at] + part * size + end
+
+                if part and text(3) not in seen:
+                    seen.add(text(3))
+                    yield text
+
+
+def nanoseconds(call: Callable[[str], object], text: str) -> int:
+    """The processor time of a call."""
+    began = time.thread_time_ns()
+    call(text)
+    return time.thread_time_ns() - began
+
+
+def grows_too_fast(call: Callable[[str], object], text: Callable[[int], str]) -> bool:
+    """Whether the time grows clearly faster than the text."""
+    small, *others = (text(size) for size in SIZES)
+    base = max(min(nanoseconds(call, small) for _ in range(3)), FLOOR)
+    for size, longer in zip(SIZES[1:], others, strict=True):
+        most = SLACK * base * size // SIZES[0]
+        if nanoseconds(call, longer) > most:  # more than once, in case another process disturbed
+            return min(nanoseconds(call, longer) for _ in range(3)) > most
+    return False
+
+
+def test_every_expression_has_an_example() -> None:
+    """An expression that is added is tested, and each example matches."""
+    assert set(EXAMPLES) == set(FOUND)
+    assert MAKERS == MADE_AT_RUN_TIME
+    for name, examples in EXAMPLES.items():
+        assert FOUND[name].pattern.search(examples[0]), name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_time_grows_with_the_text(name: str) -> None:
+    """A text of 10 or 100 times the size takes about 10 or 100 times as long, at most."""
+    slow = [
+        (str(call), text(2))
+        for example in EXAMPLES[name]
+        for text in hostile(example)
+        for call in FOUND[name].calls()
+        if grows_too_fast(call, text)
+    ]
+    assert not slow
