@@ -227,7 +227,8 @@ def _same(one: str, other: str) -> bool:
 def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     """Refuse a request that a page of another site sent.
 
-    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like.
+    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
+    sites may only link here, which is a GET.
 
     Raises:
         HTTPException: 403 for such a request, or if the header is needed and missing.
@@ -238,9 +239,14 @@ def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     if (
         (origin is None and needed)
         or (origin is not None and origin.partition("://")[2] != headers.get("host"))
-        or (is_foreign and headers.get("sec-fetch-dest") != "document")
+        or (is_foreign and not _is_link(request))
     ):
         raise HTTPException(403, "A page of another site may not call this server.")
+
+
+def _is_link(request: HTTPConnection) -> bool:
+    is_page = request.headers.get("sec-fetch-dest") == "document"
+    return is_page and request.scope["method"] in ("GET", "HEAD")
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -90,6 +90,16 @@ def test_other_sites_may_only_link_here(
     assert client.get("/search?q=x", headers=headers).status_code == status
 
 
+def test_other_sites_post_nothing(client: TestClient) -> None:
+    """Neither by a script nor by a form, also if the browser names no origin."""
+    for destination in ("empty", "document", "iframe"):
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": destination}
+        assert "another site" in problem(client.post("/queue/retry", headers=headers), 403)
+    for media_type in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data"):
+        response = client.post("/rebuild", content=b"", headers={"Content-Type": media_type})
+        assert "application/json" in problem(response, 422)
+
+
 def test_answers_are_neither_cached_nor_shared(client: TestClient) -> None:
     """A proxy or a browser would give them to callers without the key."""
     for path in ("/search?q=x", "/items", "/stats", "/openapi.json", "/no"):
