@@ -84,7 +84,7 @@ class Access:
         key, name = self._keys.find(token), cookie_of(scope)
         return (name, cookies.made(key.digest, name)) if key else None
 
-    def cookies(self, scope: ASGIScope) -> list[str]:
+    def cookie_names(self, scope: ASGIScope) -> list[str]:
         """The names of the cookies of a request's project."""
         owner = [cookies.owner_cookie(self._owner.browser_secret)] if self._owner else []
         return [*owner, cookie_of(scope)]
@@ -132,7 +132,7 @@ class Access:
         if found := self._signed_in(request):
             check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
             return found
-        if any(name in request.cookies for name in self.cookies(request.scope)):
+        if any(name in request.cookies for name in self.cookie_names(request.scope)):
             raise _unauthorized(
                 "The key is not valid, or no longer; sign in again.", ', error="invalid_token"'
             )

@@ -17,7 +17,7 @@ def made(secret: str, name: str) -> str:
     """The value of a cookie.
 
     Args:
-        secret: What it is derived from; whoever knows it can make cookies.
+        secret: What it is derived from; who knows it can make cookies.
         name: The name of the cookie.
     """
     expires = int(time.time()) + LIFETIME_S

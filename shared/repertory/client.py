@@ -231,7 +231,11 @@ class Client(Backend):
                 f"The server at {self.url} cannot be reached: what answers there is not the server "
                 "that left a note in the data directory; start that one again."
             )
-        return self._exchange(method, target, body, timeout_s, self._headers)
+        status, data = self._exchange(method, target, body, timeout_s, self._headers)
+        if self._token and status == http.HTTPStatus.UNAUTHORIZED:
+            self._is_proven = False
+            raise StoreError(f"The server at {self.url} has been started again; try again.")
+        return status, data
 
     def _exchange(
         self,

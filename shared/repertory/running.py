@@ -109,7 +109,7 @@ def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
 
 
 def note_at(settings: Settings, directory: Path) -> Note | None:
-    """The note of the server of a directory; None if there is none, or its process has ended."""
+    """The note of the server of a directory; None if it is missing, or its process has ended."""
     note = read_json(_place(settings, directory), Note)
     return note if note and _is_running(note.pid) else None
 

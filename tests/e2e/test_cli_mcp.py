@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -112,7 +114,7 @@ def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -
 
 
 def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
-    """The result of the tool is returned; otherwise the error has the reason."""
+    """For the host alone; its result is returned, and otherwise the error has the reason."""
 
     async def ask() -> None:
         allowed = ("--allow-calls", "--mcp-config", mcp_config)
@@ -127,6 +129,10 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
             wrong = await client.call_tool(
                 "call", {"tool": "weather__forecast", "arguments": {"town": "Oslo"}}
             )
+            url = json.loads(note_of(own, project).read_bytes())["url"]
+            for target, body in (("/search?q=x", None), ("/tools/weather__forecast", b"{}")):
+                with pytest.raises(HTTPError, match="401"):  # another account of the machine
+                    await asyncio.to_thread(urlopen, f"{url}{target}", body)
             assert "Oslo: sun for 3 days" in text_of(result)
             assert not result.is_error
             assert wrong.is_error

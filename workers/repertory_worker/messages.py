@@ -1,6 +1,6 @@
 """The Redis transport of the workers, which takes only messages that can be tasks of ours.
 
-Celery ends a worker on some messages that it cannot read. Whoever reaches Redis can send any.
+Celery ends a worker on some messages that it cannot read. Any program that reaches Redis can send them.
 """
 
 import base64

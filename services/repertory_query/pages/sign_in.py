@@ -56,7 +56,7 @@ def routes(access: Access) -> list[BaseRoute]:
     async def sign_out(request: Request) -> Response:
         """Have the browser forget that it has signed in."""
         response = RedirectResponse(root_of(request) + LOGIN, 303)
-        for name in access.cookies(request.scope):
+        for name in access.cookie_names(request.scope):
             response.delete_cookie(name, httponly=True, samesite="lax")
         return response
 
