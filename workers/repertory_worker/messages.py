@@ -1,6 +1,7 @@
 """The Redis transport of the workers, which takes only messages that can be tasks of ours.
 
-Celery ends a worker on some messages that it cannot read. Any program that reaches Redis can send them.
+Celery ends a worker on some messages that it cannot read, and any program that reaches Redis can
+send them.
 """
 
 import base64
