@@ -29,8 +29,8 @@ _log = logging.getLogger(__name__)
 class Caller(Protocol):
     """Who runs a server."""
 
-    def ready(self, url: str, service: "Service") -> None:
-        """Requests are answered by this process, at a URL."""
+    def ready(self, url: str, token: str, service: "Service") -> None:
+        """Requests with a token are answered by this process, at a URL."""
         ...
 
     def joined(self, joined: joining.Joined) -> None:
@@ -89,9 +89,9 @@ def run(
                 caller.joined(joined)
             return
 
-    def ready(url: str, service: "Service") -> None:
+    def ready(url: str, token: str, service: "Service") -> None:
         caller.apart(f"{reason} This directory has a server of its own.")
-        caller.ready(url, service)
+        caller.ready(url, token, service)
 
     if not stopping:
         _serve(settings, directory, stopping, ready, is_host=False)
@@ -101,7 +101,7 @@ def _serve(
     settings: Settings,
     directory: Path,
     stopping: Sequence[int],
-    ready: Callable[[str, "Service"], None],
+    ready: Callable[[str, str, "Service"], None],
     *,
     is_host: bool,
 ) -> None:
@@ -110,14 +110,14 @@ def _serve(
         # From now on, other commands wait for this server instead of indexing beside it, and other
         # servers for it to open their directories.
         url = url_of(*listener.getsockname()[:2])
-        announce(settings, directory, url)
-        secret = secrets.token_urlsafe(32)
+        token = secrets.token_urlsafe(32)
+        announce(settings, directory, url, token)
         if is_host:
-            joining.invite(settings, url, secret)
+            joining.invite(settings, url, token)
         from repertory_admin.hosting import Host  # noqa: PLC0415 - slow to import
 
-        Host(settings, url, secret).run(
-            directory, listener, stopping, lambda service: ready(url, service)
+        Host(settings, url, token).run(
+            directory, listener, stopping, lambda service: ready(url, token, service)
         )
 
 

@@ -74,13 +74,13 @@ class Following(Forwarding):
                 if self._backend is not None:
                     self._use(None)
 
-    def ready(self, _: str, service: "Service") -> None:
+    def ready(self, _: str, __: str, service: "Service") -> None:
         """Answer from this process, which is the server now."""
         self._use(service)
 
     def joined(self, joined: "Joined") -> None:
         """Ask a server that serves the directory for this process, until it ends."""
-        client = Client(joined.url, joined.key)
+        client = Client(joined.url, joined.key, is_own=True)
         self._use(client)
         while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
             pass

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from repertory import memory
 from repertory.common import Common
 from repertory.compose import Parts
-from repertory.running import announce, note_of, the_only_server
+from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.wire import WantedProject
 from repertory_admin.server import running
@@ -26,14 +26,14 @@ class Host:
     Args:
         settings: The settings of the process.
         url: Where it answers.
-        secret: The key of the user's own processes.
+        secret: The token of its user.
     """
 
     def __init__(self, settings: Settings, url: str, secret: str) -> None:
         self.settings = settings
         self.url = url
         self.secret = secret
-        self.entrance = entrance_of(settings, self.secret)
+        self.entrance = entrance_of(settings, secret, browser_secret(settings.data_dir))
         self.common = Common()
 
     def run(
@@ -88,7 +88,7 @@ class HostedProject:
         if not isinstance(other, HostedProject):
             return False
         directory = self.parts.workspace.directory
-        note = note_of(self.parts.settings, directory, self._host.url)
+        note = note_of(self.parts.settings, directory, self._host.url, self._host.secret)
         return note.serves(other.parts.settings, other.parts.workspace.directory)
 
     @contextmanager
@@ -101,6 +101,6 @@ class HostedProject:
         """
         settings, directory = self.parts.settings, self.parts.workspace.directory
         with the_only_server(settings, directory):
-            announce(settings, directory, self._host.url + path)
+            announce(settings, directory, self._host.url + path, self._host.secret)
             with running(self.parts) as service:
                 yield create_app(service, settings, self._host.entrance)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from repertory.client import Client
 from repertory.errors import StoreError, UsageError
 from repertory.running import claimed
 from repertory.settings import Settings
@@ -53,7 +54,7 @@ class HostNote(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         url: Where it answers.
         pid: Its process.
-        secret: The key of the user's own processes, which may also add projects.
+        secret: The token of the user's own processes, which may also add projects.
         terms: The terms of all its projects.
     """
 
@@ -152,6 +153,9 @@ def join(settings: Settings, directory: Path) -> Joined:
     if host is None:
         raise StoreError(f"Another server in {settings.data_dir} does not say where it answers.")
     host.check(settings)
+    # Another program may have taken over the port of a host that crashed.
+    if not Client(host.url, host.secret, is_own=True).is_alive(ANSWER_TIMEOUT_S):
+        raise StoreError(f"The server at {host.url} cannot be joined: it does not answer.")
     wanted = WantedProject(
         directory=str(directory),
         flags=_plain(settings),

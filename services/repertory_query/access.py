@@ -2,6 +2,7 @@
 
 import hmac
 import ipaddress
+import socket
 from urllib.parse import urlsplit
 
 import msgspec
@@ -9,12 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
+from repertory import proof
 from repertory.keys import Keys, Scope
+from repertory_query import cookies
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they reveal nothing
 STATIC = "/static/"  # the files of the pages, the same for every caller
 LOGIN = "/login"
-COOKIE = "repertory_key"
 _CHALLENGE = 'Bearer realm="repertory"'
 
 
@@ -25,36 +27,67 @@ class Caller(msgspec.Struct, frozen=True):
     scopes: frozenset[Scope]
 
 
+_OWNER = Caller("owner", frozenset(Scope))
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The user who started a server, whose processes have all scopes.
+
+    Attributes:
+        token: The token of the note that the server left.
+        browser_secret: What the cookies of the user's browsers are derived from.
+    """
+
+    token: str
+    browser_secret: str
+
+
 class Access:
     """Decides who a caller is.
 
-    Without keys every caller may read, and callers on this machine may do everything. A web page
-    in a local browser calls from this machine, too. So requests from another origin, or with a host
-    name that a web page could own, are refused; a page may only link here.
+    The server that a user started answers this user only, and callers with a key. A team's server
+    has no such user. Until it has keys, every caller may read, and callers on its machine may do
+    everything. A web page in a local browser calls from this machine, too. So requests from another
+    origin, or with a host name that a web page could own, are refused; a page may only link here.
 
-    With keys, a browser sends its key in a cookie, also with the requests of other pages of this
-    machine or domain. Those are refused as well, and a cookie allows changes only if the browser
-    names this server as the origin.
+    A browser sends its cookie also with the requests of other pages of this machine or domain.
+    Those are refused as well, and a cookie allows changes only if the browser names this server as
+    the origin.
 
     Args:
         keys: The keys.
         host: The name of this server.
-        secret: The key of the user's own processes, with all scopes; empty if they have none.
+        owner: The user who started it; None for a team's server.
     """
 
-    def __init__(self, keys: Keys, host: str, secret: str = "") -> None:
+    def __init__(self, keys: Keys, host: str, owner: Owner | None = None) -> None:
         self._keys = keys
-        self._secret = secret
-        self._host = host.lower()
+        self._owner = owner
+        self._names = {"localhost", host.lower(), socket.gethostname().lower()}
 
     @property
     def takes_keys(self) -> bool:
-        """Whether callers need a key."""
-        return self._keys.required
+        """Whether callers need a key or a token."""
+        return self._owner is not None or self._keys.required
 
-    def knows(self, token: str) -> bool:
-        """Whether a key is valid."""
-        return self._keys.find(token) is not None
+    def proof(self, challenge: str) -> str:
+        """The proof that this server left its note; empty without a note or a usable challenge."""
+        if self._owner is None or not 0 < len(challenge) <= proof.MAX_LENGTH:
+            return ""
+        return proof.proof_of(self._owner.token, challenge)
+
+    def cookie_for(self, token: str, scope: ASGIScope) -> tuple[str, str] | None:
+        """The name and value of the cookie for a key or the token; None if it is invalid."""
+        if self._owner and _same(token, self._owner.token):
+            name = cookies.owner_cookie(self._owner.browser_secret)
+            return name, cookies.made(self._owner.browser_secret, name)
+        key, name = self._keys.find(token), cookie_of(scope)
+        return (name, cookies.made(key.digest, name)) if key else None
+
+    def cookie_names(self, scope: ASGIScope) -> list[str]:
+        """The names of the cookies of a request's project."""
+        owner = [cookies.owner_cookie(self._owner.browser_secret)] if self._owner else []
+        return [*owner, cookie_of(scope)]
 
     def caller(self, request: HTTPConnection) -> Caller:
         """The caller of a request.
@@ -64,11 +97,9 @@ class Access:
                 have sent.
         """
         address = request.client.host if request.client else ""
-        if is_bearer(request, self._secret):
-            return Caller("owner", frozenset(Scope))
-        if self._keys.required:  # reads the key file if it changed
+        if self.takes_keys:  # reads the key file if it changed
             if route_path(request.scope) != LOGIN:
-                return self._by_key(request)
+                return self._by_token(request) or self._by_cookie(request)
             check_origin(request)
             return Caller(f"address:{address}", frozenset())
         if not self._is_own(request.headers.get("host", "")):
@@ -81,27 +112,55 @@ class Access:
         scopes = frozenset(Scope) if is_loopback(address) else frozenset({Scope.READ})
         return Caller(f"address:{address}", scopes)
 
-    def _by_key(self, request: HTTPConnection) -> Caller:
-        token = _token(request)
-        if not token:
-            raise HTTPException(
-                401,
-                "This server asks for a key; send it as `Authorization: Bearer KEY`.",
-                {"WWW-Authenticate": _CHALLENGE},
-            )
+    def _by_token(self, request: HTTPConnection) -> Caller | None:
+        """The caller with a key or token in the header; None without one."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return None
+        if self._owner and _same(token, self._owner.token):
+            return _OWNER
         key = self._keys.find(token)
         if key is None:
-            raise HTTPException(
-                401,
-                "The key is not valid, or no longer; ask for another.",
-                {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'},
+            raise _unauthorized(
+                "The key is not valid, or no longer; ask for another.", ', error="invalid_token"'
             )
         return Caller(f"key:{key.name}", key.scopes)
+
+    def _by_cookie(self, request: HTTPConnection) -> Caller:
+        """The caller of a browser that has signed in."""
+        if found := self._signed_in(request):
+            check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
+            return found
+        if any(name in request.cookies for name in self.cookie_names(request.scope)):
+            raise _unauthorized(
+                "The key is not valid, or no longer; sign in again.", ', error="invalid_token"'
+            )
+        if self._owner:
+            raise _unauthorized(
+                "This server answers only who started it, and callers with a key. Send "
+                "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+            )
+        raise _unauthorized("This server asks for a key; send it as `Authorization: Bearer KEY`.")
+
+    def _signed_in(self, request: HTTPConnection) -> Caller | None:
+        if self._owner:
+            secret = self._owner.browser_secret
+            name = cookies.owner_cookie(secret)
+            if cookies.fits(request.cookies.get(name, ""), secret, name):
+                return _OWNER
+        name = cookie_of(request.scope)
+        if given := request.cookies.get(name):
+            for key in self._keys.active():
+                if cookies.fits(given, key.digest, name):
+                    return Caller(f"key:{key.name}", key.scopes)
+        return None
 
     def _is_own(self, host: str) -> bool:
         """Whether no foreign web page can be loaded from the name in a Host header.
 
-        An address needs no lookup, and a name without a dot cannot be registered.
+        An address needs no lookup. Other names without a dot may be answered by any machine of the
+        local network.
         """
         try:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
@@ -109,7 +168,7 @@ class Access:
             return False
         if not name:
             return False
-        local = "." not in name or name.endswith(".localhost") or name == self._host
+        local = name in self._names or name.endswith(".localhost")
         return local or _address(name) is not None
 
 
@@ -122,7 +181,7 @@ def route_path(scope: ASGIScope) -> str:
 def cookie_of(scope: ASGIScope) -> str:
     """The name of the cookie with the key: each project of a server has its own keys."""
     _, slash, key = scope.get("root_path", "").rpartition("/")
-    return f"{COOKIE}_{key}" if slash else COOKIE
+    return f"{cookies.COOKIE}_{key}" if slash else cookies.COOKIE
 
 
 def is_open(scope: ASGIScope) -> bool:
@@ -147,6 +206,10 @@ def require(caller: Caller, scope: Scope) -> None:
         )
 
 
+def _unauthorized(detail: str, error: str = "") -> HTTPException:
+    return HTTPException(401, detail, {"WWW-Authenticate": _CHALLENGE + error})
+
+
 def _forbidden(detail: str, scope: Scope) -> HTTPException:
     challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
     return HTTPException(403, detail, {"WWW-Authenticate": challenge})
@@ -154,25 +217,18 @@ def _forbidden(detail: str, scope: Scope) -> HTTPException:
 
 def is_bearer(request: HTTPConnection, secret: str) -> bool:
     """Whether a request has a secret as its bearer token; an empty secret is no token."""
-    given = request.headers.get("authorization", "").encode()
-    return bool(secret) and hmac.compare_digest(given, f"Bearer {secret}".encode())
+    return bool(secret) and _same(request.headers.get("authorization", ""), f"Bearer {secret}")
 
 
-def _token(request: HTTPConnection) -> str:
-    """The key of a request, in the header or in the cookie; empty if missing."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return token.strip()
-    token = request.cookies.get(cookie_of(request.scope), "")
-    if token:
-        check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
-    return token
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
 def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     """Refuse a request that a page of another site sent.
 
-    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like.
+    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
+    sites may only link here, which is a GET.
 
     Raises:
         HTTPException: 403 for such a request, or if the header is needed and missing.
@@ -183,9 +239,14 @@ def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
     if (
         (origin is None and needed)
         or (origin is not None and origin.partition("://")[2] != headers.get("host"))
-        or (is_foreign and headers.get("sec-fetch-dest") != "document")
+        or (is_foreign and not _is_link(request))
     ):
         raise HTTPException(403, "A page of another site may not call this server.")
+
+
+def _is_link(request: HTTPConnection) -> bool:
+    is_page = request.headers.get("sec-fetch-dest") == "document"
+    return is_page and request.scope["method"] in ("GET", "HEAD")
 
 
 def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

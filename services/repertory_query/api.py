@@ -86,6 +86,8 @@ class Operation(Route, Generic[T]):
         if self._scope is not Scope.READ:
             require(request.state.caller, self._scope)
         if self.takes is Nothing:
+            if self.method == "POST" and "content-type" in request.headers:
+                _require_json(request)  # a form of another site is none
             return await self._handler(request, self.takes())
         if self.method == "GET":
             return await self._handler(request, parameters(request, self.takes))
@@ -171,9 +173,8 @@ async def _body(request: Request, kind: type[T]) -> T:
         UsageError: It is not JSON, or does not fit.
     """
     content = await request.body()
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content and media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
-        raise UsageError(_refused("send a JSON object as application/json"))
+    if content:
+        _require_json(request)
     if not content and kind is dict:
         content = b"{}"
     try:
@@ -187,6 +188,17 @@ async def _body(request: Request, kind: type[T]) -> T:
         raise UsageError(_refused("the body is no JSON")) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise HTTPException(400, _UNREADABLE) from error
+
+
+def _require_json(request: Request) -> None:
+    """Refuse a body of another media type.
+
+    Raises:
+        UsageError: It has another one.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != JSON and not re.fullmatch(r"application/\S+\+json", media_type):
+        raise UsageError(_refused("send a JSON object as application/json"))
 
 
 def _integral(value: object) -> object:

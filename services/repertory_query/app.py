@@ -19,7 +19,7 @@ from repertory_query import (
     searching,
     state,
 )
-from repertory_query.access import Access
+from repertory_query.access import Access, Owner
 from repertory_query.api import answer, document
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
@@ -44,16 +44,17 @@ class Entrance(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         rates: Counts the requests of each caller.
-        secret: The key of the user's own processes; empty if they have none.
+        owner: The secrets of the user who started it; None for a team's server.
     """
 
     rates: Rates
-    secret: str = ""
+    owner: Owner | None = None
 
 
-def entrance_of(settings: Settings, secret: str = "") -> Entrance:
-    """The entrance of a server with some settings."""
-    return Entrance(Rates(settings.values.requests_per_minute), secret)
+def entrance_of(settings: Settings, token: str = "", browser_secret: str = "") -> Entrance:
+    """The entrance of a server with some settings; a team's server has no token."""
+    owner = Owner(token, browser_secret or token) if token else None
+    return Entrance(Rates(settings.values.requests_per_minute), owner)
 
 
 def create_app(service: Service, settings: Settings, entrance: Entrance | None = None) -> Starlette:
@@ -73,14 +74,14 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
-    access = Access(keys, values.host, entrance.secret)
+    access = Access(keys, values.host, entrance.owner)
     routes: list[BaseRoute] = [
         *searching.routes(answers, values),
         *functions.routes(service, searches),
         *runtime.routes(service, others),
         *calling.routes(service, calls),
         *items.routes(service, others),
-        *state.routes(service, others, metrics),
+        *state.routes(service, others, metrics, access),
         *jobs.routes(service, others),
     ]
     described = document(routes)

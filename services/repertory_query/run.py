@@ -55,6 +55,10 @@ def configuration(app: ASGIApp) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
+        # A proxy on this machine says who its callers are, which takes rights from them and gives
+        # none. Otherwise uvicorn would read whom to believe from FORWARDED_ALLOW_IPS.
+        proxy_headers=True,
+        forwarded_allow_ips=["127.0.0.1", "::1"],
         timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
     )
 

@@ -6,8 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from repertory.proof import HEADER
 from repertory.stats import Stats
 from repertory.wire import Alive, Ready
+from repertory_query.access import Access
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
@@ -15,7 +17,7 @@ from repertory_query.service import Service
 from repertory_query.visible import visible_to, without_paths
 
 
-def routes(service: Service, pool: Pool, metrics: Metrics) -> list[BaseRoute]:
+def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
     """The routes."""
     operations = Operations("state")
 
@@ -25,9 +27,9 @@ def routes(service: Service, pool: Pool, metrics: Metrics) -> list[BaseRoute]:
         return answer(await pool.run(visible_to(request.state.caller, service).stats))
 
     @operations.get("/healthz", Nothing, returns=Alive, summary="Alive")
-    async def healthz(_: Request, __: Nothing) -> Response:
+    async def healthz(request: Request, _: Nothing) -> Response:
         """Report that the process answers."""
-        return answer(Alive(alive=True))
+        return answer(Alive(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
 
     @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, summary="Ready")
     async def readyz(_: Request, __: Nothing) -> Response:

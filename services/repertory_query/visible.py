@@ -18,6 +18,7 @@ from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
+from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Jobs, Stats
 from repertory_query.access import Caller
 
@@ -28,6 +29,8 @@ _FOLDERS = re.compile(  # those of an absolute path, up to its last name
     rf"(?<![\w/.~\])-])(?:file:(?://)?)?/(?:{_NAME}/)*(?=[^\s/:;,'\"“”<>()])"
 )
 _LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in the report of a project search
+
+_WRITTEN = re.compile(rf"{SAYS}[^\n]*")
 
 T = TypeVar("T")
 Placed = TypeVar("Placed", Hit, Item, Entry)
@@ -112,8 +115,12 @@ class Restricted(Forwarding):
 
 
 def without_paths(text: str) -> str:
-    """A text whose absolute paths are cut to their last parts; URLs and relative paths stay."""
-    return _FOLDERS.sub("", text)
+    """A text whose absolute paths are cut to their last parts; URLs and relative paths stay.
+
+    What an MCP server wrote is left out: it may hold a changed form of a secret, which is not
+    recognised as one.
+    """
+    return _FOLDERS.sub("", _WRITTEN.sub(".", text))
 
 
 def _sees_all(caller: Caller) -> bool:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 from repertory import running
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
-from repertory.client import Client
 from repertory.errors import RepertoryError, UsageError
 from repertory.project import located
 from repertory.search.answer import Answer
@@ -91,13 +90,15 @@ def connect(url: str, api_key: str | None = None) -> "Session":
 
     Args:
         url: Where it is, like ``http://127.0.0.1:7700``.
-        api_key: The key to it, where it asks for one and REPERTORY_SERVER_API_KEY holds none.
+        api_key: The key to it, where it asks for one and REPERTORY_SERVER_API_KEY holds none. Your
+            own server on this machine needs none.
 
     Raises:
         ConfigurationError: The URL or a setting is invalid.
     """
-    values = located({}, Path.cwd())[0].values
-    return Session(Client(url, api_key or values.server_api_key), values)
+    settings = located({}, Path.cwd())[0]
+    client = running.client_of(url, settings, api_key or settings.values.server_api_key)
+    return Session(client, settings.values)
 
 
 class Filters(TypedDict, total=False):

@@ -13,7 +13,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 import msgspec
 from typing_extensions import override
 
-from repertory import errors
+from repertory import errors, proof
 from repertory.backend import Backend
 from repertory.catalogue.item import Item
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
@@ -22,7 +22,7 @@ from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
-from repertory.wire import MAX_IDS, Ids, Items, Refusal, Retried, Retry, Summaries, Summary
+from repertory.wire import MAX_IDS, Alive, Ids, Items, Refusal, Retried, Retry, Summaries, Summary
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
@@ -35,6 +35,8 @@ ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
 CALL_TIMEOUT_S = 900.0  # the server's own limit ends a call before
 MAX_ANSWER_SIZE = 100_000_000  # bytes
 PAGE_SIZE = 5_000  # items of one request for a list
+
+_OPEN_HEADERS = {"Accept": "application/json"}  # without a key
 
 _log = logging.getLogger(__name__)
 
@@ -51,19 +53,23 @@ class Client(Backend):
         url: The URL of the server.
     """
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(self, url: str, api_key: str | None = None, *, is_own: bool = False) -> None:
         """Use a server; nothing is sent to it yet.
 
         Args:
             url: ``http://host:port`` or ``https://host``, with a path behind a proxy.
             api_key: The key, if the server requires one.
+            is_own: Whether the key is the token of a note. The server must prove that it has it
+                before anything else is sent.
 
         Raises:
             ConfigurationError: The URL or the key is invalid.
         """
         self._place = _split(url)
         self.url = self._place.geturl()
-        self._headers = {"Accept": "application/json"}
+        self._headers = dict(_OPEN_HEADERS)
+        self._token = api_key if is_own else None
+        self._is_proven = not is_own
         if api_key:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise ConfigurationError(
@@ -182,11 +188,17 @@ class Client(Backend):
         """Do nothing: no connection is kept open."""
 
     def is_alive(self, timeout_s: float) -> bool:
-        """Whether a server answers in time."""
+        """Whether a server answers in time; one of a note must prove that it left it."""
+        asked = proof.challenge()
+        headers = {**_OPEN_HEADERS, proof.HEADER: asked} if self._token else _OPEN_HEADERS
         try:
-            return self._send("GET", "/healthz", None, timeout_s)[0] == http.HTTPStatus.OK
-        except StoreError:
+            status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
+            if self._token:
+                given = msgspec.json.decode(data, type=Alive).proof
+                self._is_proven = proof.is_proof(given, self._token, asked)
+        except (StoreError, ValueError, RecursionError):
             return False
+        return status == http.HTTPStatus.OK and self._is_proven
 
     def _ask(
         self,
@@ -213,6 +225,26 @@ class Client(Backend):
             ) from error
 
     def _send(self, method: str, target: str, body: object, timeout_s: float) -> tuple[int, bytes]:
+        """Send a request to a server that is the right one; returns the status and the content."""
+        if not (self._is_proven or self.is_alive(timeout_s)):
+            raise StoreError(
+                f"The server at {self.url} cannot be reached: what answers there is not the server "
+                "that left a note in the data directory; start that one again."
+            )
+        status, data = self._exchange(method, target, body, timeout_s, self._headers)
+        if self._token and status == http.HTTPStatus.UNAUTHORIZED:
+            self._is_proven = False
+            raise StoreError(f"The server at {self.url} has been started again; try again.")
+        return status, data
+
+    def _exchange(
+        self,
+        method: str,
+        target: str,
+        body: object,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> tuple[int, bytes]:
         """Send a request and log it; returns the status and the content."""
         began = time.monotonic()
         place = self._place
@@ -221,7 +253,6 @@ class Client(Backend):
         connection = kind(
             place.hostname or "", place.port, timeout=min(CONNECT_TIMEOUT_S, timeout_s)
         )
-        headers = self._headers
         sent = None
         if body is not None:
             try:
@@ -232,7 +263,7 @@ class Client(Backend):
         try:
             connection.connect()
             connection.sock.settimeout(timeout_s)
-            connection.request(method, place.path + target, sent, headers)
+            connection.request(method, place.path + target, sent, dict(headers))
             response = connection.getresponse()
             data = response.read(MAX_ANSWER_SIZE + 1)
         except (OSError, http.client.HTTPException) as error:

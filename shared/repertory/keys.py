@@ -98,6 +98,10 @@ class Keys:
                 found = key
         return found
 
+    def active(self) -> tuple[Key, ...]:
+        """The keys that are valid now, without an error if the file cannot be read."""
+        return self._current() or ()
+
     def list(self) -> list[Key]:
         """List all keys, the oldest first.
 

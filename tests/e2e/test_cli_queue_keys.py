@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, note_of, token_of
 
 
 def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
@@ -31,14 +31,17 @@ def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
 
 
 def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Path) -> None:
-    """Its URL is enough; its sources are configured at the server."""
+    """Its user needs its URL only, others a key; its sources are configured at the server."""
     url = json.loads(note_of(user, served).read_text("utf-8"))["url"]
-    asked = {"REPERTORY_SERVER_URL": url, "REPERTORY_DATA_DIR": str(tmp_path / "data")}
+    asked = {"REPERTORY_SERVER_URL": url}
     done = user.run(tmp_path, "search", "bake bread", **asked)
     refused = user.run(tmp_path, "index", ".", **asked)
+    elsewhere = asked | {"REPERTORY_DATA_DIR": str(tmp_path / "data")}
+    unknown = user.run(tmp_path, "search", "bake bread", **elsewhere)
 
     assert url in user.run(served, "index").stdout
     assert "project/bread-baking" in done.stdout
+    assert (unknown.returncode, "only who started it" in unknown.stderr) == (2, True)
     assert refused.returncode == 2
     assert "name no paths" in refused.stderr
 
@@ -72,52 +75,65 @@ def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
     assert own.json(tmp_path, "keys", "list") == []
 
 
-def test_the_first_key_says_what_it_changes(own: Cli, tmp_path: Path) -> None:
+def test_the_first_key_of_a_team_says_what_it_changes(own: Cli, tmp_path: Path) -> None:
     """It names the server, which need not run, and how to undo it; the second key says less."""
-    first, second = (own.run(tmp_path, "keys", "create", name) for name in ("ci", "anna"))
+    team = {"REPERTORY_REDIS_URL": "redis://localhost"}
+    first, second = (own.run(tmp_path, "keys", "create", name, **team) for name in ("ci", "anna"))
     assert "Only a hash of it is stored" in first.stderr
-    assert f"every caller of the server of {tmp_path} needs a key" in first.stderr
+    assert "every caller of the team's server needs a key" in first.stderr
     assert "`repertory keys reset`" in first.stderr
     assert "From now on" not in second.stderr
+    own.run(tmp_path, "keys", "revoke", "ci", **team)
+    last = own.run(tmp_path, "keys", "revoke", "anna", **team)
+    assert "refuses all callers" in last.stderr
 
 
 def test_keys_are_reset_after_the_question(own: Cli, tmp_path: Path) -> None:
     """Without a terminal --yes is needed; without keys there is nothing to ask."""
     assert own.run(tmp_path, "keys", "reset").returncode == 0
     own.run(tmp_path, "keys", "create", "ci")
-    last = own.run(tmp_path, "keys", "revoke", "ci")
     refused = own.run(tmp_path, "keys", "reset")
-    assert "refuses all callers" in last.stderr
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
-    assert "are revoked" in own.run(tmp_path, "keys", "list").stdout
     assert own.in_terminal(tmp_path, "keys", "reset", keys="y\n")[0] == 0
-    assert "There are no keys" in own.run(tmp_path, "keys", "list").stdout
+    assert "it answers only you" in own.run(tmp_path, "keys", "list").stdout
 
 
-def test_a_key_of_one_project_locks_no_other(
-    user: Cli, served: Path, tmp_path_factory: pytest.TempPathFactory
+def test_the_token_is_printed_while_a_server_runs(
+    own: Cli, user: Cli, served: Path, tmp_path: Path
 ) -> None:
-    """Both servers have one data directory; the owner opens the locked one again."""
+    """With the address that signs a browser in; it is no part of what a pipe gets."""
+    token = token_of(user, served)
+    found = user.json(served, "keys", "token")
+    none = own.run(tmp_path, "keys", "token")
+
+    assert user.run(served, "keys", "token").stdout == f"{token}\n"
+    assert found["signIn"] == f"{found['server']}/login?token={token}"
+    assert (none.returncode, "`repertory serve`" in none.stderr) == (4, True)
+    assert f"/login?token={token}" in user.in_terminal(served, "keys", "token", columns=200)[1]
+
+
+def test_a_key_of_one_project_opens_no_other(
+    user: Cli, served: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Both servers have one data directory, and keys lock their user out of neither."""
     other = make_project(tmp_path_factory.mktemp("other") / "project")
     with Serve(user, other, other.parent / "log"):
         key = user.json(served, "keys", "create", "only")["key"]
-        assert user.run(served, "search", "bake bread").returncode == 2
-        assert user.run(other, "search", "bake bread").returncode == 0
         assert user.json(other, "keys", "list") == []
+        for folder, code in ((served, 0), (other, 2)):
+            asked = elsewhere(user, folder, tmp_path, key)
+            assert user.run(tmp_path, "search", "bake bread", **asked).returncode == code
+            assert user.run(folder, "search", "bake bread").returncode == 0
         assert user.run(served, "keys", "revoke", "only").returncode == 0
-        for asked in ({}, {"REPERTORY_SERVER_API_KEY": key}):
-            assert user.run(served, "search", "bake bread", **asked).returncode == 2
-        assert user.run(served, "keys", "reset", "--yes").returncode == 0
-        assert user.run(served, "search", "bake bread").returncode == 0
 
 
-def test_a_server_requires_a_key_once_there_is_one(user: Cli, served: Path) -> None:
+def test_others_need_a_key_of_the_right_scope(user: Cli, served: Path, tmp_path: Path) -> None:
     """A missing, revoked or insufficient key is exit code 2, and the error names the setting."""
     read = user.json(served, "keys", "create", "reader")["key"]
     admin = user.json(served, "keys", "create", "boss", "--scope", "admin")["key"]
 
     def run(key: str, *command: str) -> int:
-        done = user.run(served, *command, REPERTORY_SERVER_API_KEY=key)
+        done = user.run(tmp_path, *command, **elsewhere(user, served, tmp_path, key))
         if done.returncode == 2:
             assert len(done.stderr.splitlines()) == 1
             assert "REPERTORY_SERVER_API_KEY" in done.stderr
@@ -130,3 +146,13 @@ def test_a_server_requires_a_key_once_there_is_one(user: Cli, served: Path) -> N
     assert run(admin, "rebuild", "--wait") == 0
     assert user.run(served, "keys", "revoke", "reader").returncode == 0
     assert run(read, "search", "bake bread") == 2
+
+
+def elsewhere(user: Cli, folder: Path, data: Path, key: str) -> dict[str, str]:
+    """The environment of another user with a key to a folder's server."""
+    url = json.loads(note_of(user, folder).read_bytes())["url"]
+    return {
+        "REPERTORY_SERVER_URL": url,
+        "REPERTORY_SERVER_API_KEY": key,
+        "REPERTORY_DATA_DIR": str(data / "data"),
+    }

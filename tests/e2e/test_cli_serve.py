@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import time
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import COMMAND, Cli, add_skill
-from tests.support.server_process import Serve, note_of
+from tests.support.http_stub import serving
+from tests.support.server_process import Serve, note_of, token_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -264,6 +266,56 @@ def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) ->
     with Serve(own, project, tmp_path / "log") as server:
         assert server.end(signal.SIGINT) == 130
     assert not note.exists()
+
+
+def test_only_the_server_of_a_note_gets_anything(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Another program on its port gets neither the token nor the key, and its answers are ignored.
+
+    The user's own server needs no key, also when only its address is named.
+    """
+    key = {"REPERTORY_SERVER_API_KEY": "rpt_of_another_server"}
+    asked: list[tuple[str, str | None]] = []
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        asked.append((request.path, request.headers["Authorization"]))
+        request.send_response(200)
+        request.end_headers()
+        request.wfile.write(b'{"alive": true, "proof": "none"}')
+
+    with Serve(own, project, tmp_path / "log") as server, serving(answer) as other:
+        assert own.run(project, "stats", **key).returncode == 0
+        named = {"REPERTORY_SERVER_URL": server.url}
+        assert own.run(tmp_path, "search", "bake bread", **named).returncode == 0
+        server.end(signal.SIGKILL)
+        note = note_of(own, project)
+        changed = json.loads(note.read_bytes()) | {"pid": os.getpid(), "url": other}
+        note.write_text(json.dumps(changed), "utf-8")
+        assert own.run(project, "search", "bake bread", **key).returncode == 0
+        refused = own.run(tmp_path, "search", "bake", REPERTORY_SERVER_URL=other)
+    assert (refused.returncode, "not the server that left a note" in refused.stderr) == (4, True)
+    assert set(asked) == {("/healthz", None)}
+
+
+def test_the_sign_in_address_is_shown_in_a_terminal_only(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """A file that output goes to may be readable by others."""
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0"],
+            cwd=project,
+            env=own.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        until(lambda: b"repertory keys token" in (tmp_path / "out").read_bytes(), process)
+        token = token_of(own, project)
+    finally:
+        process.kill()
+        process.wait()
+    assert token not in (tmp_path / "out").read_text("utf-8")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

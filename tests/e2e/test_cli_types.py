@@ -1,12 +1,11 @@
 """``repertory types`` as a separate process."""
 
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import Serve
+from tests.support.server_process import Serve, ask
 
 
 def test_it_prints_the_module_of_a_server(own: Cli, tmp_path: Path) -> None:
@@ -20,7 +19,7 @@ def test_it_prints_the_module_of_a_server(own: Cli, tmp_path: Path) -> None:
             (("--filter", some), some),
         ):
             done = own.run(folder, "types", *arguments)
-            with urlopen(f"{server.url}/runtime/tools.ts?filter={filtered}") as response:
+            with ask(f"{server.url}/runtime/tools.ts?filter={filtered}", server.token) as response:
                 module = response.read().decode()
             assert (done.returncode, done.stderr) == (0, "")
             assert done.stdout == module

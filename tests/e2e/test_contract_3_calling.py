@@ -10,7 +10,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
-from urllib.request import urlopen
 
 import pytest
 
@@ -27,7 +26,7 @@ from tests.support import typescript
 from tests.support.command_line import Cli
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve
+from tests.support.server_process import Serve, ask
 
 SECRET = "s3cret-t0ken"
 
@@ -74,7 +73,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[repertory.Ses
 @pytest.fixture(scope="module")
 def connected(server: Serve) -> Iterator[repertory.Session]:
     """The same, through the server."""
-    with repertory.connect(server.url) as session:
+    with repertory.connect(server.url, server.token) as session:
         yield session
 
 
@@ -89,7 +88,10 @@ def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
     """The status and the JSON of a call's answer."""
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
-        headers = {"Content-Type": "application/json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {server.token}",
+        }
         connection.request("POST", f"/tools/{quote(tool, safe='')}", body, headers)
         response = connection.getresponse()
         return response.status, json.load(response)
@@ -202,11 +204,12 @@ def test_a_body_that_is_no_object_is_refused(server: Serve) -> None:
 
 def test_a_tool_is_called_through_the_generated_module(server: Serve, tmp_path: Path) -> None:
     """`tools.<server>.<tool>(params)` POSTs to `<gateway>/tools/<id>`, and throws if that fails."""
-    with urlopen(f"{server.url}/runtime/tools.ts?filter=desk,lab__good") as response:
+    with ask(f"{server.url}/runtime/tools.ts?filter=desk,lab__good", server.token) as response:
         (tmp_path / "tools.ts").write_bytes(response.read())
     (tmp_path / "main.ts").write_text(
         """
-        import { tools } from "./tools.ts";
+        import { gateway, tools } from "./tools.ts";
+        gateway.apiKey = TOKEN;
         const sum = await tools.desk.add({ first: 1, second: 2 });
         const failures = [];
         for (const call of [
@@ -220,7 +223,7 @@ def test_a_tool_is_called_through_the_generated_module(server: Serve, tmp_path: 
           }
         }
         console.log(JSON.stringify({ sum, good: await tools.lab.good({}), failures }));
-        """
+        """.replace("TOKEN", json.dumps(server.token))
     )
     found = json.loads(typescript.run(tmp_path / "main.ts"))
     assert found["sum"] == {"result": 3}
@@ -237,7 +240,7 @@ def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line]
     problem_of = [line for line in lines if line["event"] == "tool_called"]
     [last] = [line for line in problem_of if line["tool"] == "lab__colour"]
-    assert (last["server"], last["outcome"], last["caller"]) == ("lab", "ok", "address:127.0.0.1")
+    assert (last["server"], last["outcome"], last["caller"]) == ("lab", "ok", "owner")
     assert last["ms"] > 0
     assert SECRET not in server.log.read_text()
 
@@ -245,7 +248,7 @@ def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
 def test_calls_are_counted(server: Serve) -> None:
     """By outcome, for Prometheus."""
     post(server, "lab__good")
-    with urlopen(f"{server.url}/metrics") as response:
+    with ask(f"{server.url}/metrics", server.token) as response:
         text = response.read().decode()
     assert 'repertory_calls_total{outcome="ok"}' in text
 

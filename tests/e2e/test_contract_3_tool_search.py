@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import msgspec
 import pytest
@@ -33,6 +33,7 @@ from tests.support.mcp_servers import SERVERS
 from tests.support.model_folders import write_model
 from tests.support.query_service import RunningService, settings_of
 from tests.support.server_process import Serve
+from tests.support.server_process import ask as sent
 from tests.support.typescript import compile_strictly, compiler
 
 WEATHER = SERVERS / "sdk.py"
@@ -433,21 +434,21 @@ def test_http_says_503_while_not_ready(folder: Path) -> None:
 @pytest.fixture
 def module(server: Serve) -> str:
     """The module of a whole server and one tool."""
-    return fetched(server.url + "/runtime/tools.ts?filter=weather,files__read_file")
+    return fetched(server, "/runtime/tools.ts?filter=weather,files__read_file")
 
 
-def fetched(url: str) -> str:
-    """The module at a URL."""
-    with urlopen(url) as response:
+def fetched(server: Serve, target: str) -> str:
+    """The module at an address."""
+    with sent(server.url + target, server.token) as response:
         assert response.headers["content-type"] == "application/typescript; charset=utf-8"
         assert response.headers["cache-control"] == "no-store"
         return str(response.read().decode())
 
 
-def refused(url: str, body: bytes | None = None) -> tuple[int, str]:
+def refused(server: Serve, target: str, body: bytes | None = None) -> tuple[int, str]:
     """The status of a refused request and the problem's detail."""
     with pytest.raises(HTTPError) as caught:
-        urlopen(Request(url, body, {"Content-Type": "application/json"}))
+        sent(Request(server.url + target, body, {"Content-Type": "application/json"}), server.token)
     with caught.value as response:
         return caught.value.code, json.load(response)["detail"]
 
@@ -500,7 +501,7 @@ def test_a_module_compiles_strictly(
     pytestconfig: pytest.Config, server: Serve, module: str, tmp_path: Path
 ) -> None:
     """It compiles under ``tsc --strict``."""
-    everything = fetched(server.url + "/runtime/tools.ts")
+    everything = fetched(server, "/runtime/tools.ts")
     assert len(re.findall(r"export interface \w+Params", everything)) == 5
     for name, text in (("some", module), ("all", everything)):
         (tmp_path / f"{name}.ts").write_text(text, "utf-8")
@@ -509,7 +510,7 @@ def test_a_module_compiles_strictly(
 
 def test_a_module_of_unknown_names_is_refused(server: Serve) -> None:
     """The error lists the unknown names."""
-    status, words = refused(server.url + "/runtime/tools.ts?filter=weather,unknown,files__none")
+    status, words = refused(server, "/runtime/tools.ts?filter=weather,unknown,files__none")
     assert status == 404
     assert words == "There is no server and no tool 'unknown' or 'files__none'."
 
@@ -532,6 +533,6 @@ def test_types_are_printed_as_markdown(cli: Cli, indexed: Path) -> None:
 
 def test_calls_are_off_unless_switched_on(server: Serve) -> None:
     """Calling tools is off unless it is switched on."""
-    status, words = refused(server.url + "/tools/weather__alerts", b'{"region": "north"}')
+    status, words = refused(server, "/tools/weather__alerts", b'{"region": "north"}')
     assert status == 403
     assert "switch it on" in words

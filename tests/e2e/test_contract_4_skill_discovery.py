@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import pytest
 
@@ -29,7 +29,8 @@ from repertory.skill_discovery import (
 from repertory.skill_discovery.index import SkillSource
 from tests.support.command_line import SKILLS, Cli, add_skill
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve, note_of
+from tests.support.server_process import Serve, note_of, token_of
+from tests.support.server_process import ask as sent
 
 SEARCH = FUNCTIONS["skill.discovery.search"]
 PYTHON_SKILLS = {
@@ -262,23 +263,31 @@ def url(user: Cli, served: Path) -> str:
     return str(json.loads(note_of(user, served).read_bytes())["url"])
 
 
+@pytest.fixture(scope="module")
+def token(user: Cli, served: Path) -> str:
+    """The token of the project's server."""
+    return token_of(user, served)
+
+
 @pytest.fixture(params=["python", "client", "http"])
-def ask(request: pytest.FixtureRequest, embedded: Local, url: str) -> Callable[..., Any]:
+def ask(
+    request: pytest.FixtureRequest, embedded: Local, url: str, token: str
+) -> Callable[..., Any]:
     """Runs the command: in this process, on a server's client, and over HTTP."""
     if request.param == "http":
-        return lambda **arguments: posted(url, arguments)
-    backend = embedded if request.param == "python" else Client(url)
+        return lambda **arguments: posted(url, token, arguments)
+    backend = embedded if request.param == "python" else Client(url, token)
     return lambda **arguments: SEARCH.call(backend, arguments)
 
 
-def posted(url: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+def posted(url: str, token: str, arguments: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
     """The command's answer over HTTP."""
     request = Request(
         f"{url}/functions/skill.discovery.search",
         json.dumps(arguments).encode(),
         {"Content-Type": "application/json"},
     )
-    with urlopen(request) as response:
+    with sent(request, token) as response:
         return json.load(response)
 
 
@@ -317,7 +326,7 @@ def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     with Serve(Cli(home, tmp_path / "data"), tmp_path, tmp_path / "log") as server:
-        assert posted(server.url, {"query": "anything"}) == {"results": []}
+        assert posted(server.url, server.token, {"query": "anything"}) == {"results": []}
 
 
 def test_an_unavailable_store_is_an_error(tmp_path: Path) -> None:
@@ -330,10 +339,12 @@ def test_an_unavailable_store_is_an_error(tmp_path: Path) -> None:
     "arguments",
     [{}, {"query": 5}, {"query": "x", "limit": 0}, {"query": "x", "limit": 101}, {"q": "x"}],
 )
-def test_invalid_arguments_of_the_command_are_refused(url: str, arguments: dict[str, Any]) -> None:
+def test_invalid_arguments_of_the_command_are_refused(
+    url: str, token: str, arguments: dict[str, Any]
+) -> None:
     """The sentence names the command."""
     with pytest.raises(HTTPError) as refused:
-        posted(url, arguments)
+        posted(url, token, arguments)
     assert refused.value.code == 422
     assert json.load(refused.value)["detail"].startswith("skill.discovery.search: ")
     refused.value.close()

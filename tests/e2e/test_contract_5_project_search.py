@@ -7,12 +7,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 import anyio
 import msgspec
 import pytest
-from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
 import repertory
@@ -23,7 +22,7 @@ from repertory.project_search.query import ProjectQuery
 from repertory.settings import load
 from tests.support.command_line import Cli, add_skill
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve
+from tests.support.server_process import Serve, ask, session_at
 
 EMPTY = "searchQuery parameter is required and cannot be empty"
 LONG = "Long ago no one rotated any of the keys. " * 5
@@ -42,10 +41,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A project to search: the session, and its server's URL if there is one."""
+    """A project to search: the session, and its server's URL and token if there is one."""
 
     session: Session
     url: str = ""
+    token: str = ""
 
     def found(self, query: str, **options: Any) -> list[str]:  # noqa: ANN401 - as it takes them
         """The ids of the results, in order."""
@@ -63,7 +63,7 @@ def serving(root: Path, face: str) -> Iterator[Project]:
         return
     (root / "home").mkdir(exist_ok=True)
     with Serve(Cli(root / "home", root / "data"), root / "project", root / "log") as server:
-        yield Project(repertory.connect(server.url), server.url)
+        yield Project(repertory.connect(server.url, server.token), server.url, server.token)
 
 
 @pytest.fixture(scope="module", params=["embedded", "server"])
@@ -77,21 +77,21 @@ def project(request: pytest.FixtureRequest, root: Path) -> Iterator[Project]:
     yield from serving(root, request.param)
 
 
-def refused(url: str, arguments: object) -> str:
+def refused(project: Project, arguments: object) -> str:
     """The error of the function over HTTP."""
     with pytest.raises(HTTPError) as raised:
-        post(url, arguments)
+        post(project, arguments)
     assert 400 <= raised.value.code < 500
     error: str = json.load(raised.value)["error"]
     return error
 
 
-def post(url: str, arguments: object) -> Any:  # noqa: ANN401 - JSON
+def post(project: Project, arguments: object) -> Any:  # noqa: ANN401 - JSON
     """The function's answer over HTTP."""
     body = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
     headers = {"Content-Type": "application/json"}
-    request = Request(f"{url}/functions/search", body, headers)
-    with urlopen(request, timeout=60) as response:
+    request = Request(f"{project.url}/functions/search", body, headers)
+    with ask(request, project.token) as response:
         return json.load(response)
 
 
@@ -204,7 +204,7 @@ def test_a_missing_query_is_the_same_error_over_http(
     project: Project, arguments: dict[str, Any]
 ) -> None:
     """The body has the error of the contract."""
-    assert refused(project.url, arguments) == EMPTY
+    assert refused(project, arguments) == EMPTY
 
 
 @pytest.mark.parametrize("project", ["server"], indirect=True)
@@ -229,10 +229,10 @@ def test_every_face_has_the_errors_of_the_contract(
     names["searchType"] = "search_type"
     given = {names.get(name, name): value for name, value in arguments.items()}
     assert project.session.search_project(**given) == {"error": error}
-    assert refused(project.url, arguments) == error
+    assert refused(project, arguments) == error
 
     async def ask() -> CallToolResult:
-        async with Client(f"{project.url}/mcp/project") as client:
+        async with session_at(f"{project.url}/mcp/project", project.token) as client:
             return await client.call_tool("search", arguments)
 
     result = anyio.run(ask)
@@ -245,7 +245,7 @@ def test_every_face_has_the_errors_of_the_contract(
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff\xfe"])
 def test_an_unreadable_body_is_an_error_of_the_same_form(project: Project, body: bytes) -> None:
     """The text says what is wrong."""
-    assert "body" in refused(project.url, body) or "object" in refused(project.url, body)
+    assert "body" in refused(project, body) or "object" in refused(project, body)
 
 
 def test_a_closed_session_raises(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ Results: 1
     found = project.session.search_project("zebra", search_type="content", max_results=5)
     assert found == expected
     if project.url:
-        assert post(project.url, arguments) == expected
+        assert post(project, arguments) == expected
 
 
 def test_no_results_come_with_suggestions(project: Project) -> None:
@@ -392,7 +392,7 @@ def test_no_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("project", ["server"], indirect=True)
 def test_its_definition_is_served(project: Project) -> None:
     """Its definition is served in the JSON form that function-calling models take."""
-    with urlopen(f"{project.url}/functions", timeout=60) as response:
+    with ask(f"{project.url}/functions", project.token) as response:
         definitions = {one["function"]["name"]: one for one in json.load(response)}
     assert definitions["search"] == {
         "type": "function",

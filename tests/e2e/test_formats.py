@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import jsonschema
 import pytest
@@ -17,8 +16,7 @@ from pydantic import TypeAdapter
 
 from repertory.formats.uris import id_of
 from tests.support.command_line import Cli
-from tests.support.server_process import note_of
-from tests.support.waiting import TIMEOUT_S
+from tests.support.server_process import ask, note_of, token_of
 
 JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
 FORMATS = {
@@ -35,13 +33,14 @@ ALL = {"q": "file", "threshold": "0", "limit": "9"}  # tools, skills and a docum
 class Server:
     """The answers of a running server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str) -> None:
         self.url = url
+        self._token = token
 
     def get(self, path: str = "/search", **fields: object) -> tuple[HTTPMessage, str]:
         """The headers and the body of an answer."""
         query = urlencode(fields, doseq=True)
-        with urlopen(f"{self.url}{path}?{query}", timeout=TIMEOUT_S) as response:
+        with ask(f"{self.url}{path}?{query}", self._token) as response:
             return response.headers, response.read().decode()
 
     def json(self, path: str = "/search", **fields: object) -> Any:  # noqa: ANN401 - JSON
@@ -52,7 +51,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(user: Cli, served: Path) -> Server:
     """The server of the served project."""
-    return Server(json.loads(note_of(user, served).read_bytes())["url"])
+    return Server(json.loads(note_of(user, served).read_bytes())["url"], token_of(user, served))
 
 
 @pytest.fixture(params=["embedded", "server"])

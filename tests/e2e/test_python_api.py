@@ -58,7 +58,7 @@ def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
     arguments = ("--model", MODEL, "--mcp-config", str(config), "--allow-calls")
     with Serve(user, folder, folder.parent / "log", *arguments) as server:
         server.wait_for_sources()
-        yield lambda: repertory.connect(server.url)
+        yield lambda: repertory.connect(server.url, server.token)
 
 
 @pytest.fixture(params=["embedded", "connected"])

@@ -49,7 +49,7 @@ def test_every_request_is_answered(
     """Each `curl` line works unchanged on a server of the examples that allows calls."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in an activated environment
     monkeypatch.setitem(user.environment, "PATH", path)
-    lines = re.findall(r"^curl .*7700.*$", README, re.MULTILINE)
+    lines = re.findall(r"^curl --oauth2-bearer .*7700.*$", README, re.MULTILINE)
     folder = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", folder)
     arguments = ("--config", "repertory.toml", "--allow-calls")
@@ -59,7 +59,7 @@ def test_every_request_is_answered(
             command = line.replace("http://127.0.0.1:7700", server.url).replace("> tools.ts", "")
             done = subprocess.run(
                 ["bash", "-c", command.replace("curl ", "curl --silent --fail-with-body ")],
-                env=user.environment,
+                env=user.environment | {"TOKEN": server.token},
                 capture_output=True,
                 text=True,
                 check=False,

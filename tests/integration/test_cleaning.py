@@ -131,7 +131,7 @@ def test_what_a_process_uses_stays(data: Path, project: Path) -> None:
     collection = index(project).collection
     settings = settings_of(project)
     with the_only_server(settings, project):
-        announce(settings, project, "http://127.0.0.1:1")
+        announce(settings, project, "http://127.0.0.1:1", "token")
         shutil.rmtree(project)
         assert find(data, later()) == []
     with EdgeStore(data).open(collection):

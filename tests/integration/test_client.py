@@ -24,6 +24,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.index.vectors import Filter
+from repertory.proof import HEADER, proof_of
 from repertory.search.query import Query, Weights
 from tests.support.builders import write_skill
 from tests.support.http_stub import serving
@@ -244,6 +245,35 @@ def test_an_answer_of_another_program_is_an_error(status: int, body: bytes, mess
     elsewhere = ("Location", "http://127.0.0.1:1/")
     with answering(status, body, elsewhere) as client, pytest.raises(StoreError, match=message):
         client.search(Query(text="x"))
+
+
+def test_a_server_proves_itself_before_it_gets_the_token() -> None:
+    """A program that cannot gets nothing; a server that has started again is another one."""
+    asked: list[tuple[str, str | None]] = []
+    tokens = iter(["other", "own", "other"])
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        asked.append((request.path, request.headers["Authorization"]))
+        is_health = request.path == "/healthz"
+        proof = proof_of(next(tokens), request.headers[HEADER]) if is_health else ""
+        request.send_response(200 if is_health else 401)
+        request.end_headers()
+        request.wfile.write(json.dumps({"alive": True, "proof": proof}).encode())
+
+    with serving(answer) as url:
+        client = Client(url, "own", is_own=True)
+        with pytest.raises(StoreError, match="not the server that left a note"):
+            client.stats()
+        with pytest.raises(StoreError, match="started again"):
+            client.stats()
+        with pytest.raises(StoreError, match="not the server that left a note"):
+            client.stats()
+    assert asked == [
+        ("/healthz", None),
+        ("/healthz", None),
+        ("/stats", "Bearer own"),
+        ("/healthz", None),
+    ]
 
 
 def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

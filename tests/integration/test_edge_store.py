@@ -14,6 +14,7 @@ import pytest
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.index.edge import EdgeStore
+from repertory.index.lock import StoreLock
 from tests.support.points import DIMENSION, direction, item_of, point
 
 NAME = "repertory_0123456789abcdef_minilm_g1"
@@ -147,6 +148,17 @@ def test_an_incomplete_collection_is_removed(store: EdgeStore, tmp_path: Path) -
     assert store.collections() == [NAME]
     store.drop(NAME)
     assert [path for path in (tmp_path / "collections").iterdir() if path.is_dir()] == []
+
+
+def test_the_next_collection_removes_what_others_left(store: EdgeStore, tmp_path: Path) -> None:
+    """The remains of a process that was killed, but not those of one that runs."""
+    folder = tmp_path / "collections"
+    for remains in (".new-gone", ".old-gone", ".new-busy"):
+        (folder / remains / "segments").mkdir(parents=True)
+    running = StoreLock(folder / "busy", 0)
+    store.create(NAME, DIMENSION).close()
+    assert {path.name for path in folder.iterdir() if path.is_dir()} == {NAME, ".new-busy"}
+    running.release()
 
 
 def empty(path: Path) -> None:

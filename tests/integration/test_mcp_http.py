@@ -15,6 +15,7 @@ from repertory.sources.mcp.server import ServerConfig, Transport
 from tests.support.http_stub import Answer, serving
 from tests.support.mcp_servers import started
 from tests.support.mcp_servers.raw import UNREADABLE, tool
+from tests.support.waiting import until
 
 TOKEN = "s3cret-t0ken"
 TOOLS = ["forecast", "alerts"]
@@ -191,3 +192,38 @@ def test_compressed(serve: Callable[[Answer], str]) -> None:
         request.end_headers()
 
     assert "compressed its answer" in failure(source(serve(bomb)))
+
+
+def test_a_server_that_hangs_at_the_end_delays_no_scan(serve: Callable[[Answer], str]) -> None:
+    """Its time limit is for its tools; when they are listed, it is left soon."""
+    scanned, in_time = threading.Event(), []
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "slow", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "ping", "inputSchema": {"type": "object"}}]},
+    }
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        if request.command != "POST":
+            if request.command == "DELETE":
+                in_time.append(scanned.wait(30))
+            request.send_error(405)
+            return
+        message = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        result = results.get(message["method"])
+        request.send_response(200 if result else 202)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Mcp-Session-Id", "one")
+        request.end_headers()
+        if result:
+            body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            request.wfile.write(json.dumps(body).encode())
+
+    url = serve(answer)
+    assert tools(source(url, timeout=60)) == ["ping"]
+    scanned.set()
+    until(lambda: in_time)
+    assert in_time == [True]

@@ -383,7 +383,9 @@ def test_guards_apply_to_mcp(guarded: TestClient) -> None:
     listed = guarded.post("/mcp", json=LIST)
     rebound = guarded.post("/mcp", json=LIST, headers={"Host": "evil.example"})
     foreign = guarded.post("/mcp", json=LIST, headers={"Origin": "https://evil.example"})
-    own = guarded.post("/mcp", json=LIST, headers={"Host": "mine", "Origin": "http://mine"})
+    own = guarded.post(
+        "/mcp", json=LIST, headers={"Host": "mine.localhost", "Origin": "http://mine.localhost"}
+    )
     again = [guarded.post("/mcp", json=LIST).status_code for _ in range(2)]
 
     assert [tool["name"] for tool in listed.json()["result"]["tools"]] == ["search", "get"]

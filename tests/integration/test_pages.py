@@ -1,5 +1,6 @@
 """The pages over HTTP on a real index: their content, their access and their confinement."""
 
+import hashlib
 import re
 import time
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from starlette.testclient import TestClient
 from repertory.errors import ModelError
 from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
-from repertory_query.access import COOKIE
+from repertory_query.app import create_app, entrance_of
+from repertory_query.cookies import COOKIE, made
 from repertory_query.pages.choices import Choice, Choices
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, indexed_server
@@ -60,7 +62,7 @@ def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient
     client.headers.update(HTML)
     client.follow_redirects = False
     if key:
-        client.cookies.set(COOKIE, key)
+        client.cookies.set(COOKIE, made(hashlib.sha256(key.encode()).hexdigest(), COOKIE))
     return client
 
 
@@ -282,6 +284,7 @@ def test_the_key_is_in_a_confined_cookie(
     response = client.post("/login", data=sent, headers=origin)
     assert (response.status_code, response.headers["location"]) == (303, "/status")
     cookie = response.headers["set-cookie"].lower()
+    assert keys[Scope.READ].lower() not in cookie
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
     assert response.headers["cache-control"] == "no-store"
@@ -344,6 +347,41 @@ def test_without_keys_there_is_no_login(client: TestClient) -> None:
     response = client.get("/login", follow_redirects=False)
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert "Sign out" not in client.get("/").text
+
+
+def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> None:
+    """By an address or in the form; the browser stays signed in at the server's next start."""
+
+    def started(token: str) -> TestClient:
+        app = create_app(
+            server.service, server.settings, entrance_of(server.settings, token, "of browsers")
+        )
+        client = TestClient(app, "http://127.0.0.1:7700", follow_redirects=False)
+        client.headers.update(HTML)
+        return client
+
+    first, second = started("one"), started("two")
+    assert "repertory keys token" in first.get("/status").text
+    assert first.get("/login?token=two").status_code == 401
+    entered = first.get("/login?token=one")
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    ((name, value),) = first.cookies.items()
+    assert not any(secret in name + value for secret in ("one", "browsers"))
+    assert "Sign out" in first.get("/status").text
+    program = {"Authorization": f"Bearer {value}", "Cookie": ""}
+    assert first.get("/items", headers=program).status_code == 401
+
+    second.cookies.set(name, value)
+    assert second.get("/status").status_code == 200
+    own, foreign = {"Origin": "http://127.0.0.1:7700"}, {"Origin": "http://evil.example"}
+    assert second.post("/status/retry").status_code == 403  # every browser names the origin
+    assert second.post("/status/retry", headers=foreign).status_code == 403
+    assert second.post("/status/retry", headers=own).status_code == 303
+    second.cookies.clear()
+    posted = second.post("/login", data={"key": "two", "target": "/status"}, headers=own)
+    assert posted.headers["location"] == "/status"
+    assert second.post("/logout", headers=own).status_code == 303
+    assert second.get("/status").status_code == 401
 
 
 def test_pages_count_as_requests(

@@ -4,9 +4,15 @@ import hashlib
 import json
 import signal
 import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.command_line import COMMAND, Cli
 from tests.support.waiting import TIMEOUT_S, until
@@ -17,6 +23,7 @@ class Serve:
 
     Attributes:
         url: Its URL.
+        token: The token of its user.
         log: The file of its stderr.
     """
 
@@ -60,7 +67,7 @@ class Serve:
 
     def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
         """The JSON at an address."""
-        with urlopen(self.url + target, timeout=TIMEOUT_S) as response:
+        with ask(self.url + target, self.token) as response:
             return json.load(response)
 
     def end(self, number: signal.Signals) -> int:
@@ -71,7 +78,7 @@ class Serve:
     def _is_ready(self) -> bool:
         try:
             note = json.loads(note_of(self._cli, self._folder).read_bytes())
-            self.url = note["url"]
+            self.url, self.token = note["url"], note["token"]
             # The note may be one that another server left behind.
             return bool(note["pid"] == self.process.pid and self.get("/readyz")["ready"])
         except (OSError, ValueError):  # not yet
@@ -82,8 +89,35 @@ class Serve:
         self.process.wait()
 
 
+def bearer(token: str) -> dict[str, str]:
+    """The headers of a request with a key or a token."""
+    return {"Authorization": f"Bearer {token}"}
+
+
+def ask(request: str | Request, token: str) -> Any:  # noqa: ANN401 - a response
+    """Send a request with a token; returns the response, which is a context manager."""
+    found = Request(request) if isinstance(request, str) else request
+    found.add_header("Authorization", f"Bearer {token}")
+    return urlopen(found, timeout=TIMEOUT_S)
+
+
+def token_of(cli: Cli, folder: Path) -> str:
+    """The token of a folder's server."""
+    return str(json.loads(note_of(cli, folder).read_bytes())["token"])
+
+
 def note_of(cli: Cli, folder: Path) -> Path:
     """The path of the note of a folder's server."""
     data = Path(cli.environment["REPERTORY_DATA_DIR"])
     key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]
     return data / "servers" / f"{key}.json"
+
+
+@asynccontextmanager
+async def session_at(url: str, token: str) -> AsyncIterator[Client]:
+    """An MCP session over HTTP with a token."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client

@@ -1,5 +1,8 @@
 """The keyword index finds the right items, and an updated index equals one built at once."""
 
+from zlib import crc32
+
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -330,6 +333,27 @@ def test_a_damaged_snapshot_is_refused(damage: bytes | None) -> None:
     data = pack(index_of(*FILES), 1)
     with pytest.raises(StoreCorruptError):
         unpack(data[: len(data) // 2] if damage is None else damage)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (5, b"123"),  # of the parts of a number
+        (5, b""),
+        (5, np.array([0, 10**9], np.int64).tobytes()),
+        (6, np.array([-1], np.int32).tobytes()),
+        (6, np.array([10**6], np.int32).tobytes() * 3),
+        (7, b""),
+        (4, ["term"]),
+    ],
+)
+def test_a_snapshot_that_contradicts_itself_is_refused(field: int, value: object) -> None:
+    """Its checksum says nothing about who made it."""
+    parts = msgspec.msgpack.decode(pack(index_of(*FILES), 1)[4:])
+    parts[field] = value
+    packed = msgspec.msgpack.encode(parts)
+    with pytest.raises(StoreCorruptError):
+        unpack(crc32(packed).to_bytes(4, "big") + packed)
 
 
 def test_a_prepared_index_builds_nothing_more() -> None:

@@ -25,6 +25,7 @@ from repertory.indexing.celery_queue import (
 from repertory.indexing.job import QueueName
 from repertory.indexing.maintenance import SNAPSHOT_TIMEOUT_S
 from repertory.settings import Settings
+from repertory_worker.messages import Transport
 from repertory_worker.process import Process
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,7 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
 
     Raises:
         ConfigurationError: The settings are not a team's, or a queue does not exist.
+        SystemExit: Celery ended by itself, which it does only on errors; with an exit code of 1.
     """
     Parts(settings, Path.cwd()).queue()  # refuses unusable settings
     assert settings.values.redis_url
@@ -50,6 +52,7 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
     queues = [queue for queue in QUEUES if queue in only]
     namespace = settings.values.namespace
     app = celery_app(settings.values.redis_url, namespace)
+    app.conf.broker_transport = Transport
     _register(app, settings, queues)
     logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats task_returned
     # About a setting that is on purpose, each time that Redis is lost.
@@ -63,6 +66,8 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         quiet=True,
     )
     worker.start()
+    if worker.exitcode:  # it returns, whatever happened
+        raise SystemExit(worker.exitcode)
 
 
 def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:

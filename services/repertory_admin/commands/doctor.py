@@ -17,6 +17,7 @@ from repertory_admin.show.runs import errors, show_problems
 if TYPE_CHECKING:
     from repertory_admin.checks import Finding, Sources
 
+MAX_PROBLEMS = 100  # that are shown; the JSON has all
 MAX_PATHS = 5  # that are passed over for one reason; the JSON has all
 
 _MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
@@ -86,7 +87,7 @@ def _show(findings: "list[Finding]", found: "Sources") -> None:
             terminal.tell(f"{_first(paths)}: {reason}", indent=2)
     if found.problems:
         terminal.say()
-        show_problems(found.problems)
+        show_problems(found.problems, MAX_PROBLEMS, "`--output json` lists all")
 
 
 def _first(paths: list[str]) -> str:

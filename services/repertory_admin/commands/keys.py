@@ -1,11 +1,14 @@
 """``repertory keys``: the API keys of a server on this machine."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from repertory import running
+from repertory.errors import StoreError
 from repertory.keys import Keys, Scope, keys_of
 from repertory.settings import Settings
 from repertory.text import ago
@@ -46,11 +49,11 @@ def create(
 ) -> None:
     """Create a key for the server of this directory, and show it once.
 
-    Once a key exists, every caller of that server needs one, also after its next start. Servers of
-    other directories are not affected. To replace a key, create another, distribute it, and revoke
-    the old one.
+    The server of a directory answers you, and callers with a key. A team's server answers everyone
+    until a key exists, and from then on only callers with one. Servers of other directories are not
+    affected. To replace a key, create another, distribute it, and revoke the old one.
     """
-    keys, server = _keys(flags)
+    keys, server, is_team = _keys(flags)
     is_first = not keys.required
     token = keys.create(name, scope)
     if output is Output.JSON:
@@ -61,7 +64,7 @@ def create(
         "Give it as REPERTORY_SERVER_API_KEY, or in the header `Authorization: Bearer KEY`. "
         "Only a hash of it is stored, so keep it."
     )
-    if is_first:
+    if is_first and is_team:
         terminal.note(
             f"From now on every caller of {server} needs a key, whenever it runs; "
             "`repertory keys reset` undoes that."
@@ -71,7 +74,7 @@ def create(
 @command(keys, "list", settings=SETTINGS, examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     """List the names and scopes of the keys of this directory's server."""
-    keys, server = _keys(flags)
+    keys, server, is_team = _keys(flags)
     found = keys.list()
     if output is Output.JSON:
         terminal.show_json(
@@ -83,6 +86,8 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             [(key.name, key.scope, ago(time.time() - key.made)) for key in found],
             styles={"Key": lambda _: "bold cyan"},
         )
+    elif not is_team:
+        terminal.tell(f"There are no keys of {server}, so it answers only you.")
     elif keys.required:
         terminal.tell(
             f"All keys of {server} are revoked, and every caller needs one: create one, or "
@@ -96,16 +101,48 @@ def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
 def revoke(flags: Flags, name: NameArgument) -> None:
     """Revoke a key at once, also at a running server.
 
-    After the last one is revoked, callers still need a key; see `repertory keys reset`.
+    After the last one of a team's server is revoked, callers still need a key; see
+    `repertory keys reset`.
     """
-    keys, server = _keys(flags)
+    keys, server, is_team = _keys(flags)
     keys.revoke(name)
     terminal.tell(f"The key {name!r} is no longer valid.")
-    if not keys.list():
+    if is_team and not keys.list():
         terminal.note(
             f"It was the last one of {server}, which now refuses all callers: create another, or "
             "`repertory keys reset`."
         )
+
+
+@command(
+    keys,
+    "token",
+    settings=SETTINGS,
+    examples=(
+        "repertory keys token",
+        'curl -H "Authorization: Bearer $(repertory keys token)" http://127.0.0.1:7700/stats',
+    ),
+)
+def token(flags: Flags, output: OutputOption = Output.TABLE) -> None:
+    """Print your own token for the server of this directory that runs, with all scopes.
+
+    Only you can read it, and it ends with the server. Programs that are configured once, and other
+    people, need a key; see `repertory keys create`.
+    """
+    settings, directory = here(flags)
+    note = running.note_at(settings, directory)
+    if note is None:
+        raise StoreError(
+            "No server that you started runs for this directory; start `repertory serve`. A team's "
+            "server has keys only."
+        )
+    url = running.sign_in_url(note.url, note.token)
+    if output is Output.JSON:
+        terminal.show_json({"token": note.token, "server": note.url, "signIn": url})
+        return
+    terminal.say(note.token)
+    if sys.stdout.isatty():
+        terminal.note(f"Open {url} to sign a browser in.")
 
 
 @command(
@@ -119,23 +156,25 @@ def reset(
     *,
     yes: YesOption = False,
 ) -> None:
-    """Remove all keys of this directory's server: callers need none any more.
+    """Remove all keys: your server answers only you again, a team's server everyone.
 
     This takes the right to write the data directory. A running server follows at once.
     """
-    keys, server = _keys(flags)
+    keys, server, is_team = _keys(flags)
+    after = "callers need none" if is_team else "it answers only you"
     if not keys.required:
-        terminal.tell(f"There are no keys of {server}, so callers need none.")
+        terminal.tell(f"There are no keys of {server}, so {after}.")
         return
-    confirm(f"Remove all keys of {server}, so that callers need none?", yes=yes)
+    confirm(f"Remove all keys of {server}, so that {after}?", yes=yes)
     keys.reset()
-    terminal.tell(f"All keys of {server} are removed; callers need none.")
+    terminal.tell(f"All keys of {server} are removed; {after}.")
 
 
-def _keys(flags: Flags) -> tuple[Keys, str]:
-    """The keys, and in words whose they are."""
+def _keys(flags: Flags) -> tuple[Keys, str, bool]:
+    """The keys, in words whose they are, and whether that is a team's server."""
     settings, directory = here(flags)
-    return keys_of(settings, directory), _server(settings, directory)
+    is_team = bool(settings.values.redis_url)
+    return keys_of(settings, directory), _server(settings, directory), is_team
 
 
 def _server(settings: Settings, directory: Path) -> str:

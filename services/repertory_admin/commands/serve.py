@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repertory.errors import StoreBusyError
+from repertory.running import sign_in_url
 from repertory_admin import embedded, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
@@ -29,7 +30,8 @@ INTERVAL_S = 0.25
     examples=(
         "repertory serve",
         "repertory serve --port 7701 --data-dir ~/.cache/repertory-two",
-        'curl "http://127.0.0.1:7700/search?q=read+a+file"',
+        'curl -H "Authorization: Bearer $(repertory keys token)" '
+        '"http://127.0.0.1:7700/search?q=read+a+file"',
     ),
 )
 def serve(flags: Flags) -> None:
@@ -37,7 +39,8 @@ def serve(flags: Flags) -> None:
 
     Changes are indexed at once. Other commands in the same directory use the server. Ctrl-C ends
     it. If a server of another directory runs already, it serves this one as well, until Ctrl-C;
-    --port starts another. Until a key exists, everyone who can reach it may read; see
+    --port starts another. It answers only you: a terminal shows the address that signs your browser
+    in, and `repertory keys token` prints the token for programs. Others need a key; see
     `repertory keys`.
     """
     settings, directory = here(flags)
@@ -61,18 +64,28 @@ class _Caller:
         self._directory = directory
         self._stopping = stopping
 
-    def ready(self, url: str, _: "Service") -> None:
+    def ready(self, url: str, token: str, _: "Service") -> None:
         where = terminal.short_path(str(self._directory))
         _say(f"Serving {where} at {url}; {url}/openapi.json describes the API.")
+        _invite(url, token)
 
     def joined(self, joined: "Joined") -> None:
         self.has_joined = True
         _say(f"Joined the server at {joined.url} (process {joined.pid}).")
+        _invite(joined.url, joined.key)
         while not self._stopping and joined.lasts(INTERVAL_S):
             pass
 
     def apart(self, reason: str) -> None:
         terminal.note(reason)
+
+
+def _invite(url: str, token: str) -> None:
+    """Show the address that signs a browser in; never in a file, which others may read."""
+    if sys.stdout.isatty():
+        _say(f"Open {sign_in_url(url, token)} in a browser.")
+    else:
+        _say("`repertory keys token` prints the token for programs and browsers.")
 
 
 def _say(text: str) -> None:

@@ -90,12 +90,15 @@ def _state_style(state: str) -> str:
     return "red" if state.startswith("failing") else "yellow"
 
 
-def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
+def show_problems(
+    problems: Iterable[Problem], most: int, rest: str = "`repertory doctor` lists more"
+) -> None:
     """List problems, errors first, each with its file and line.
 
     Args:
         problems: The problems.
-        most: How many to list at most; None lists all.
+        most: How many to list at most.
+        rest: What lists the others.
     """
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
@@ -106,5 +109,5 @@ def show_problems(problems: Iterable[Problem], most: int | None = None) -> None:
     for problem in problems[:most]:
         text = str(msgspec.structs.replace(problem, path=terminal.short_path(problem.path)))
         terminal.tell(f"{problem.severity}: {text}", indent=2)
-    if most is not None and len(problems) > most:
-        terminal.say(f"  … and {len(problems) - most:,} more: `repertory doctor` lists all")
+    if len(problems) > most:
+        terminal.say(f"  … and {len(problems) - most:,} more: {rest}")

@@ -1,4 +1,4 @@
-"""Signing in with a key, which a browser then keeps in a cookie, and out."""
+"""Signing in with a key or a token, after which a browser has a cookie, and out."""
 
 import re
 from urllib.parse import parse_qsl
@@ -7,10 +7,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from repertory_query.access import LOGIN, Access, cookie_of
+from repertory_query.access import LOGIN, Access
+from repertory_query.cookies import LIFETIME_S
 from repertory_query.pages.page import page, root_of
-
-LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
 
 
 async def fields(request: Request) -> dict[str, str]:
@@ -23,22 +22,29 @@ def routes(access: Access) -> list[BaseRoute]:
     """The routes."""
 
     async def ask(request: Request) -> Response:
-        """Ask for a key, where one is needed."""
+        """Ask for a key, where one is needed; a token in the address signs in."""
+        first = f"{root_of(request)}/"
         if not access.takes_keys:
-            return RedirectResponse(f"{root_of(request)}/", 303)
-        return page(request, "login.html", detail="", target=f"{root_of(request)}/")
+            return RedirectResponse(first, 303)
+        if token := request.query_params.get("token"):
+            return enter(request, token, first)
+        return page(request, "login.html", detail="", target=first)
 
     async def sign_in(request: Request) -> Response:
-        """Have the browser keep a key, and go on to where it was needed."""
+        """Have the browser stay signed in, and go on to where a key was needed."""
         sent = await fields(request)
-        key, target = sent.get("key", "").strip(), here(sent.get("target", "/"))
-        if not access.knows(key):
+        return enter(request, sent.get("key", "").strip(), here(sent.get("target", "/")))
+
+    def enter(request: Request, key: str, target: str) -> Response:
+        found = access.cookie_for(key, request.scope)
+        if found is None:
             detail = "The key is not valid, or no longer; ask for another."
             return page(request, "login.html", 401, detail=detail, target=target)
-        response = RedirectResponse(target, 303)
+        response = RedirectResponse(target, 303, {"Referrer-Policy": "no-referrer"})
+        name, value = found
         response.set_cookie(
-            cookie_of(request.scope),
-            key,
+            name,
+            value,
             max_age=LIFETIME_S,
             httponly=True,
             samesite="lax",  # a link to here works from anywhere; Access checks the rest
@@ -48,9 +54,10 @@ def routes(access: Access) -> list[BaseRoute]:
         return response
 
     async def sign_out(request: Request) -> Response:
-        """Have the browser forget the key."""
+        """Have the browser forget that it has signed in."""
         response = RedirectResponse(root_of(request) + LOGIN, 303)
-        response.delete_cookie(cookie_of(request.scope), httponly=True, samesite="lax")
+        for name in access.cookie_names(request.scope):
+            response.delete_cookie(name, httponly=True, samesite="lax")
         return response
 
     return [

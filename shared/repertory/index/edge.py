@@ -75,6 +75,7 @@ class EdgeStore(VectorStore):
                     make_shard(unfinished, dimension)
                     unfinished.replace(path)
                     _sync(self._collections)
+                    self._sweep()
                 return self._handle(OpenShard(path, lock))
 
     @override
@@ -145,6 +146,16 @@ class EdgeStore(VectorStore):
             else:
                 del self._shards[collection.name]
                 shard.close()
+
+    def _sweep(self) -> None:
+        """Remove collections that other processes were creating or dropping when they ended."""
+        for pattern in (".new-*", ".old-*"):
+            for remains in self._collections.glob(pattern):
+                path = remains.with_name(remains.name[len(".new-") :])
+                with contextlib.suppress(StoreError):  # that process still runs
+                    lock = StoreLock(path, timeout=0)
+                    shutil.rmtree(remains, ignore_errors=True)
+                    lock.release()
 
     def _path(self, name: str) -> Path:
         return self._collections / layout.checked_name(name)

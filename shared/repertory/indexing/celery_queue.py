@@ -93,6 +93,14 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
     return app
 
 
+def _is_request(message: bytes | str, task_id: str) -> bool:
+    """Whether a waiting message is the task with an id. A stranger may have sent it."""
+    try:
+        return bool(json.loads(message)["headers"]["id"] == task_id)
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return False
+
+
 class CeleryQueue(JobQueue):
     """Hands jobs to the workers that listen on a Redis. Thread-safe."""
 
@@ -118,7 +126,7 @@ class CeleryQueue(JobQueue):
     def keep_keywords(self, collection: str) -> None:
         with self._redis.translated():
             waiting = self._redis.client.lrange(self._redis.key(SNAPSHOTS), 0, -1)
-        if collection not in {json.loads(message)["headers"]["id"] for message in waiting}:
+        if not any(_is_request(message, collection) for message in waiting):
             self._send(KEEP_KEYWORDS, SNAPSHOTS, collection, task_id=collection)
 
     @override

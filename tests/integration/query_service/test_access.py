@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
+from repertory.proof import HEADER, proof_of
 from repertory_query.app import create_app, entrance_of
 from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
 from tests.support.query_service import RunningService, problem, settings_of
@@ -36,7 +38,10 @@ def test_without_keys_this_machine_may_do_everything(server: RunningService) -> 
         ("localhost:7700", 200),
         ("127.0.0.1", 200),
         ("[::1]:7700", 200),
-        ("query:7700", 200),
+        ("app.localhost:7700", 200),
+        (f"{gethostname()}:7700", 200),
+        ("query:7700", 403),
+        ("0x7f000001", 403),
         ("repertory.example.org", 200),
         ("REPERTORY.example.org.:80", 200),
         ("attacker.example", 403),
@@ -83,6 +88,16 @@ def test_other_sites_may_only_link_here(
     """Their pages cannot load anything, although browsers send no origin with such requests."""
     headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": destination}
     assert client.get("/search?q=x", headers=headers).status_code == status
+
+
+def test_other_sites_post_nothing(client: TestClient) -> None:
+    """Neither by a script nor by a form, also if the browser names no origin."""
+    for destination in ("empty", "document", "iframe"):
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": destination}
+        assert "another site" in problem(client.post("/queue/retry", headers=headers), 403)
+    for media_type in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data"):
+        response = client.post("/rebuild", content=b"", headers={"Content-Type": media_type})
+        assert "application/json" in problem(response, 422)
 
 
 def test_answers_are_neither_cached_nor_shared(client: TestClient) -> None:
@@ -216,6 +231,31 @@ def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) 
     assert response.status_code == status
     if status >= 400:
         assert problem(response, status)
+
+
+def test_a_users_own_server_answers_nobody_else(server: RunningService) -> None:
+    """Not even to other accounts of the machine; only the health checks are open."""
+    settings = settings_of(server.project)
+    app = create_app(server.service, settings, entrance_of(settings, "secret"))
+    client = TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 50_000))
+    for path in ("/search?q=x", "/items", "/stats", "/metrics", "/openapi.json", "/", "/mcp"):
+        assert "repertory keys token" in problem(client.get(path), 401)
+    for path in ("/tools/any__tool", "/rebuild", "/queue/retry", "/mcp", "/functions/search"):
+        assert client.post(path, json={}).status_code == 401
+    for path in ("/healthz", "/readyz", "/static/style.css", "/login"):
+        assert client.get(path).status_code == 200
+    for wrong in ("Bearer ", "Bearer other", "Basic secret", "secret"):
+        assert client.get("/items", headers={"Authorization": wrong}).status_code == 401
+
+
+def test_a_users_own_server_proves_itself(server: RunningService) -> None:
+    """It has the token of its note; a team's server has none, and answers without a proof."""
+    settings = settings_of(server.project)
+    own = TestClient(create_app(server.service, settings, entrance_of(settings, "secret")))
+    given = own.get("/healthz", headers={HEADER: "anything"}).json()
+    assert given == {"alive": True, "proof": proof_of("secret", "anything")}
+    for app, challenge in ((own, ""), (own, "x" * 101), (server.client(), "anything")):
+        assert app.get("/healthz", headers={HEADER: challenge}).json() == {"alive": True}
 
 
 def test_the_users_own_processes_may_do_everything(server: RunningService, tmp_path: Path) -> None:

@@ -175,6 +175,23 @@ def _keys(node: object) -> Iterator[str]:
             yield from _keys(value)
 
 
+def test_every_reference_of_the_openapi_document_has_a_target(client: TestClient) -> None:
+    """Programs that generate clients follow them all."""
+    document = client.get("/openapi.json").json()
+
+    def check(part: Any) -> None:  # noqa: ANN401 - JSON
+        if isinstance(part, dict):
+            if "$ref" in part:
+                target = document
+                for name in part["$ref"].removeprefix("#/").split("/"):
+                    target = target[name]
+            part = list(part.values())
+        for one in part if isinstance(part, list) else ():
+            check(one)
+
+    check(document)
+
+
 def test_the_openapi_document_and_its_examples_are_valid(client: TestClient) -> None:
     """Every example matches its schema."""
     document = client.get("/openapi.json").json()

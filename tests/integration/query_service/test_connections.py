@@ -47,6 +47,15 @@ def reply_to(address: tuple[str, int], *parts: bytes) -> bytes:
     return answer
 
 
+def test_the_environment_names_no_trusted_proxy(
+    server: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or anybody could claim to call from this machine; only its own proxies are believed."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    found = configuration(create_app(server.service, server.settings))
+    assert found.forwarded_allow_ips == ["127.0.0.1", "::1"]
+
+
 def test_ten_megabytes_are_refused_without_being_read(address: tuple[str, int]) -> None:
     """The error is sent although the body never arrives."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n"

@@ -93,6 +93,13 @@ def reader(
         yield client
 
 
+def test_only_the_owner_sees_what_an_mcp_server_wrote() -> None:
+    """It may be a changed form of a secret, which is not recognised as one."""
+    text = "The MCP server lab ended{}."
+    for said in ("; it wrote: key c2VjcmV0. Bye", "; it wrote text that is not MCP: c2Vj"):
+        assert without_paths(text.format(said)) == text.format("")
+
+
 def requests(client: TestClient) -> dict[str, str]:
     """The answers of all routes to a client."""
     page = {"Accept": "text/html"}

@@ -74,10 +74,31 @@ def unpack(data: bytes) -> Snapshot:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error
-    postings = Postings(
-        packed.vocabulary,
-        np.frombuffer(packed.offsets, np.int64),
-        np.frombuffer(packed.rows, np.int32),
-        np.frombuffer(packed.weights, np.float16),
-    )
+    try:
+        postings = Postings(
+            packed.vocabulary,
+            np.frombuffer(packed.offsets, np.int64),
+            np.frombuffer(packed.rows, np.int32),
+            np.frombuffer(packed.weights, np.float16),
+        )
+    except ValueError as error:  # a part of a number
+        raise _inconsistent() from error
+    if not _is_consistent(postings, len(packed.entries)):
+        raise _inconsistent()
     return Snapshot(KeywordIndex(packed.entries, postings), packed.revision, packed.position)
+
+
+def _is_consistent(postings: Postings, items: int) -> bool:
+    """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
+    offsets, rows = postings.offsets, postings.rows
+    return bool(
+        len(offsets) == len(postings.vocabulary) + 1
+        and offsets[0] == 0
+        and offsets[-1] == len(rows) == len(postings.weights)
+        and (np.diff(offsets) >= 0).all()
+        and (not len(rows) or (rows.min() >= 0 and rows.max() < items))
+    )
+
+
+def _inconsistent() -> StoreCorruptError:
+    return StoreCorruptError("The keyword snapshot contradicts itself; it will be built again.")

@@ -17,9 +17,11 @@ from mcp_types import CONNECTION_CLOSED, Implementation, ToolListChangedNotifica
 from repertory.errors import SourceError
 from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig, Transport
-from repertory.sources.mcp.traffic import TOO_MUCH, Listing, Traffic, quote, quote_end
+from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams
 from repertory.sources.mcp.variables import Launch, fill_in
+
+DISCONNECT_TIMEOUT_S = 2.0  # after the answer, for which alone the server's timeout is
 
 
 def list_tools(server: ServerConfig) -> Listing:
@@ -75,7 +77,8 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
                     traffic.greeted = True
                     await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
-                    limit.deadline = anyio.current_time() + server.timeout  # to disconnect
+                    patience = min(server.timeout, DISCONNECT_TIMEOUT_S)
+                    limit.deadline = anyio.current_time() + patience
             # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)
@@ -152,9 +155,9 @@ def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> s
 def _quoted_output(launch: Launch, traffic: Traffic) -> str:
     """Quote the server's own output, to follow the description of the failure."""
     if traffic.last_stderr:
-        return f"; it wrote: {quote_end(launch.redact(traffic.last_stderr))}"
+        return f"{SAYS}: {quote_end(launch.redact(traffic.last_stderr))}"
     if traffic.stray:
-        return f"; it wrote text that is not MCP: {quote(launch.redact(traffic.stray))}"
+        return f"{SAYS} text that is not MCP: {quote(launch.redact(traffic.stray))}"
     return ""
 
 

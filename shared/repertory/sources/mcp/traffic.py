@@ -12,6 +12,7 @@ MAX_LINES = 50_000  # on stdout
 STDERR_KEPT = 4_096  # bytes, the last ones
 MAX_QUOTE_LENGTH = 300
 
+SAYS = "; it wrote"  # in a message, before what a server wrote
 TOO_MUCH = f"sent more than {MAX_BYTES // 2**20} MB or {MAX_LINES:,} lines"
 
 

@@ -1,0 +1,27 @@
+"""The proof of a server that it is the one that left a note, before anything is sent to it.
+
+After a crash another program may listen on the port that a note names.
+"""
+
+import hashlib
+import hmac
+import secrets
+
+HEADER = "Repertory-Challenge"  # of a request for /healthz
+MAX_LENGTH = 100  # of a challenge
+
+
+def challenge() -> str:
+    """A new challenge."""
+    return secrets.token_urlsafe(16)
+
+
+def proof_of(token: str, challenge: str) -> str:
+    """The answer to a challenge, which only who has the token can give."""
+    text = f"repertory proof {challenge}"
+    return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def is_proof(given: str, token: str, challenge: str) -> bool:
+    """Whether an answer is that of a server with the token."""
+    return hmac.compare_digest(given.encode(), proof_of(token, challenge).encode())

@@ -1,0 +1,28 @@
+"""The cookies of browsers that have signed in."""
+
+import time
+
+import pytest
+
+from repertory_query import cookies
+
+
+def test_a_cookie_fits_its_secret_and_its_name() -> None:
+    """Nothing else is accepted, and it does not contain the secret."""
+    value = cookies.made("secret", "name")
+    assert cookies.fits(value, "secret", "name")
+    assert not cookies.fits(value, "other", "name")
+    assert not cookies.fits(value, "secret", "other")
+    assert "secret" not in value
+    expires, _, mac = value.partition(".")
+    changed = (f"{int(expires) + 1}.{mac}", f"{expires}.", f"\u0661.{mac}", f"{'9' * 5_000}.{mac}")
+    for wrong in ("", ".", mac, *changed):
+        assert not cookies.fits(wrong, "secret", "name")
+
+
+def test_a_cookie_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the browser keeps it."""
+    value = cookies.made("secret", "name")
+    later = time.time() + cookies.LIFETIME_S + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert not cookies.fits(value, "secret", "name")

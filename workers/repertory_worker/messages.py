@@ -1,0 +1,152 @@
+"""The Redis transport of the workers, which takes only messages that can be tasks of ours.
+
+Celery ends a worker on some messages that it cannot read, and any program that reaches Redis can
+send them.
+"""
+
+import base64
+import logging
+from datetime import UTC, datetime
+from queue import Empty
+from typing import Any
+
+import msgspec
+from kombu.transport import redis as kombu_redis
+from redis import Redis, RedisError
+from typing_extensions import override
+
+from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE
+
+TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
+COMPRESSIONS = frozenset({None, "application/x-gzip"})
+MAX_ID_LENGTH = 200
+_NOT_OF_THE_MESSAGE = (Empty, RedisError, OSError)
+
+_log = logging.getLogger(__name__)
+
+
+class _Headers(msgspec.Struct):
+    task: str
+    id: str
+    eta: str | None = None
+    compression: str | None = None
+    redelivered: bool = False
+
+
+class _Properties(msgspec.Struct):
+    delivery_tag: str
+
+
+class _Message(msgspec.Struct):
+    body: str
+    headers: _Headers
+    properties: _Properties
+
+
+def task_message(raw: object, queue: str) -> dict[str, Any]:
+    """A message with what our tasks need, and nothing else of what its sender wrote.
+
+    Args:
+        raw: The decoded JSON.
+        queue: The queue that it was taken from.
+
+    Raises:
+        ValueError: It is no message of ours.
+    """
+    found = msgspec.convert(raw, _Message)
+    headers, tag = found.headers, found.properties.delivery_tag
+    if headers.task not in TASKS or headers.compression not in COMPRESSIONS:
+        raise ValueError("another task or compression")
+    if not all(0 < len(text) <= MAX_ID_LENGTH for text in (headers.id, tag)):
+        raise ValueError("no usable id")
+    base64.b64decode(found.body, validate=True)
+    if headers.eta is not None:
+        due = datetime.fromisoformat(headers.eta)
+        headers.eta = due.astimezone(UTC).isoformat()
+    return {
+        "body": found.body,
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": {
+            "lang": "py",
+            "argsrepr": "…",
+            "kwargsrepr": "{}",
+            **{name: value for name, value in msgspec.to_builtins(headers).items() if value},
+        },
+        "properties": {
+            "body_encoding": "base64",
+            "delivery_info": {"exchange": "", "routing_key": queue},
+            "delivery_mode": 2,
+            "delivery_tag": tag,
+            "priority": 0,
+        },
+    }
+
+
+class QoS(kombu_redis.QoS):
+    """Kombu's record of unacknowledged messages, which drops those that cannot be read."""
+
+    @override
+    def restore_by_tag(
+        self, tag: str, client: "Redis | None" = None, leftmost: bool = False
+    ) -> None:
+        try:
+            super().restore_by_tag(tag, client=client, leftmost=leftmost)
+        except _NOT_OF_THE_MESSAGE:
+            raise
+        except Exception as error:
+            _refused("", error)
+            with self.channel.conn_or_acquire(client) as redis:  # type: ignore[attr-defined]  # not in its stubs
+                redis.hdel(self.unacked_key, tag)
+                redis.zrem(self.unacked_index_key, tag)
+
+
+class Channel(kombu_redis.Channel):
+    """Kombu's channel, which drops what is no message of ours."""
+
+    QoS = QoS
+
+    def _brpop_read(self, **options: object) -> object:
+        transport: Transport = self.connection  # type: ignore[assignment]  # of this class
+        transport.is_delivering = False
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # not in its stubs
+        except _NOT_OF_THE_MESSAGE:
+            raise
+        except Exception as error:
+            if transport.is_delivering:  # Celery has the message
+                raise
+            _refused("", error)
+            return True
+
+    @override
+    def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
+        while True:
+            try:
+                return task_message(super()._get(queue), queue)
+            except _NOT_OF_THE_MESSAGE:
+                raise
+            except Exception as error:
+                _refused(queue, error)
+
+
+class Transport(kombu_redis.Transport):
+    """Kombu's transport, with this module's channel.
+
+    Attributes:
+        is_delivering: Whether the message that was read last has been handed to Celery.
+    """
+
+    Channel = Channel
+    is_delivering = False
+
+    @override
+    def _deliver(self, message: object, queue: str | None) -> None:
+        readable = task_message(message, queue or "")
+        self.is_delivering = True
+        super()._deliver(readable, queue)
+
+
+def _refused(queue: str, error: Exception) -> None:
+    """Log why a message is dropped, without its content."""
+    _log.error("message_refused", extra={"queue": queue, "reason": type(error).__name__})
