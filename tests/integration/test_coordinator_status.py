@@ -46,7 +46,12 @@ def test_each_source_has_a_state(team: SteeredTeam, files: Folder, server: Folde
     """What it is, how many items it has, and whether they are as it offers them."""
     first = state_of(team, server)
     assert (first.type, first.location, first.items) == ("skills", "nowhere", 2)
-    assert (first.stale, first.error, first.is_starting, first.awaits_trust) == (0, "", False, False)
+    assert (first.stale, first.error, first.is_starting, first.awaits_trust) == (
+        0,
+        "",
+        False,
+        False,
+    )
     assert first.seen > 0
     server.is_unreadable = True
     team.scan()
