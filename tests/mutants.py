@@ -1,8 +1,8 @@
 """`make mutants`: which small changes of the code does no test notice?
 
 mutmut wants one source root named ``src``, and mutates no function with a decorator. It therefore
-works on a copy in ``.mutants``, in which the source roots are joined, ``@override`` is left out, and
-other decorators are applied below their function.
+works on a copy in ``.mutants``: the source roots are joined, ``@override`` is left out, and other
+decorators are applied below their function.
 """
 
 import argparse
@@ -13,15 +13,15 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 COPY = ROOT / ".mutants"
 SOURCE_ROOTS = ("shared", "services", "workers")
 MIN_SCORE = 0.85
-IGNORED = "override"
+DROPPED = {"override"}
 MOVED = {"property", "contextlib.contextmanager"}
 SURVIVED = {0, 5, 33}  # exit codes: all tests passed, or no test calls the function
 
@@ -35,9 +35,10 @@ def main() -> int:
     patterns = [f"*.{module}.*" for module in arguments.modules]
     stage()
     forget_survivors()
-    command = [Path(sys.executable).with_name("mutmut"), "run", *patterns]
-    subprocess.run([*command, "--max-children", str(arguments.children)], cwd=COPY, check=True)
-    return report(patterns or ["*"])
+    command = [str(Path(sys.executable).with_name("mutmut")), "run", *patterns]
+    command += ["--max-children", str(arguments.children)]
+    done = subprocess.run(command, cwd=COPY, check=False)
+    return done.returncode or report(results(), patterns or ["*"])
 
 
 def stage() -> None:
@@ -56,7 +57,7 @@ def stage() -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(content)
     for folder in ("src", "tests"):
-        for copy in files(COPY / folder):
+        for copy in [*files(COPY / folder)]:
             if copy.relative_to(COPY) not in wanted:
                 copy.unlink()
                 (COPY / "mutants" / copy.relative_to(COPY)).unlink(missing_ok=True)
@@ -70,22 +71,23 @@ def files(folder: str | Path) -> Iterator[Path]:
 
 
 def undecorated(source: str) -> str:
-    """The same module without decorators that mutmut does not know."""
+    """The same module without the decorators that mutmut does not know."""
     lines = source.splitlines()
     functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)]
     for function in sorted(functions, key=lambda one: one.lineno, reverse=True):
         names = [ast.unparse(one) for one in function.decorator_list]
-        if names and MOVED.union([IGNORED]).issuperset(names):
-            name, margin = function.name, " " * function.col_offset
-            for decorator in names:
-                if decorator in MOVED:
-                    lines.insert(function.end_lineno or 0, f"{margin}{name} = {decorator}({name})")
-            del lines[function.decorator_list[0].lineno - 1 : function.lineno - 1]
+        if not names or not (MOVED | DROPPED).issuperset(names):
+            continue
+        name, margin = function.name, " " * function.col_offset
+        for decorator in names:
+            if decorator in MOVED:
+                lines.insert(function.end_lineno or 0, f"{margin}{name} = {decorator}({name})")
+        del lines[function.decorator_list[0].lineno - 1 : function.lineno - 1]
     return "\n".join([*lines, ""])
 
 
 def forget_survivors() -> None:
-    """Test them again: there may be other tests now."""
+    """Have them tested again: there may be other tests now."""
     for path in COPY.glob("mutants/src/**/*.meta"):
         result = json.loads(path.read_text())
         codes = result["exit_code_by_key"]
@@ -94,30 +96,42 @@ def forget_survivors() -> None:
             path.write_text(json.dumps(result | {"exit_code_by_key": codes | again}))
 
 
-def report(patterns: list[str]) -> int:
-    """Print survivors and scores.
+def results() -> dict[str, int | None]:
+    """The exit code of the tests of each mutant; None if they did not run."""
+    found: dict[str, int | None] = {}
+    for path in sorted(COPY.glob("mutants/src/**/*.meta")):
+        found |= json.loads(path.read_text())["exit_code_by_key"]
+    return found
+
+
+def report(codes: Mapping[str, int | None], patterns: Sequence[str]) -> int:
+    """Print what survived, and the score of each module.
+
+    Args:
+        codes: As ``results`` gives them.
+        patterns: The names to report about, with wildcards.
 
     Returns:
-        The exit status: 0 if enough mutants were killed.
+        The exit status: 0 if all mutants were tried and enough of them were noticed.
     """
-    total: dict[str, int] = defaultdict(int)
-    survivors: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(COPY.glob("mutants/src/**/*.meta")):
-        for name, code in json.loads(path.read_text())["exit_code_by_key"].items():
-            if code is None or not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-                continue
-            module = name.rpartition(".")[0]
-            total[module] += 1
-            if code in SURVIVED:
-                survivors[module].append(name)
-    for names in survivors.values():
-        print(*names, sep="\n")
-    print()
-    for module, count in total.items():
-        print(f"{1 - len(survivors[module]) / count:6.1%} of {count:4} killed in {module}")
-    score = 1 - sum(map(len, survivors.values())) / max(sum(total.values()), 1)
-    print(f"{score:6.1%} of {sum(total.values()):4} killed; {MIN_SCORE:.0%} are required.")
-    return 0 if total and score >= MIN_SCORE else 1
+    survivors: defaultdict[str, list[str]] = defaultdict(list)
+    total: Counter[str] = Counter()
+    untried = 0
+    for name, code in codes.items():
+        module = name.rpartition(".")[0]
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
+            untried += code is None
+            total[module] += code is not None
+            survivors[module] += [name] if code in SURVIVED else []
+    for module, names in survivors.items():
+        if total[module]:
+            score = 1 - len(names) / total[module]
+            print(*names, f"{score:.1%} of {total[module]} noticed in {module}\n", sep="\n")
+    score = 1 - sum(map(len, survivors.values())) / max(total.total(), 1)
+    print(f"{score:.1%} of {total.total()} noticed; {MIN_SCORE:.0%} are required.")
+    if untried:
+        print(f"{untried} were not tried: run it again.")
+    return 0 if total and not untried and score >= MIN_SCORE else 1
 
 
 if __name__ == "__main__":
