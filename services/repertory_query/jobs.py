@@ -33,7 +33,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         "/queue/retry", Retry, returns=Retried, scope=Scope.ADMIN, summary="Retry failed jobs"
     )
     async def retry(_: Request, given: Retry) -> Response:
-        """Put failed jobs back on the queue."""
+        """Try failed jobs again, with the items as they are now."""
         return answer(Retried(retried=await pool.run(lambda: service.retry(given.ids))))
 
     return operations.routes

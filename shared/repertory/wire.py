@@ -113,7 +113,7 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Retried(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of jobs that were put back on the queue."""
+    """The number of failed jobs that will be tried again."""
 
     retried: int
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 import redis
 
+from repertory.sources.source import Problem, Severity
 from repertory.stats import Lengths, Stats, Watch
 from tests.support.builders import write
 from tests.support.command_line import Cli
@@ -168,13 +170,26 @@ STATS = Stats(
 )
 
 
-def _stats(request: BaseHTTPRequestHandler) -> None:
-    body = msgspec.json.encode(STATS)
-    request.send_response(200)
-    request.send_header("Content-Type", "application/json")
-    request.send_header("Content-Length", str(len(body)))
-    request.end_headers()
-    request.wfile.write(body)
+def _server(stats: Stats) -> Callable[[BaseHTTPRequestHandler], None]:
+    """A server that answers with these statistics."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        body = msgspec.json.encode(stats)
+        request.send_response(200)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+def _found(cli: Cli, project: Path, stats: Stats, **team: str) -> list[tuple[str, str, str]]:
+    """State, subject and text of each finding about a server with these statistics."""
+    with serving(_server(stats)) as url:
+        done = cli.run(project, "doctor", "--output", "json", REPERTORY_SERVER_URL=url, **team)
+    checks = json.loads(done.stdout)["checks"]
+    return [(one["state"], one["subject"], one["text"]) for one in checks]
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru"])
@@ -184,25 +199,42 @@ def test_a_team_learns_why_its_saves_may_be_late(
     """A source is polled, or a full Redis deletes waiting jobs; nothing of it is an error."""
     with redis.Redis.from_url(redis_server.url) as client:
         client.config_set("maxmemory-policy", policy)
-    with serving(_stats) as url:
-        team = {"REPERTORY_SERVER_URL": url, "REPERTORY_REDIS_URL": redis_server.url}
-        found = json.loads(cli.run(project, "doctor", "--output", "json", **team).stdout)["checks"]
+    found = _found(cli, project, STATS, REPERTORY_REDIS_URL=redis_server.url)
     with redis.Redis.from_url(redis_server.url) as client:
         client.config_set("maxmemory-policy", "noeviction")
-    texts = {one["subject"]: (one["state"], one["text"]) for one in found}
-    assert texts["source team"] == (
-        "unsure",
-        "scanned at intervals, because nfs4 reports no changes",
-    )
-    state, text = texts["Redis"]
+    reason = "scanned at intervals, because nfs4 reports no changes"
+    assert ("unsure", "source team", reason) in found
+    ((state, _, text),) = [one for one in found if one[1] == "Redis"]
     assert state == ("good" if policy == "noeviction" else "unsure")
     assert policy in text or state == "good"
 
 
 def test_an_unavailable_redis_is_a_problem(cli: Cli, project: Path) -> None:
     """The finding says what to do."""
-    with serving(_stats) as url:
+    with serving(_server(STATS)) as url:
         team = {"REPERTORY_SERVER_URL": url, "REPERTORY_REDIS_URL": "redis://127.0.0.1:9/0"}
         done = cli.run(project, "doctor", **team)
     assert done.returncode == 1
     assert "The Redis at 127.0.0.1:9/0 cannot be reached" in " ".join(done.stdout.split())
+
+
+def test_failed_jobs_are_a_problem(cli: Cli, project: Path) -> None:
+    """They are counted, with the command that lists them; items that are pending are no error."""
+    assert "queue" not in [subject for _, subject, _ in _found(cli, project, STATS)]
+    failed = msgspec.structs.replace(STATS, queue=Lengths(saves=1, builds=0, failed=2))
+    problem = ("bad", "queue", "2 jobs failed; see `repertory queue list`")
+    assert [one for one in _found(cli, project, failed) if one[1] == "queue"] == [problem]
+    late = msgspec.structs.replace(STATS, watch=Watch(at=1.0, pending=1))
+    remark = ("unsure", "queue", "1 item not indexed yet")
+    assert [one for one in _found(cli, project, late) if one[1] == "queue"] == [remark]
+
+
+def test_what_a_server_lacks_is_a_problem(cli: Cli, project: Path) -> None:
+    """A part that is away, and why workers wait; each reason once."""
+    reason = "The Qdrant server at http://qdrant:6333 cannot be reached."
+    waits = Problem(severity=Severity.ERROR, message=f"A worker waits: {reason}")
+    missing = {"index": reason, "vectors": reason}
+    away = msgspec.structs.replace(STATS, missing=missing, problems=[waits, waits])
+    found = _found(cli, project, away)
+    problems = [text for state, subject, text in found if (state, subject) == ("bad", "server")]
+    assert problems == [reason, waits.message]

@@ -51,7 +51,7 @@ def test_the_queue_is_shown(user: Cli, served: Path) -> None:
 
     assert user.json(served, "queue", "list")["failed"] == []
     assert listed.stdout.splitlines()[0].split() == ["saves", "waiting", "0"]
-    assert (retried.returncode, retried.stdout) == (0, "0 jobs put back on the queue.\n")
+    assert (retried.returncode, retried.stdout) == (0, "0 failed jobs will be tried again.\n")
     assert unknown.returncode == 1
 
 

@@ -5,6 +5,7 @@ process serves is compared, too.
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
+from repertory.index.qdrant import QdrantStore
+from repertory.index.vectors import VectorStore
 from repertory.indexing.attempts import attempt
 from repertory.indexing.collections import ACTIVE
 from repertory.indexing.coordinator import Coordinator
@@ -50,6 +53,17 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.001)
 
 
+def empty_store(folder: Path) -> VectorStore:
+    """Qdrant Edge, or the server of REPERTORY_TEST_QDRANT_URL without what is on it."""
+    url = os.environ.get("REPERTORY_TEST_QDRANT_URL")
+    if not url:
+        return EdgeStore(folder)
+    store = QdrantStore(url)
+    for name in store.collections():
+        store.drop(name)
+    return store
+
+
 class Picky(WordsEngine):
     """An engine that some texts are too much for."""
 
@@ -74,7 +88,7 @@ class Server(RuleBasedStateMachine):
         self.time = 1_000.0
         self.day = 0.0
         self.saves = 0
-        self.store = EdgeStore(root)
+        self.store = empty_store(root)
         self.cache = SqliteVectorCache(root / "vectors.sqlite", 1)
         self.team, self.extra = Folder("team"), Folder("extra", "one", "two")
         self.folders: tuple[Folder, ...] = (self.team,)
@@ -365,7 +379,7 @@ def test_the_watch_announces_what_its_worker_did_not(
     server.teardown()
 
 
-TestConvergence = Server.TestCase
+TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # a server of its own takes minutes
 TestConvergence.settings = hypothesis_settings(
     max_examples=25, stateful_step_count=25, deadline=None
 )

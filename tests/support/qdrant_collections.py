@@ -168,7 +168,7 @@ class ServedCollection:
     def retrieve(self, body: Json) -> Json:
         """POST of ids."""
         fields(body, "ids", "with_payload", "with_vector")
-        with_vector = body["with_vector"]
+        with_vector = body.get("with_vector", False)
         found = self._shard.retrieve(body["ids"], body["with_payload"], with_vector)
         return [
             {"id": str(point.id), "payload": point.payload}

@@ -46,14 +46,14 @@ Answer = Callable[[Request], Json]
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves on a port of this machine; a thread for each connection."""
+    """Serves on an address of this machine; a thread for each connection."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int, answer: Answer) -> None:
+    def __init__(self, address: tuple[str, int], answer: Answer) -> None:
         self._connections: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", port), partial(_Handler, answer))
+        super().__init__(address, partial(_Handler, answer))
         self._thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
 
     @property

@@ -47,6 +47,7 @@ class QdrantStandIn:
         directory: Its data; by default it is empty and keeps nothing.
         port: 0 for a free one.
         strict_mode: The limits of new collections.
+        host: The address that it listens on.
 
     Attributes:
         requests: All requests so far.
@@ -60,6 +61,7 @@ class QdrantStandIn:
         directory: Path | None = None,
         port: int = 0,
         strict_mode: Json = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.requests: list[Request] = []
         self.refusals: list[RefusedError] = []
@@ -79,7 +81,7 @@ class QdrantStandIn:
         if (self._directory / "aliases.json").exists():
             self._aliases = msgspec.json.decode((self._directory / "aliases.json").read_bytes())
         self._lock = threading.Lock()  # of the list of collections; each one has its own lock
-        self._http = HttpServer(port, self._answered)
+        self._http = HttpServer((host, port), self._answered)
 
     @property
     def url(self) -> str:
@@ -100,6 +102,12 @@ class QdrantStandIn:
             collection.close()
         if not self._kept:
             shutil.rmtree(self._directory)
+
+    def another_node(self) -> HttpServer:
+        """Serve at another address, too, as a cluster does, until that is stopped."""
+        node = HttpServer(("127.0.0.1", 0), self._answered)
+        node.start()
+        return node
 
     def optimizer(self, name: str, state: str) -> None:
         """Let the optimizer of a collection work without an end, run as always, or fail."""
@@ -141,6 +149,7 @@ class QdrantStandIn:
     def _routes(self) -> list[tuple[str, str, Callable[..., Json]]]:
         """The calls about all collections."""
         return [
+            ("GET", "/readyz", lambda: "all shards are ready"),
             ("GET", "/collections", self._list),
             ("GET", "/aliases", self._list_aliases),
             ("POST", "/collections/aliases", self._switch),
@@ -208,10 +217,11 @@ def _taken(name: str) -> RefusedError:
 def main() -> None:
     """Serve until killed."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--directory", type=Path, required=True)
     given = parser.parse_args()
-    with QdrantStandIn(directory=given.directory, port=given.port) as server:
+    with QdrantStandIn(directory=given.directory, port=given.port, host=given.host) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 

@@ -55,3 +55,17 @@ def test_every_decision_is_numbered_dated_and_listed() -> None:
         heading = re.match(rf"# {number:04}\. (.+)\n\nDate: (\d{{4}}-\d\d-\d\d)\n", text)
         assert heading, page.name
         assert f"[{number:04}]({page.name}) | {heading[2]} | {heading[1]} |" in index
+
+
+def test_every_sentence_about_failures_names_its_test() -> None:
+    """Each test exists in the file that its name links to, and no link is left over."""
+    page = ROOT / "docs" / "failures.md"
+    text, _, links = page.read_text("utf-8").partition("\n[")
+    files = dict(re.findall(r"^\[?(\w+)\]: (\S+)$", links, re.MULTILINE))
+    prose = re.sub(r"^#.*$|^- ", "", text, flags=re.MULTILINE)
+    sentences = [" ".join(part.split()) for part in re.split(r"\.(?=\s|$)", prose)]
+    assert [one for one in sentences if one and not re.search(r"\[test_\w+\]$", one)] == []
+    assert len(sentences) > 30
+    assert files.keys() == {*re.findall(r"\[(\w+)\]", text)}
+    for name, file in files.items():
+        assert f"\ndef {name}(" in (page.parent / file).read_text("utf-8"), name

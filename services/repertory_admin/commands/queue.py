@@ -43,7 +43,7 @@ def retry(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Put failed jobs back on the queue.
+    """Try failed jobs again, with the items as they are now.
 
     Exit code 1 if a job that you name has not failed.
     """
@@ -51,6 +51,6 @@ def retry(
     if output is Output.JSON:
         terminal.show_json({"retried": count})
     else:
-        terminal.say(f"{terminal.count(count, 'job')} put back on the queue.")
+        terminal.say(f"{terminal.count(count, 'failed job')} will be tried again.")
     if ids and count < len(set(ids)):
         raise typer.Exit(ExitCode.NOT_FOUND)

@@ -35,4 +35,4 @@ def show(jobs: Jobs) -> None:
             right=("Attempts",),
             styles={"Error": lambda _: "red"},
         )
-        terminal.note("`repertory queue retry` puts them back on the queue.")
+        terminal.note("`repertory queue retry` tries them again.")

@@ -73,7 +73,7 @@ def routes(
         return await pool.run(lambda: _status(request, service, part=part))
 
     async def retry(request: Request) -> Response:
-        """Put a failed job, or all of them, back on the queue."""
+        """Try a failed job, or all of them, again."""
         require(request.state.caller, Scope.ADMIN)
         sent = await sign_in.fields(request)
         ids = [sent["id"]] if sent.get("id") else None

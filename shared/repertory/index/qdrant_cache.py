@@ -5,8 +5,10 @@ Import this module only when a server is configured: ``qdrant_client`` takes mos
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
+import msgspec
 import numpy as np
 from qdrant_client import QdrantClient, models
 from typing_extensions import override
@@ -60,16 +62,12 @@ class QdrantVectorCache(VectorCache):
         ids = list(wanted)
         found = {}
         for start in range(0, len(ids), layout.CHUNK):
-            with self._use() as client:
-                points = client.retrieve(
-                    self._name,
-                    ids[start : start + layout.CHUNK],
-                    with_payload=True,
-                    with_vectors=True,
-                    timeout=self._server.query_timeout,
-                )
-            for point in points:
-                key, vector = wanted[str(point.id)], np.asarray(point.vector, np.float32)
+            chunk = ids[start : start + layout.CHUNK]
+            body = {"ids": chunk, "with_payload": True, "with_vector": True}
+            with self._use():
+                points = self._server.read(f"/collections/{self._name}/points", body, _Points)
+            for point in points.result:
+                key, vector = wanted[point.id], np.asarray(point.vector, np.float32)
                 if point.payload == _payload(key) and vector.shape == (self._dimension,):
                     found[key] = vector
         return found
@@ -124,6 +122,18 @@ class QdrantVectorCache(VectorCache):
             if not self._server.exists(self._name):
                 raise
         self._made = True
+
+
+class _Point(msgspec.Struct):
+    id: str
+    payload: dict[str, Any] | None
+    vector: list[float]
+
+
+class _Points(msgspec.Struct):
+    """What a server answers to a request for points by their ids."""
+
+    result: list[_Point]
 
 
 def _point_id(key: bytes) -> str:

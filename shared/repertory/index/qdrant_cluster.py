@@ -86,11 +86,17 @@ class Cluster:
                 self._leave("it is not ready")
         return send(self._addressed(request))
 
+    def address(self, path: str) -> httpx.URL:
+        """The address of a path at the current node."""
+        node = self._nodes[self._current]
+        return httpx.URL(f"{node}{self.prefix}{path}")
+
     def _addressed(self, request: httpx.Request) -> httpx.Request:
         """A request, addressed to the current node."""
-        node = self._nodes[self._current]
-        request.url = request.url.copy_with(scheme=node.scheme, host=node.host, port=node.port)
-        request.headers["Host"] = request.url.netloc.decode()
+        node, url = self._nodes[self._current], request.url
+        if (url.scheme, url.host, url.port) != (node.scheme, node.host, node.port):
+            request.url = url.copy_with(scheme=node.scheme, host=node.host, port=node.port)
+            request.headers["Host"] = request.url.netloc.decode()
         return request
 
     def _leave(self, reason: str) -> None:

@@ -6,6 +6,7 @@ from time import monotonic, sleep
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from qdrant_client import QdrantClient, models
 from typing_extensions import override
 
@@ -21,16 +22,39 @@ _POLL_INTERVAL_S = 1.0
 _OWN_POINT = models.IsEmptyCondition(is_empty=models.PayloadField(key="section"))
 # A graph over int8 vectors in memory finds twice the requested points; the float32 vectors on disk
 # then put them in order: a million points of 384 numbers take 0.4 GB of memory, not 1.5.
-_SEARCH = models.SearchParams(
-    hnsw_ef=layout.SEARCH_EF,
-    quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0),
-)
+_SEARCH = {
+    "hnsw_ef": layout.SEARCH_EF,
+    "quantization": {"rescore": True, "oversampling": 2.0},
+}
 # Qdrant links the points of one value only if the value is rare: a search among the points of a
 # common one would be stranded without ACORN, which also steps over points that do not match.
-_FILTERED_SEARCH = _SEARCH.model_copy(
-    update={"acorn": models.AcornSearchParams(enable=True, max_selectivity=1.0)}
-)
-_EXACT = models.SearchParams(exact=True, quantization=models.QuantizationSearchParams(ignore=True))
+_FILTERED_SEARCH = _SEARCH | {"acorn": {"enable": True, "max_selectivity": 1.0}}
+_EXACT = {"exact": True, "quantization": {"ignore": True}}
+
+
+class _Found(msgspec.Struct):
+    id: UUID
+    score: float
+
+
+class _Points(msgspec.Struct):
+    points: list[_Found]
+
+
+class _Answers(msgspec.Struct):
+    """What a server answers to a batch of searches."""
+
+    result: list[_Points]
+
+
+class _Record(msgspec.Struct):
+    payload: dict[str, Any] | None = None
+
+
+class _Records(msgspec.Struct):
+    """What a server answers to a request for points by their ids."""
+
+    result: list[_Record]
 
 
 class QdrantCollection(StoredCollection):
@@ -64,16 +88,11 @@ class QdrantCollection(StoredCollection):
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
         asked = [request for one in queries for request in _requests(one)]
-        # Below the client's own method, which looks for texts to embed for longer than this takes.
-        with self._use() as client:
-            answers = client.http.search_api.query_batch_points(
-                self._name,
-                timeout=self._server.query_timeout,
-                query_request_batch=models.QueryRequestBatch(searches=asked),
+        with self._use():
+            answers = self._server.read(
+                f"/collections/{self._name}/points/query/batch", {"searches": asked}, _Answers
             ).result
-        found = iter(
-            [(UUID(str(p.id)), p.score) for p in answer.points] for answer in answers or ()
-        )
+        found = iter([(point.id, point.score) for point in answer.points] for answer in answers)
         return [_answer(one, next(found), next(found) if one.keys else []) for one in queries]
 
     @override
@@ -146,11 +165,10 @@ class QdrantCollection(StoredCollection):
         self, keys: Sequence[int], fields: Sequence[str]
     ) -> Iterator[dict[str, Any] | None]:
         for ids in layout.pages(keys):
-            with self._use() as client:
-                found = client.retrieve(
-                    self._name, ids, with_payload=list(fields), timeout=self._server.query_timeout
-                )
-            for point in found:
+            body = {"ids": ids, "with_payload": fields}
+            with self._use():
+                found = self._server.read(f"/collections/{self._name}/points", body, _Records)
+            for point in found.result:
                 yield point.payload
 
     @override
@@ -187,21 +205,17 @@ class QdrantCollection(StoredCollection):
                 return
 
 
-def _requests(query: VectorQuery) -> Iterator[models.QueryRequest]:
-    """The search for matches, and the exact one for the cosines of items."""
+def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
+    """The search for matches, and the exact one for the cosines of items, as JSON."""
     vector = layout.numbers(query.vector)
-    must: list[models.Condition] = [_any(*one) for one in layout.conditions(query.where)]
-    yield models.QueryRequest(
-        query=vector,
-        limit=query.limit,
-        filter=models.Filter(must=must) if must else None,
-        params=_FILTERED_SEARCH if must else _SEARCH,
-    )
-    if ids := [str(point) for point in layout.own_and_leads(query.keys)]:
-        named = models.HasIdCondition(has_id=[*ids])
-        yield models.QueryRequest(
-            query=vector, limit=len(ids), filter=models.Filter(must=[named]), params=_EXACT
-        )
+    must = [
+        {"key": field, "match": {"any": values}} for field, values in layout.conditions(query.where)
+    ]
+    nearest = {"query": vector, "limit": query.limit, "params": _SEARCH}
+    yield nearest | ({"filter": {"must": must}, "params": _FILTERED_SEARCH} if must else {})
+    if ids := layout.own_and_leads(query.keys):
+        named = {"must": [{"has_id": ids}]}
+        yield {"query": vector, "limit": len(ids), "filter": named, "params": _EXACT}
 
 
 def _answer(

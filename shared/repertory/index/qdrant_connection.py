@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import Iterator
 from importlib.metadata import version as version_of
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -36,6 +36,8 @@ _HEADERS = {"Accept-Encoding": "identity"}
 # Answers to an invalid request; others of this range may change: a key, a collection, a time limit.
 _REFUSALS = frozenset(range(400, 500)) - {401, 403, 404, 408, 429}
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
@@ -58,16 +60,15 @@ class QdrantServer:
 
     Attributes:
         client: The connection; use it within ``translated``.
-        query_timeout: Seconds that the server may take for a query.
     """
 
     def __init__(
         self, urls: str, api_key: str | None, replication: Replication | None = None
     ) -> None:
         self._replication = msgspec.structs.asdict(replication or Replication())
-        cluster = Cluster(urls)
-        self.query_timeout = cluster.query_timeout
-        self._shown = cluster.shown
+        self._cluster = cluster = Cluster(urls)
+        key = {"api-key": api_key} if api_key else {}
+        self._headers = _HEADERS | key | {"Content-Type": "application/json"}
         self._known_version = False
         # ``check_version`` does it: the client's own asks the server at once, on another thread.
         self.client = QdrantClient(
@@ -102,7 +103,7 @@ class QdrantServer:
         if numbers < OLDEST_SERVER:
             oldest = ".".join(map(str, OLDEST_SERVER))
             raise StoreError(
-                f"The Qdrant server at {self._shown} is version {version}: "
+                f"The Qdrant server at {self._cluster.shown} is version {version}: "
                 f"{oldest} or newer is needed."
             )
         client = version_of("qdrant-client")
@@ -137,6 +138,33 @@ class QdrantServer:
         with self.translated():
             return self.client.collection_exists(name)
 
+    def read(self, path: str, body: object, answer: type[T]) -> T:
+        """Ask for points, as a search does; use it within ``translated``.
+
+        The client's models take three times as long as the request itself.
+
+        Args:
+            path: Below the address of the server.
+            body: What is sent as JSON.
+            answer: What the answer is decoded to.
+        """
+        seconds = self._cluster.query_timeout
+        http = self.client.http.client
+        request = httpx.Request(
+            "POST",
+            self._cluster.address(f"{path}?timeout={seconds}"),
+            content=msgspec.json.encode(body),
+            headers=self._headers,
+            extensions={"timeout": httpx.Timeout(seconds).as_dict()},
+        )
+        response = http.middleware(request, http.send_inner)
+        if response.status_code != httpx.codes.OK:
+            raise UnexpectedResponse.for_response(response)
+        try:
+            return msgspec.json.decode(response.content, type=answer)
+        except msgspec.DecodeError as exc:
+            raise ResponseHandlingException(exc) from exc
+
     @contextlib.contextmanager
     def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:
         """Translate the client's exceptions.
@@ -145,6 +173,7 @@ class QdrantServer:
             missing: The message for a collection that does not exist.
             conflict: The message for a collection that exists already.
         """
+        shown = self._cluster.shown
         try:
             yield
         except RepertoryError:
@@ -157,25 +186,25 @@ class QdrantServer:
                 raise StoreError(conflict) from exc
             if status in (401, 403):
                 raise StoreError(
-                    f"The Qdrant server at {self._shown} refused us: check the API key."
+                    f"The Qdrant server at {shown} refused us: check the API key."
                 ) from exc
             answer = exc.content[:300].decode(errors="replace")
-            message = f"The Qdrant server at {self._shown} answered {status}: {answer}"
+            message = f"The Qdrant server at {shown} answered {status}: {answer}"
             if status in _REFUSALS:
                 raise StoreRefusedError(message) from exc
             raise StoreError(message) from exc
         except ResponseHandlingException as exc:
             if not isinstance(exc.source, httpx.HTTPError | httpx.InvalidURL):
                 raise StoreError(
-                    f"The Qdrant server at {self._shown} answered in a form that qdrant-client "
+                    f"The Qdrant server at {shown} answered in a form that qdrant-client "
                     f"{version_of('qdrant-client')} does not know: use versions that fit."
                 ) from exc
             raise StoreError(
-                f"The Qdrant server at {self._shown} cannot be reached ({exc.source}): "
+                f"The Qdrant server at {shown} cannot be reached ({exc.source}): "
                 "start it, or check the URL."
             ) from exc
         except (ApiException, QdrantException) as exc:
-            raise StoreError(f"The Qdrant server at {self._shown} failed: {exc}.") from exc
+            raise StoreError(f"The Qdrant server at {shown} failed: {exc}.") from exc
 
 
 def _is_taken(exc: UnexpectedResponse) -> bool:

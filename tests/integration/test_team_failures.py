@@ -1,0 +1,174 @@
+"""What dies in the middle of a rebuild; docs/failures.md says what then happens."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import msgspec
+import pytest
+
+from repertory.index.qdrant import QdrantStore
+from repertory.indexing.collections import generation_of
+from tests.support.model_folders import write_model
+from tests.support.ports import free_port
+from tests.support.qdrant_server import QdrantStandIn
+from tests.support.team import Team
+
+ITEMS = 400  # so many that a rebuild of them is seen before it ends
+
+pytestmark = pytest.mark.timeout(300)
+
+
+class Replicated(Team):
+    """A team with a second query service, which nothing kills."""
+
+    def __init__(self, model: Path, qdrant_url: str | None = None) -> None:
+        super().__init__(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(model)})
+        self._second = free_port()
+        self.others.append(self.service("second-api", "api", "--port", str(self._second)))
+
+    @property
+    def active(self) -> str:
+        """The active collection."""
+        return QdrantStore(self.qdrant_url).alias("repertory") or ""
+
+    def fill(self, items: int) -> None:
+        """Wait until all of these items are indexed."""
+        for number in range(items):
+            self.skill(f"skill-{number}", f"w{number % 60} number {number}")
+        self.ready()
+        self.wait(lambda: self.get("/stats")["items"] == items)
+        self.wait(lambda: self.finds("skill-7"))
+
+    def rebuild(self) -> str:
+        """Wait for the first items of a rebuild; returns the collection that it replaces."""
+        before = self.active
+        new = f"{before.rpartition('_g')[0]}_g{generation_of(before) + 1}"
+        store = QdrantStore(self.qdrant_url)
+
+        def has_begun() -> bool:
+            if new not in store.collections():
+                return False
+            with store.open(new) as collection:
+                return collection.count() > 0
+
+        assert self.request("POST", "/rebuild", {})[0] == 202
+        self.wait(has_begun)
+        return before
+
+    def second(self, text: str) -> tuple[str, str]:
+        """The mode and the best hit of the second query service, which must answer."""
+        url = f"http://127.0.0.1:{self._second}/search?{urlencode({'q': text})}"
+        with urlopen(url, timeout=30) as response:
+            answer = msgspec.json.decode(response.read())
+        return answer["mode"], answer["results"][0]["toolId"] if answer["results"] else ""
+
+    def finds(self, name: str) -> bool:
+        """Whether both query services find a skill by its name, the second with both arms."""
+        item = f"project/{name}"
+        return self.first(name) == item and self.second(name) == ("hybrid", item)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fast model: meaning does not matter here."""
+    return write_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def team(model: Path) -> Iterator[Replicated]:
+    """A team that has indexed all items."""
+    with Replicated(model) as running:
+        running.fill(ITEMS)
+        yield running
+
+
+@pytest.mark.parametrize("part", ["query", "watch", "worker", "redis", "qdrant"])
+def test_a_rebuild_outlives_each_part(team: Replicated, part: str) -> None:
+    """Until the part is back, searches are answered; then the rebuild ends.
+
+    What was saved meanwhile is found at the latest when the part is back.
+    """
+    kill, start = {
+        "query": (team.api.kill, team.api.start),
+        "watch": (team.watch.kill, team.watch.start),
+        "worker": (team.workers[0].kill, team.workers[0].start),
+        "redis": (team.redis.kill, team.redis.restart),
+        "qdrant": (team.qdrant.kill, team.qdrant.start),
+    }[part]
+    before = team.rebuild()
+    kill()
+    saved = f"during-{part}"
+    team.skill(saved, "Saved in the middle of it")
+    mode = "keyword" if part == "qdrant" else "hybrid"
+    team.wait(lambda: team.second("skill-8") == (mode, "project/skill-8"))
+    match part:
+        case "query":
+            team.wait(lambda: team.second(saved) == ("hybrid", f"project/{saved}"))
+        case "watch" | "worker" | "redis":
+            assert team.active == before, "the rebuild was over too early"
+    start()
+    team.wait(lambda: team.active not in ("", before))
+    team.wait(lambda: team.finds(saved))
+    assert team.finds("skill-7")
+    assert team.get("/stats")["queue"]["failed"] == 0
+
+
+def test_a_rebuild_is_refused_without_redis(team: Replicated) -> None:
+    """No process would learn of it; the error says what is away."""
+    team.redis.kill()
+    try:
+        status, problem = team.request("POST", "/rebuild", {})
+        assert status == 503
+        assert "cannot be reached" in problem["detail"]
+    finally:
+        team.redis.restart()
+
+
+def test_a_query_process_starts_without_redis(team: Replicated) -> None:
+    """It reads the items from Qdrant."""
+    team.redis.kill()
+    try:
+        team.api.restart()
+        team.ready()
+        assert team.search("skill-7")["mode"] == "hybrid"
+        assert team.first("skill-7") == "project/skill-7"
+    finally:
+        team.redis.restart()
+
+
+def test_an_empty_qdrant_is_filled_again(team: Replicated) -> None:
+    """A query process that starts before it answers says so, and another one finds words."""
+    embedded = team.texts_embedded()
+    team.qdrant.kill()
+    shutil.rmtree(team.folder / "qdrant")
+    team.api.restart()
+    team.wait(lambda: team.request("GET", "/healthz")[0] == 200)
+    status, problem = team.request("GET", "/search?q=skill-7")
+    assert status == 503
+    assert "cannot be reached" in problem["detail"]
+    assert team.second("skill-7") == ("keyword", "project/skill-7")
+    team.qdrant.start()
+    team.wait(lambda: team.get("/stats")["items"] == len([*team.project.glob("skills/*")]))
+    team.wait(lambda: team.finds("skill-7"))
+    assert team.texts_embedded() >= embedded + ITEMS
+
+
+def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
+    """When the node dies that all processes use, no search is worse, and all else goes on."""
+    with QdrantStandIn() as cluster:
+        node = cluster.another_node()
+        with Replicated(model, f"{node.url},{cluster.url}") as team:
+            team.fill(40)
+            assert not any(one.headers["host"] in cluster.url for one in cluster.requests)
+            before = team.rebuild()
+            node.stop()
+            team.skill("during-node", "Saved in the middle of it")
+            for _ in range(20):
+                assert team.second("skill-8") == ("hybrid", "project/skill-8")
+            team.wait(lambda: team.finds("during-node"))
+            team.wait(lambda: team.active != before)
+            assert team.finds("skill-7")
+            assert team.get("/stats")["queue"]["failed"] == 0

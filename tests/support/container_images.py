@@ -1,0 +1,110 @@
+"""The images that a test of the compose file needs, made here where they cannot be pulled."""
+
+import json
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import tempfile
+import tomllib
+from pathlib import Path
+
+import yaml
+from packaging.requirements import Requirement
+
+from tests.support.container_engine import Engine
+
+ROOT = Path(__file__).parents[2]
+DEBIAN = "repertory-test-debian"
+QDRANT = "repertory-test-qdrant"
+
+_SUITE = "bookworm"
+_PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "redis-server")
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+_NEEDED = {"qdrant-edge-py", "msgspec"}  # by the stand-in
+
+
+class NoImageError(Exception):
+    """An image cannot be pulled and not be made; the message says why."""
+
+
+def images(engine: Engine) -> dict[str, str]:
+    """The variables of the compose file that name images.
+
+    In the place of an official image that cannot be pulled comes one of Debian's packages, which
+    has Redis too, and our stand-in for Qdrant.
+
+    Raises:
+        NoImageError: An image is missing and cannot be made.
+    """
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+    named = {
+        "PYTHON_IMAGE": services["query"]["build"]["args"]["PYTHON_IMAGE"],
+        "QDRANT_IMAGE": services["qdrant"]["image"],
+        "REDIS_IMAGE": services["redis"]["image"],
+    }
+    official = {name: _default(image) for name, image in named.items()}
+    found = {name: image for name, image in official.items() if engine.can_have(image)}
+    if official.keys() - found.keys() and not engine.has(DEBIAN):
+        _make_debian(engine)
+    python = found.get("PYTHON_IMAGE", DEBIAN)
+    if "QDRANT_IMAGE" not in found:
+        _make_qdrant(engine, python)
+    return {"PYTHON_IMAGE": DEBIAN, "QDRANT_IMAGE": QDRANT, "REDIS_IMAGE": DEBIAN} | found
+
+
+def _default(image: str) -> str:
+    """An image of the compose file, with the defaults of its variables."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", image)
+
+
+def _make_debian(engine: Engine) -> None:
+    """Make a base image of Debian's packages, with the certificates of this machine."""
+    if not shutil.which("mmdebstrap"):
+        message = "The official images cannot be pulled, and mmdebstrap, which makes a base image, "
+        raise NoImageError(message + "is not installed.")
+    with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:
+        folder = Path(made)
+        command = ["mmdebstrap", "--variant=minbase", f"--include={','.join(_PACKAGES)}", _SUITE]
+        done = subprocess.run(
+            [*command, folder / "root.tar"], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise NoImageError(f"mmdebstrap failed: {done.stderr[-2_000:]}")
+        engine.run("import", folder / "root.tar", f"{DEBIAN}:packages")
+        (folder / "root.tar").unlink()
+        lines = [f"FROM {DEBIAN}:packages"]
+        if trusted := ssl.get_default_verify_paths().cafile:
+            shutil.copy(trusted, folder / "certificates")
+            lines += [f"COPY certificates {_CERTIFICATES}", f"ENV PIP_CERT={_CERTIFICATES}"]
+        if index := os.environ.get("PIP_INDEX_URL"):
+            lines += [f"ENV PIP_INDEX_URL={index}"]
+        _build(engine, folder, DEBIAN, lines)
+
+
+def _make_qdrant(engine: Engine, python: str) -> None:
+    """Make an image of our stand-in for Qdrant."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [str(one) for one in map(Requirement, project["dependencies"]) if one.name in _NEEDED]
+    with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:
+        folder = Path(made)
+        for file in (ROOT / "tests" / "support").glob("qdrant_*.py"):
+            shutil.copy(file, folder)
+        words = ["/opt/qdrant/bin/python", "-m", "tests.support.qdrant_server"]
+        words += ["--host", "0.0.0.0", "--port", "6333", "--directory", "/qdrant/storage"]
+        lines = [
+            f"FROM {python}",
+            "RUN python3 -m venv /opt/qdrant",
+            f"RUN /opt/qdrant/bin/pip install --no-cache-dir {' '.join(map(repr, needed))}",
+            "RUN install --directory --owner=1000 --group=1000 /qdrant /qdrant/storage",
+            "COPY *.py /opt/qdrant/tests/support/",
+            "WORKDIR /opt/qdrant",
+            f"CMD {json.dumps(words)}",
+        ]
+        _build(engine, folder, QDRANT, lines)
+
+
+def _build(engine: Engine, folder: Path, tag: str, lines: list[str]) -> None:
+    (folder / "Dockerfile").write_text("\n".join([*lines, ""]), "utf-8")
+    engine.run("build", "--quiet", "--tag", tag, folder)
