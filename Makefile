@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench eval train clean
+.PHONY: help install demo test check mutants bench eval train clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,11 @@ check: install ## Check lint, format, types and layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# MODULES="ledger writer" mutates these only. Without it, results in .mutants are kept.
+mutants: install ## Change the code in small ways; list the changes that no test notices
+	@$(BIN)/python $(PIP) install 'mutmut>=3.8.1,<3.9'
+	@$(BIN)/python -m tests.mutants $(MODULES)
+
 bench: install ## Measure the speed: print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
 
@@ -41,7 +46,7 @@ train: install ## Train the encoder on training/data, write it into build/encode
 	@$(BIN)/python -m training.export build/encoder/model build/encoder/package
 
 clean: ## Remove environments, caches and build results
-	@rm -rf .venv .demo .eval dist .coverage .hypothesis .*_cache
+	@rm -rf .venv .demo .eval .mutants dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch is installed first and alone, so that no other requirement pulls in a second copy.

@@ -203,6 +203,37 @@ def test_the_replaced_generation_outlives_its_searches(team: SteeredTeam) -> Non
     team.tick(6)
     assert team.store.collections() == [team.active]
     assert team.deltas.length(before) == 0
+    assert team.coordination.snapshots.load(before) is None
+
+
+def test_one_command_leaves_no_replaced_generation(team: SteeredTeam, files: Folder) -> None:
+    """It does not wait for searches; another process that has the collection open keeps it."""
+    before = team.active
+    team.rebuild()
+    team.work()
+    with team.store.open(before):
+        team.coordinator.retire()
+        assert before in team.store.collections()
+    team.coordinator.retire()
+    assert team.store.collections() == [team.active]
+    assert team.indexed() == ALL
+
+
+def test_an_empty_index_may_follow_nothing(tmp_path: Path) -> None:
+    """It is refused only where it would replace items."""
+    team = SteeredTeam(tmp_path)
+    for folder in (Folder("team"), Folder("other")):
+        before = team.active
+        team.adopt(folder)
+        team.work()
+        assert team.coordinator.error == ""
+        assert team.coordinator.is_finished
+        assert team.active not in ("", before)
+    folder.write("a")
+    team.scan()
+    team.work()
+    assert team.indexed() == {"other/a"}
+    team.cache.close()
 
 
 def test_a_published_index_gets_its_snapshot(team: SteeredTeam) -> None:

@@ -344,6 +344,7 @@ def test_refusing_an_empty_configuration_costs_few_reads(
     team.work()
     assert team.indexed() == {"team/a"}
     assert "no items at all" in team.coordinator.status().error
+    assert team.coordinator.is_finished
     team.store.opened = 0
     for _ in range(20):
         team.tick(0.05)
@@ -473,7 +474,8 @@ def test_unreadable_jobs_leave_the_list_when_their_collection_is_whole(team: Ste
     )
     request = msgspec.structs.replace(unreadable, id="request", is_request=True)
     stranger = msgspec.structs.replace(unreadable, id="stranger", collection="")
-    for failure in (unreadable, request, stranger):
+    former = msgspec.structs.replace(request, id="former", collection="no longer kept")
+    for failure in (unreadable, request, stranger, former):
         team.failures.add(failure)
     folder.write("b")
     team.scan()

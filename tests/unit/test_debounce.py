@@ -86,6 +86,16 @@ def test_a_file_that_never_rests_is_due_at_the_bound(quiet: float) -> None:
     assert due == [MAX_QUIET_PERIODS * quiet, 2 * MAX_QUIET_PERIODS * quiet]
 
 
+def test_files_that_rest_are_due_after_one_quiet_period() -> None:
+    """Each is compared with its own signature."""
+    files = Files()
+    files.signatures |= {"a": 1, "b": 2}
+    debounce = Debounce(QUIET, files)
+    debounce.add("source", "a", 0.0)
+    debounce.add("source", "b", 0.0)
+    assert debounce.due(QUIET) == ["source"]
+
+
 def test_a_file_that_grows_without_events_is_waited_for() -> None:
     """A file that changes without an event restarts the quiet period."""
     files = Files()
@@ -105,6 +115,7 @@ def test_sources_do_not_wait_for_each_other() -> None:
     debounce.add("quiet", "a", 0.0)
     debounce.add("gone", "b", 0.0)
     debounce.add("busy", "c", 0.5)
+    debounce.forget("gone")
     debounce.forget("gone")
     assert debounce.due(1.0) == ["quiet"]
     assert debounce.is_pending

@@ -245,15 +245,15 @@ def test_items_are_sent_in_batches(ledger: Ledger) -> None:
 def test_progress_counts_what_differs(ledger: Ledger) -> None:
     """And ``building`` counts all items: those that are there, of those that will be."""
     ledger.load([state_of(A, 1), state_of(C, 1)])
-    ledger.queue([skill("a", "Newer"), B])
-    assert ledger.progress() == (0, 2)
-    assert (ledger.building().done, ledger.building().total) == (2, 3)
+    ledger.queue([skill("a", "Newer"), B, skill("d")])
+    assert ledger.progress() == (0, 3)
+    assert (ledger.building().done, ledger.building().total) == (2, 4)
     assert ledger.has_items
     send(ledger, *ledger.next_batch(9), removed=[C.id])
-    assert ledger.progress() == (0, 3)
-    assert (ledger.building().done, ledger.building().total) == (0, 2)
+    assert ledger.progress() == (0, 4)
+    assert (ledger.building().done, ledger.building().total) == (0, 3)
     assert not ledger.has_items
     confirm(ledger, B)
-    assert ledger.progress() == (1, 3)
-    assert (ledger.building().done, ledger.building().total) == (1, 2)
+    assert ledger.progress() == (1, 4)
+    assert (ledger.building().done, ledger.building().total) == (1, 3)
     assert ledger.has_items

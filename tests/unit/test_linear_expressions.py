@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from repertory.sources.mcp.traffic import SAYS
+
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "shared", ROOT / "services", ROOT / "workers"]
 METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
@@ -118,6 +120,7 @@ EXAMPLES = {
     "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
     "repertory_query.visible._FOLDERS": ["a file:///home/a b/c.d/e: x", "(/a/b)"],
     "repertory_query.visible._LISTED": ["  Path: /a/b/c"],
+    "repertory_query.visible._WRITTEN": [f"a{SAYS}b c\n"],
     "repertory_watch.filesystems._ESCAPE": ["a\\040b"],
     # Those without a name.
     r"repertory.coordination.deltas ([\w/]+)-(\d{1,15})": ["a/b-12"],
@@ -128,6 +131,7 @@ EXAMPLES = {
     "repertory.index.keywords.lexicon ies$": ["flies"],
     r"repertory.index.qdrant_connection \d+": ["1.22.3"],
     r"repertory.indexing.collections -r(\d+)_g\d+$": ["a-r12_g34"],
+    r"repertory.running ^http://(localhost|\[::1\])(?=[:/]|$)": ["http://localhost:80/"],
     r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_([0-9a-f]+)_": ["ab_12_"],
     r"repertory.indexing.collections [a-z][a-z0-9-]{0,31}_[0-9a-f]+_(.+)-r\d+_g\d+": [
         "a_1_m-r1_g2"

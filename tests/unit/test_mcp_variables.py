@@ -127,9 +127,10 @@ def test_a_word_of_a_secret_is_masked(server: ServerConfig) -> None:
 
 def test_secrets_within_secrets_leave_nothing() -> None:
     """The longest one is masked first; what is too short to be a secret stays."""
-    env = {"A": "abcd", "B": "abcdef", "C": "xyz"}
+    env = {"A": "abcd", "B": "abcdef", "C": "xyz", "D": "word", "E": "keyword"}
     launch = fill_in(ServerConfig(name="a", command="a", env=env), {})
     assert launch.redact("abcdef, abcd, abc, xyz") == "***, ***, abc, xyz"
+    assert launch.redact("word, keyword") == "***, ***"
 
 
 def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
@@ -139,6 +140,21 @@ def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
     for secret in ("us%40er", "us@er", "pa%2Fss", "pa/ss", "a%20b%2Fc", "a b/c", "second"):
         assert launch.redact(f"[{secret}]") == "[***]"
     assert launch.redact("host/path") == "host/path"
+
+
+def test_a_value_may_contain_what_separates_values() -> None:
+    """The first question mark begins the query, and the first equals sign a value."""
+    launch = fill_in(ServerConfig(name="a", url="https://host/path?key=se?cret=part"), {})
+    assert launch.redact("[se?cret=part]") == "[***]"
+
+
+def test_an_address_and_its_headers_are_resolved() -> None:
+    """They are sent as they are then."""
+    server = ServerConfig(name="a", url="https://${VAR}/mcp", headers={"X-Key": "a ${VAR}"})
+    launch = fill_in(server, ENVIRONMENT)
+    assert launch.url == "https://value/mcp"
+    assert launch.headers == {"X-Key": "a value"}
+    assert repr(launch) == "Launch(…)"
 
 
 def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
@@ -155,6 +171,21 @@ def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) 
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it is no plain file"):
         fill_in(server, {})
+
+
+def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) -> None:
+    """The configuration's own values go before both."""
+    (tmp_path / ".env").write_text("VAR=of the file\nB=2\nC=3\n")
+    server = ServerConfig(
+        name="a",
+        command="a",
+        env={"C": "own"},
+        env_names=("VAR", "MCP_INPUT_MY_TOKEN", "UNSET"),
+        env_file=".env",
+        workspace=str(tmp_path),
+    )
+    expected = {"VAR": "of the file", "MCP_INPUT_MY_TOKEN": "t0ken", "B": "2", "C": "own"}
+    assert fill_in(server, ENVIRONMENT).env == expected
 
 
 def test_an_empty_variable_counts_only_without_a_default() -> None:

@@ -14,9 +14,6 @@ class FailedItems:
         self._items: dict[str, dict[str, str]] = {}
         self._without_items: list[Failure] = []  # unreadable jobs, and requests
 
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
     def read(self) -> None:
         """Read them, if they have changed."""
         version = self._failures.version()

@@ -1,0 +1,163 @@
+"""What the coordinator reports: of each source, of problems, and of what is not written yet."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from repertory.indexing.coordinator import MAX_PROBLEMS
+from repertory.indexing.scan import scan_source
+from repertory.sources.configured import Catalogue
+from repertory.sources.source import error, warning
+from repertory.stats import SourceState
+from tests.support.builders import Folder
+from tests.support.steered_team import SteeredTeam
+
+
+@pytest.fixture
+def files() -> Folder:
+    """A source with one item."""
+    return Folder("files", "f")
+
+
+@pytest.fixture
+def server() -> Folder:
+    """A source with two items."""
+    return Folder("server", "x", "y")
+
+
+@pytest.fixture
+def team(tmp_path: Path, files: Folder, server: Folder) -> Iterator[SteeredTeam]:
+    """A team that has indexed both."""
+    made = SteeredTeam(tmp_path, files, server)
+    made.work()
+    yield made
+    made.cache.close()
+
+
+def state_of(team: SteeredTeam, source: Folder) -> SourceState:
+    """The reported state of a source."""
+    (state,) = [one for one in team.coordinator.status().sources if one.name == source.name]
+    return state
+
+
+def test_each_source_has_a_state(team: SteeredTeam, files: Folder, server: Folder) -> None:
+    """What it is, how many items it has, and whether they are as it offers them."""
+    first = state_of(team, server)
+    assert (first.type, first.location, first.items) == ("skills", "nowhere", 2)
+    assert (first.stale, first.error, first.is_starting, first.awaits_trust) == (
+        0,
+        "",
+        False,
+        False,
+    )
+    assert first.seen > 0
+    server.is_unreadable = True
+    team.scan()
+    away = state_of(team, server)
+    assert (away.items, away.stale, away.error) == (2, 2, "The folder is unreadable.")
+    assert away.seen == first.seen
+    assert state_of(team, files).error == ""
+
+
+def test_a_source_that_was_not_scanned_is_starting(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Its indexed items are counted as soon as they are known, and none of them is stale."""
+    team.start_unread()
+    state = state_of(team, server)
+    assert (state.is_starting, state.items, state.seen) == (True, 0, 0.0)
+    team.scan(files)
+    state = state_of(team, server)
+    assert (state.is_starting, state.items, state.stale, state.error) == (True, 2, 0, "")
+    assert not state_of(team, files).is_starting
+
+
+@pytest.mark.parametrize(("fault", "expected"), [("", True), ("It is invalid.", False)])
+def test_a_source_awaits_trust_unless_it_is_invalid(
+    team: SteeredTeam, server: Folder, fault: str, expected: bool
+) -> None:
+    """Trusting it would not help then."""
+    server.is_trusted = False
+    server.fault = fault
+    assert state_of(team, server).awaits_trust is expected
+
+
+def test_an_emptied_source_is_stale(team: SteeredTeam, server: Folder) -> None:
+    """Its items are kept, and it is named."""
+    server.items.clear()
+    team.scan()
+    state = state_of(team, server)
+    assert (state.items, state.stale) == (2, 2)
+    assert "suddenly empty" in state.error
+
+
+def test_the_items_of_the_searched_index_are_counted(team: SteeredTeam, server: Folder) -> None:
+    """While a build lacks them."""
+    server.is_unreadable = True
+    team.scan()
+    team.rebuild()
+    assert team.coordinator.status().building
+    assert state_of(team, server).items == 2
+
+
+def test_problems_are_counted_and_the_first_are_listed(
+    team: SteeredTeam, files: Folder, server: Folder
+) -> None:
+    """Failing sources come first, then those of the configuration."""
+    problems = [warning("repertory.toml", f"Warning {number}.") for number in range(MAX_PROBLEMS)]
+    team.coordinator.adopt(Catalogue((files, server), (error("a", "An error."), *problems)))
+    server.is_unreadable = True
+    team.scan()
+    status = team.coordinator.status()
+    first = error("server", "The folder is unreadable.")
+    assert status.problems == [first, error("a", "An error."), *problems][:MAX_PROBLEMS]
+    assert (status.errors, status.warnings) == (2, MAX_PROBLEMS)
+
+
+def test_the_configuration_and_its_collection_are_named(tmp_path: Path) -> None:
+    """As soon as there are any; nothing can be built from a configuration without sources."""
+    folder = Folder("team", "a")
+    team = SteeredTeam(tmp_path)
+    assert team.coordinator.status().configuration == ""
+    team.adopt(folder)
+    team.work()
+    status = team.coordinator.status()
+    assert (status.configuration, status.collection) == (Catalogue((folder,)).hash, team.active)
+    team.start_unread()
+    assert team.coordinator.status().collection == ""
+    team.cache.close()
+
+
+def test_what_is_not_written_yet_is_named(team: SteeredTeam, files: Folder) -> None:
+    """With its path, which a removed item no longer has."""
+    assert team.coordinator.unwritten == {}
+    files.write("g")
+    files.items["g"] = msgspec.structs.replace(files.items["g"], path="skills/g/SKILL.md")
+    files.delete("f")
+    team.scan()
+    assert team.coordinator.unwritten == {"files/g": "skills/g/SKILL.md", "files/f": ""}
+    team.work()
+    assert team.coordinator.unwritten == {}
+    team.start_unread()
+    assert team.coordinator.unwritten == {}
+
+
+def test_it_is_busy_until_everything_is_written(team: SteeredTeam, files: Folder) -> None:
+    """From the scan on; a reconcile is no error."""
+    assert not team.coordinator.is_busy
+    team.coordinator.observe(scan_source(files))
+    assert team.coordinator.is_busy
+    team.tick()
+    assert not team.coordinator.is_busy
+    files.write("g")
+    team.scan()
+    assert team.coordinator.is_busy
+    assert not team.coordinator.is_finished
+    team.work()
+    assert not team.coordinator.is_busy
+    team.coordinator.reconcile()
+    assert team.coordinator.error == ""
+    team.tick()
+    assert team.coordinator.is_finished

@@ -1,0 +1,140 @@
+"""The collections of a configuration: when a worker is asked for one, and when they are dropped."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from repertory.coordination.deltas import REMOVED
+from repertory.indexing.collections import ACTIVE, configuration_of
+from repertory.indexing.generations import (
+    GRACE_S,
+    MAX_DELTAS,
+    REQUEST_INTERVAL_S,
+    SNAPSHOT_INTERVAL_S,
+    Generations,
+)
+from tests.support.builders import Folder
+from tests.support.steered_team import FullQueue, SteeredTeam
+
+
+class Inbox(FullQueue):
+    """A queue whose requests for collections and snapshots are only noted."""
+
+    def __init__(self, queue: FullQueue) -> None:
+        super().__init__(queue.writer)
+        self.asked: list[str] = []
+
+    @override
+    def begin(self, configuration: str, generation: int | None = None) -> None:
+        self.asked.append(configuration)
+
+    @override
+    def keep_keywords(self, collection: str) -> None:
+        self.snapshots += 1
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+    """A team that has indexed one skill."""
+    made = SteeredTeam(tmp_path, Folder("team", "a"))
+    made.work()
+    yield made
+    made.cache.close()
+
+
+@pytest.fixture
+def inbox(team: SteeredTeam) -> Inbox:
+    """A queue beside the team's."""
+    return Inbox(team.queue)
+
+
+def of_the_team(team: SteeredTeam, inbox: Inbox) -> Generations:
+    """The generations of the team's configuration, as after a restart."""
+    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations.adopt(configuration_of(team.active))
+    generations.poll(0.0)
+    return generations
+
+
+def test_a_worker_is_asked_again_until_there_is_a_collection(
+    team: SteeredTeam, inbox: Inbox
+) -> None:
+    """Every few seconds; afterwards only when the model may have changed."""
+    other = "0123456789abcdef"
+    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations.adopt(other)
+    asked_at = []
+    for now in range(12):
+        before = len(inbox.asked)
+        assert generations.poll(float(now)) == set()
+        asked_at += [now] * (len(inbox.asked) - before)
+    assert asked_at == [0, REQUEST_INTERVAL_S, 2 * REQUEST_INTERVAL_S]
+    assert set(inbox.asked) == {other}
+    inbox.writer.begin(other)
+    generations.poll(12.0)
+    inbox.asked.clear()
+    assert generations.poll(100.0) == {generations.target}
+    assert inbox.asked == []
+    generations.request_target()
+    generations.poll(101.0)
+    generations.poll(102.0)
+    assert inbox.asked == [other]
+
+
+def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, inbox: Inbox) -> None:
+    """At that number not yet, and then once in each interval."""
+    generations = of_the_team(team, inbox)
+    name = team.active
+    team.deltas.drop(name)
+    for number in range(MAX_DELTAS):
+        team.deltas.announce(name, {f"team/{number}": REMOVED})
+    generations.request_snapshot(0.0)
+    assert inbox.snapshots == 0
+    team.deltas.announce(name, {"team/b": REMOVED})
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S - 1)
+    assert inbox.snapshots == 0
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S)
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S + 1)
+    assert inbox.snapshots == 1
+    generations.request_snapshot(2 * SNAPSHOT_INTERVAL_S)
+    assert inbox.snapshots == 2
+
+
+def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbox: Inbox) -> None:
+    """It gets no snapshot, and nothing of it is dropped."""
+    generations = Generations(team.store, inbox, team.coordination, ACTIVE)
+    generations.adopt("0123456789abcdef")
+    generations.poll(0.0)
+    assert generations.active == team.active
+    assert not generations.is_own
+    assert generations.replaces_others
+    for number in range(MAX_DELTAS + 1):
+        team.deltas.announce(team.active, {f"team/{number}": REMOVED})
+    team.store.create(f"{team.active}9", 1).close()
+    generations.request_snapshot(0.0)
+    generations.retire(0.0)
+    generations.retire(GRACE_S)
+    generations.retire_now()
+    assert inbox.snapshots == 0
+    assert set(team.store.collections()) == {team.active, f"{team.active}9"}
+
+
+def test_unused_generations_are_dropped_one_by_one(team: SteeredTeam, inbox: Inbox) -> None:
+    """Each after a while; a new one of the same name starts its time again."""
+    generations = of_the_team(team, inbox)
+    older = [f"{team.active}{number}" for number in (7, 8)]
+    for name in older:
+        team.store.create(name, 1).close()
+    generations.retire(0.0)
+    generations.retire(GRACE_S - 1)
+    assert len(team.store.collections()) == 3
+    generations.retire(GRACE_S)
+    assert len(team.store.collections()) == 2
+    generations.retire(GRACE_S)
+    assert team.store.collections() == [team.active]
+    generations.retire(GRACE_S)
+    team.store.create(older[0], 1).close()
+    generations.retire(2 * GRACE_S)
+    assert older[0] in team.store.collections()
