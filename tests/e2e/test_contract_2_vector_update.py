@@ -52,7 +52,12 @@ def other(library: Library, function: str, *arguments: str) -> subprocess.Popen[
     """Start another process that calls a function with each argument in turn."""
     data = str(library.folder.parent / "data")
     command = [sys.executable, "-c", OTHER, str(library.folder), data, MODEL, library.url]
-    return subprocess.Popen([*command, function, *arguments], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*command, function, *arguments],
+        env={**os.environ, "REPERTORY_DATA_DIR": data},  # the note of the server is there
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 def printed(process: subprocess.Popen[str]) -> list[str]:

@@ -39,4 +39,5 @@ def open_library(root: Path, face: str) -> Iterator[Library]:
     (root / "home").mkdir()
     own = Cli(root / "home", root / "data")
     with Serve(own, folder, root / "log", "--model", MODEL) as server:
-        yield Library(session=repertory.connect(server.url), folder=folder, url=server.url)
+        session = repertory.connect(server.url, server.token)
+        yield Library(session=session, folder=folder, url=server.url)
