@@ -218,7 +218,7 @@ def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command:
     done = cli.run(project, *command.split())
 
     assert done.returncode == 2
-    assert "repertory.toml is not TOML" in done.stderr
+    assert "repertory.toml:1 is not TOML" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -356,6 +356,7 @@ def test_projects_of_the_same_sources_share_their_index(own: Cli, tmp_path: Path
     for folder in folders:
         folder.mkdir()
         (folder / "repertory.toml").write_text(text, "utf-8")
+        assert own.run(folder, "config", "trust", "repertory.toml").returncode == 0
     first, other = folders
 
     with Serve(own, first, tmp_path / "log") as server, Joiner(own, other) as joiner:

@@ -66,7 +66,7 @@ def server(folder: Path) -> Iterator[tuple[Cli, Serve]]:
     with Serve(cli, folder, folder.parent / "log") as serve:
 
         def is_whole() -> bool:
-            stats = Client(serve.url).stats()
+            stats = Client(serve.url, serve.token).stats()
             is_scanned = all(source.seen or source.error for source in stats.sources)
             is_idle = stats.watch is not None and not stats.watch.pending
             return is_scanned and is_idle and stats.building is None
@@ -92,7 +92,7 @@ def test_answers_are_the_same(
     data = one_shot.environment["REPERTORY_DATA_DIR"]
     with repertory.open(folder, data_dir=data, model=MODEL) as session:
         alone = session.search(text, limit=20, threshold=0.0)
-    with repertory.connect(server[1].url) as session:
+    with repertory.connect(server[1].url, server[1].token) as session:
         served = session.search(text, limit=20, threshold=0.0)
     assert essence(served) == essence(alone)
     # The last bit of a cosine depends on which texts were embedded together.

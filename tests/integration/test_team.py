@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 import shutil
 import threading
 import time
@@ -37,7 +38,7 @@ def tiny(tmp_path: Path) -> Path:
 def collections(team: Team) -> list[str]:
     """The collections of items, without that of the vectors."""
     store = QdrantStore(team.qdrant_url)
-    return [name for name in store.collections() if not name.startswith("repertory_vectors")]
+    return [name for name in store.collections() if re.match("repertory_(?!vectors)", name)]
 
 
 def active(team: Team) -> str:

@@ -56,7 +56,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
         path = "{elsewhere}/gone"
         """
     )
-    with indexed_server(project, tmp_path_factory.mktemp("home")) as running:
+    home, named = tmp_path_factory.mktemp("home"), project / "repertory.toml"
+    with indexed_server(project, home, config=named) as running:
         coordination = running.parts.coordination
         coordination.failures.add(
             Failure(
