@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check mutants bench eval train clean
+.PHONY: help install demo test check mutants bench eval lures train clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ bench: install ## Measure the speed: print a table, write benchmarks/results.jso
 # The first run takes half an hour; .eval keeps the embeddings.
 eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.quality "$(DATA)"
+
+lures: install ## Print what the rules of suspicion flag in the public data in DATA
+	@$(BIN)/python -m benchmarks.suspicions "$(DATA)"
 
 # It may be stopped: the next run goes on from the last checkpoint in build/encoder.
 train: install ## Train the encoder on training/data, write it into build/encoder

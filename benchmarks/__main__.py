@@ -19,6 +19,7 @@ from benchmarks import (
     serving,
     starting,
     team,
+    tokens,
 )
 from benchmarks.measure import Figure
 
@@ -32,6 +33,7 @@ BENCHMARKS = (
     team,
     freshness,
     project_search,
+    tokens,
 )
 RESULTS = Path(__file__).with_name("results.json")
 

@@ -16,7 +16,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         ours: Its time, its rate, or its memory.
         other: The same of the floor or the peer.
         against: The floor or the peer, in words.
-        unit: ``s``, ``ms``, ``MB``, ``texts/s`` or ``requests/s``.
+        unit: ``s``, ``ms``, ``MB``, ``tokens``, ``texts/s`` or ``requests/s``.
         target: The required ratio ours / other.
         at_least: Whether the target is a minimum; else it is a maximum.
     """

@@ -32,6 +32,11 @@ SECTIONS = {
             "Check data directory, model, index or server, and sources.",
         ),
         "config": ("admin.commands.config", "Show and check the settings; trust MCP servers."),
+        "trust": ("admin.commands.trust", "Review and approve what has changed."),
+        "history": (
+            "admin.commands.history",
+            "Show when an item appeared, how it changed, and who approved it.",
+        ),
         "clean": ("admin.commands.clean", "Remove stored data that nothing uses any more."),
     },
     "Serve": {

@@ -25,8 +25,9 @@ from repertory.errors import (
 from repertory.files import make_directory
 from repertory.indexing import keywords
 from repertory.indexing.run import SCANNING
-from repertory.indexing.scan import merge, scan_all
+from repertory.indexing.scan import admitted, merge, scan_all
 from repertory.one_shot import Repertory
+from repertory.review.gate import Gate
 from repertory.search.answer import Mode
 from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
@@ -226,7 +227,11 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
     built = catalogue.sources
     findings = [Finding(State.UNSURE, "configuration", notice) for notice in workspace.notices]
     done = itertools.count(1)
-    scanned = scan_all(built, lambda: step(SCANNING, next(done), len(built)))
+    gate = Gate(repertory.parts.reviews, records=False)
+    scanned = [
+        admitted(one, gate)
+        for one in scan_all(built, lambda: step(SCANNING, next(done), len(built)))
+    ]
     for one in scanned:
         subject = f"source {one.source.name}"
         if one.scan is not None:

@@ -14,11 +14,12 @@ from starlette.routing import BaseRoute, Route
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
-from repertory.wire import Refusal
+from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN, require
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+UNVERSIONED = OPEN | {"/metrics"}  # for probes and Prometheus
 
 _UNREADABLE = "The body cannot be read; send JSON in UTF-8."
 _REF = "#/components/schemas/{name}"
@@ -245,15 +246,32 @@ def _components(kind: type) -> dict[str, Schema]:
     return components
 
 
+def versioned(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """The same routes below ``/v1``, except those that have no version."""
+    return undescribed(
+        (one for one in routes if isinstance(one, Route) and one.path not in UNVERSIONED), V1
+    )
+
+
+def undescribed(routes: Iterable[BaseRoute], prefix: str = "") -> list[BaseRoute]:
+    """The same routes with a prefix, which the OpenAPI document does not describe."""
+    return [
+        Route(prefix + one.path, one.endpoint, methods=[*(one.methods or ())])
+        for one in routes
+        if isinstance(one, Route)
+    ]
+
+
 def document(routes: Iterable[BaseRoute]) -> Schema:
-    """The OpenAPI document of the operations among some routes."""
+    """The OpenAPI document of the operations among some routes, by their versioned paths."""
     operations = [route for route in routes if isinstance(route, Operation)]
     types = [kind for one in operations for kind in (one.takes, one.returns, one.unready) if kind]
     _, components = msgspec.json.schema_components([*types, Refusal], ref_template=_REF)
     paths: dict[str, Schema] = {}
     for one in operations:
         path = one.path.replace(":path}", "}")
-        paths.setdefault(path, {})[one.method.lower()] = _described(one, path, components)
+        shown = path if path in UNVERSIONED else V1 + path
+        paths.setdefault(shown, {})[one.method.lower()] = _described(one, path, components)
     taken = {one.takes.__name__ for one in operations if one.method == "GET" or one.body}
     return {
         "openapi": "3.1.0",

@@ -15,12 +15,13 @@ from repertory_query import (
     items,
     jobs,
     problems,
+    reviews,
     runtime,
     searching,
     state,
 )
 from repertory_query.access import Access, Owner
-from repertory_query.api import answer, document
+from repertory_query.api import answer, document, versioned
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
@@ -83,6 +84,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         *items.routes(service, others),
         *state.routes(service, others, metrics, access),
         *jobs.routes(service, others),
+        *reviews.routes(service.parts.reviews, others),
     ]
     described = document(routes)
 
@@ -92,7 +94,8 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
 
     app = Starlette(
         routes=[
-            *routes,
+            *versioned(routes),
+            *routes,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, access, values),
             *mcp.routes,
             Route("/openapi.json", openapi),

@@ -9,9 +9,9 @@ from starlette.routing import BaseRoute, Route
 
 from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
-from repertory.functions.table import FUNCTIONS
+from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Scope
-from repertory_query.api import JSON, Handler, Nothing, Operations, answer
+from repertory_query.api import JSON, Handler, Nothing, Operations, answer, undescribed
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 from repertory_query.visible import visible_to
@@ -38,8 +38,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     @operations.get("/functions", Nothing, returns=list[FunctionTool], summary="List functions")
     async def functions(_: Request, __: Nothing) -> Response:
-        """List the functions for agents, each defined as function-calling models take it."""
-        return answer([function.definition() for function in FUNCTIONS.values()])
+        """List the functions for agents, each defined as function-calling models take it.
+
+        The names are those that every model API accepts; those of the contracts can be called, too.
+        """
+        return answer([function.definition() for function in PORTABLE.values()])
 
     def calling(function: Function) -> Handler[dict[str, Any]]:
         async def call(request: Request, arguments: dict[str, Any]) -> Response:
@@ -48,8 +51,10 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
         return call
 
-    for function in FUNCTIONS.values():
-        operations.post(
+    by_contract = Operations("functions")
+    for function in (FUNCTIONS | PORTABLE).values():
+        shown = operations if function.name in PORTABLE else by_contract
+        shown.post(
             f"/functions/{function.name}",
             dict,
             summary=function.title,
@@ -61,7 +66,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         )(calling(function))
 
     async def unknown(request: Request) -> Response:
-        known, name = ", ".join(FUNCTIONS), request.path_params["name"]
+        known, name = ", ".join(FUNCTIONS | PORTABLE), request.path_params["name"]
         raise UnknownItemError(f"There is no function {name[:200]!r}; there are {known}.")
 
-    return [*operations.routes, Route("/functions/{name}", unknown, methods=["POST"])]
+    return [
+        *operations.routes,
+        *undescribed(by_contract.routes),
+        Route("/functions/{name}", unknown, methods=["POST"]),
+    ]

@@ -9,6 +9,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from repertory.logs import CALLER
+from repertory.wire import V1
 from repertory_query.access import Access, is_open
 from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
@@ -87,6 +88,7 @@ class Record:
                 await response(scope, receive, noting)
         seconds = time.perf_counter() - began
         route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
+        route = route.removeprefix(V1)  # one name for both spellings
         self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         _log.log(

@@ -21,7 +21,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         "/rebuild", Nothing, returns=Rebuild, status=202, scope=Scope.ADMIN, summary="Rebuild"
     )
     async def rebuild(_: Request, __: Nothing) -> Response:
-        """Begin to rebuild the index beside the active one; `/stats` shows the progress."""
+        """Begin to rebuild the index beside the active one; `/v1/stats` shows the progress."""
         return answer(await pool.run(service.rebuild), 202)
 
     @operations.get("/queue", Nothing, returns=Jobs, summary="Jobs")

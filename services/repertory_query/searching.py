@@ -74,7 +74,7 @@ class FormatParameters(Parameters, frozen=True, kw_only=True, rename="camel"):
             "the tools; `mcp`, the result of an MCP tool; `anthropic`, the content of a "
             "`tool_result` and the definitions of its tools; `openai`, a `tool_search_output`. In "
             "the last two a function `get_item` stands for skills and documents, whose `id` the "
-            "client answers with `GET /items/{id}`; `kind=tool` leaves them out."
+            "client answers with `GET /v1/items/{id}`; `kind=tool` leaves them out."
         ),
     ] = Format.JSON
     declared: Annotated[
@@ -233,7 +233,6 @@ _FORMATS: Mapping[str, Schema] = {  # the answers in other formats, by media typ
             _object(
                 Format.MCP,
                 content=_LIST,
-                structuredContent={"type": "object"},
                 isError={"const": False},
             ),
             _object(Format.ANTHROPIC, content=_LIST, definitions=_LIST),

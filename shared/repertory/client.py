@@ -22,12 +22,24 @@ from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
-from repertory.wire import MAX_IDS, Alive, Ids, Items, Refusal, Retried, Retry, Summaries, Summary
+from repertory.wire import (
+    MAX_IDS,
+    V1,
+    Alive,
+    Ids,
+    Items,
+    Refusal,
+    Retried,
+    Retry,
+    Summaries,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.review.store import Event, Review
     from repertory.skill_vectors.match import SkillMatch
 
 CONNECT_TIMEOUT_S = 5.0
@@ -141,7 +153,7 @@ class Client(Backend):
         from repertory.calling.arguments import as_json  # noqa: PLC0415 - as above
         from repertory.calling.result import CallResult  # noqa: PLC0415 - as above
 
-        target = f"/tools/{quote(tool_id, errors='replace')}"
+        target = f"{V1}/tools/{quote(tool_id, errors='replace')}"
         status, data = self._send("POST", target, as_json(arguments), CALL_TIMEOUT_S)
         failed = _problem(data) if status == http.HTTPStatus.BAD_GATEWAY else None
         if failed and failed.side == "tool":
@@ -169,6 +181,25 @@ class Client(Backend):
         """Retry failed jobs, all of them if no ids are given; returns how many."""
         body = Retry(ids=None if ids is None else list(ids))
         return self._ask("POST", "/queue/retry", {}, Retried, body=body).retried
+
+    def reviews(self) -> "list[Review]":
+        """The items that wait for approval; see ``ReviewStore.waiting``."""
+        from repertory.review.wire import Reviews  # noqa: PLC0415 - a search needs none
+
+        return self._ask("GET", "/reviews", {}, Reviews).reviews
+
+    def approve(self, items: Sequence[str] | None = None) -> list[str]:
+        """Approve items, all that wait if none are given; see ``ReviewStore.approve``."""
+        from repertory.review.wire import Approve, Approved  # noqa: PLC0415 - as above
+
+        body = Approve(items=None if items is None else list(items))
+        return self._ask("POST", "/reviews/approve", {}, Approved, body=body).items
+
+    def history(self, item: str) -> "list[Event]":
+        """What happened to an item; see ``ReviewStore.history``."""
+        from repertory.review.wire import History  # noqa: PLC0415 - as above
+
+        return self._ask("GET", "/reviews/history", {"item": item}, History).events
 
     @property
     @override
@@ -211,7 +242,7 @@ class Client(Backend):
         """Send a request and read the answer."""
         query = urlencode(parameters, doseq=True, errors="replace")
         target = f"{path}?{query}" if query else path
-        return self._read(*self._send(method, target, body, ANSWER_TIMEOUT_S), kind)
+        return self._read(*self._send(method, V1 + target, body, ANSWER_TIMEOUT_S), kind)
 
     def _read(self, status: int, data: bytes, kind: type[T]) -> T:
         if not 200 <= status < 300:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a search imports none of them
     from repertory.indexing.in_process_queue import InProcessQueue
     from repertory.indexing.job import JobQueue
     from repertory.indexing.writer import Writer
+    from repertory.review.store import ReviewStore
 
 Download = Callable[[int, int], None]  # bytes so far, bytes in all
 
@@ -240,6 +241,7 @@ class Parts:
             MAX_PENDING,
             Coordinator,
         )
+        from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
         watch = WatchStatus.read(self.coordination.status.reports())
         return Coordinator(
@@ -249,8 +251,17 @@ class Parts:
             active=self.active,
             seen={one.name: one.seen for one in watch.sources} if watch else {},
             max_pending=max_pending or MAX_PENDING,
+            gate=Gate(self.reviews),
             keep_unused_s=self.settings.values.keep_unused * 86_400,
         )
+
+    @property
+    def reviews(self) -> "ReviewStore":
+        """What was approved of the catalogue. A team's processes share it with the data folder."""
+        from repertory.review.store import ReviewStore  # noqa: PLC0415 - not for a search
+
+        name = self.settings.values.namespace if self.is_team else self.workspace.catalogue_key
+        return ReviewStore(self._folder / "reviews" / f"{name}.sqlite")
 
     def _model_key(self, use: str) -> tuple[str, ...]:
         values = self.settings.values

@@ -26,6 +26,9 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_starting: Annotated[
         bool, msgspec.Meta(description="Whether its first scan has not ended yet.")
     ] = False
+    quarantined: Annotated[
+        int, msgspec.Meta(description="Its items that wait for approval, and are not indexed.")
+    ] = 0
     seen: Annotated[
         float,
         msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),

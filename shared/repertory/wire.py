@@ -16,6 +16,7 @@ MAX_LIMIT = 100  # results of one query
 MAX_VALUES = 100  # of one filter
 MAX_IDS = 100  # items of one request
 MAX_RETRIES = 1_000  # jobs of one request
+V1 = "/v1"  # where the API begins
 PROJECTS = "/projects"  # where a server of several projects has them, each below its key
 
 MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]

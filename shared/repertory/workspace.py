@@ -267,6 +267,13 @@ class Workspace:
         )
 
     @property
+    def catalogue_key(self) -> str:
+        """The key of the directory, and a digest of the configurations named for it."""
+        settings = self._settings
+        configs = [str(path) for path in settings.mcp_configs]
+        return f"{directory_key(self.directory)}-{_digest([str(settings.named), configs])}"
+
+    @property
     def request(self) -> str:
         """A digest of the configuration that a run follows, made without reading any source."""
         settings = self._settings
@@ -340,6 +347,8 @@ class Workspace:
         timeout = self._settings.values.mcp_timeout
         given = entry["type"] == "mcp" and "mcp_timeout" in self._settings.origins
         more: dict[str, Any] = {"trusted": bool(trusted)}
+        if not self._settings.trusted and entry.get("trust") == "trusted":
+            more["trust"] = "review"  # a found configuration cannot switch it off
         if entry["type"] == "mcp" and not entry.get("trusted"):
             more["approved"] = self.trust.digests()  # for what is read then, not what is there now
         if given and "timeout" not in entry:

@@ -54,9 +54,10 @@ def run(ask: Callable[[], Awaitable[None]]) -> None:
 
 async def found(client: Client, query: str) -> list[str]:
     """The ids that a search finds."""
-    result = await client.call_tool("search", {"query": query, "threshold": 0, "limit": 9})
+    given = {"query": query, "threshold": 0, "limit": 9, "detail": True}
+    result = await client.call_tool("search", given)
     assert not result.is_error, text_of(result)
-    return [hit["toolId"] for hit in (result.structured_content or {})["results"]]
+    return [hit["toolId"] for hit in json.loads(text_of(result))["results"]]
 
 
 def text_of(result: CallToolResult) -> str:
@@ -211,7 +212,7 @@ def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Pat
 
     assert begun["result"]["serverInfo"]["name"] == "repertory"
     assert begun["result"]["capabilities"]["tools"] == {"listChanged": True}
-    assert result["structuredContent"]["results"][0]["toolId"] == "project/bread-baking"
+    assert "skill project/bread-baking" in result["content"][0]["text"]
     assert [tool["name"] for tool in listed["tools"]] == ["search", "get"]
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert (raw.returncode, log) == (0, "")
@@ -271,7 +272,7 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
     call = ("--method", "tools/call", "--tool-name", "search", "--tool-arg", "query=bake bread")
     with ThreadPoolExecutor() as pool:  # each of them is slow to start
         listed = pool.map(lambda where: inspect(*where, *listing)["tools"], places)
-        found = pool.map(lambda where: inspect(*where, *call)["structuredContent"], places)
+        found = pool.map(lambda where: inspect(*where, *call)["content"], places)
     for tools, answer in zip(listed, found, strict=True):
         assert [tool["name"] for tool in tools] == ["search", "get"]
-        assert answer["results"][0]["toolId"] == "project/bread-baking"
+        assert "skill project/bread-baking" in answer[0]["text"]

@@ -17,6 +17,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
 
 from tests.support.command_line import COMMAND, Cli, add_skill, make_project
 from tests.support.mcp_servers import SERVERS
@@ -152,9 +153,11 @@ def session(cli: Cli, folder: Path) -> Client:
 
 async def searched(client: Client, query: str) -> list[str]:
     """The ids that a search of a session finds."""
-    result = await client.call_tool("search", {"query": query, "threshold": 0, "limit": 9})
+    given = {"query": query, "threshold": 0, "limit": 9, "detail": True}
+    result = await client.call_tool("search", given)
     assert not result.is_error, result.content
-    return [hit["toolId"] for hit in (result.structured_content or {})["results"]]
+    assert isinstance(result.content[0], TextContent)
+    return [hit["toolId"] for hit in json.loads(result.content[0].text)["results"]]
 
 
 def test_a_second_server_joins_the_first(

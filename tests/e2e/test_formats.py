@@ -14,7 +14,6 @@ from mcp.types import CallToolResult
 from openai.types.responses import ResponseToolSearchOutputItemParam
 from pydantic import TypeAdapter
 
-from repertory.formats.uris import id_of
 from tests.support.command_line import Cli
 from tests.support.server_process import ask, note_of, token_of
 
@@ -72,7 +71,7 @@ def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
     if form != "json":
         assert headers["Repertory-Mode"] == "hybrid"
     document = server.json("/openapi.json")
-    described = document["paths"]["/search"]["get"]["responses"]["200"]["content"]
+    described = document["paths"]["/v1/search"]["get"]["responses"]["200"]["content"]
     schema = described[FORMATS[form].partition(";")[0]]["schema"]
     value = json.loads(body) if FORMATS[form] == JSON else body
     jsonschema.validate(value, schema | {"components": document["components"]})
@@ -117,17 +116,16 @@ def test_openai_gets_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> N
     assert "project/bread-baking" in reader["parameters"]["properties"]["id"]["enum"]
 
 
-def test_mcp_gets_a_result_whose_links_name_items(command: tuple[Cli, Path]) -> None:
-    """Each linked item can be shown."""
+def test_mcp_gets_a_result_of_one_text(command: tuple[Cli, Path]) -> None:
+    """It names the items, and the parameters of tools."""
     cli, folder = command
     found = json.loads(cli.run(folder, "search", "bread-baking", "--output", "mcp").stdout)
+    tool = json.loads(cli.run(folder, "search", "read_file", "--output", "mcp").stdout)
 
-    result = CallToolResult.model_validate(found)
-    link = found["content"][1]
-    assert link["uri"] == "skill://project/bread-baking/SKILL.md"
-    assert result.structured_content["results"][0]["toolId"] == id_of(link["uri"])
-    shown = cli.run(folder, "items", "show", id_of(link["uri"]) or "")
-    assert "Bake sourdough bread" in shown.stdout
+    CallToolResult.model_validate(found)
+    (text,) = found["content"]
+    assert "skill project/bread-baking: Bake sourdough bread" in text["text"]
+    assert "files__read_file(" in tool["content"][0]["text"]
 
 
 def test_references_name_declared_tools_only(server: Server) -> None:

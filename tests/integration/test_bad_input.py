@@ -17,7 +17,7 @@ from mcp import Client as McpClient
 from mcp import MCPError
 from starlette.testclient import TestClient
 
-from repertory.functions.table import FUNCTIONS
+from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.wire import Refusal
 from tests.support.builders import write_skill
@@ -191,7 +191,7 @@ def test_an_unknown_function_is_an_error(client: TestClient) -> None:
     """The message lists the functions, whatever the name."""
     for name in ("unknown", "Vector.searchskills", "%00", "x" * 5_000):
         words = problem(post(client, f"/functions/{name}", {}))
-        assert all(known in words for known in FUNCTIONS)
+        assert all(known in words for known in FUNCTIONS | PORTABLE)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +216,7 @@ def test_an_invalid_argument_is_named(client: TestClient) -> None:
     """Types and ranges are checked first."""
     for name, arguments in {
         "Vector.SearchSkills": {"query": 1},
+        "Vector_SearchSkills": {"query": 1},
         "Vector.VectorUpdate": {"filepath": ["a"]},
         "skill.discovery.search": {"query": "x", "limit": HUGE},
         "search": {"searchQuery": "x", "threshold": "high"},
@@ -275,6 +276,11 @@ def test_mcp_reports_errors_to_its_clients(url: str) -> None:
             ("skill.discovery.search", {"query": "x", "limit": 0}),
         ],
         "/mcp/project": [("search", {"searchQuery": " "}), ("search", {})],
+        "/mcp/explain": [
+            ("explain", {"query": "", "item": "project/key-rotation"}),
+            ("explain", {"query": "x", "item": "\0"}),
+            ("explain", {"query": "x", "item": "unknown", "limit": HUGE}),
+        ],
     }
 
     async def ask() -> None:
@@ -294,7 +300,7 @@ def test_mcp_reports_errors_to_its_clients(url: str) -> None:
     asyncio.run(ask())
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/mcp/skills", "/mcp/project"])
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/skills", "/mcp/project", "/mcp/explain"])
 def test_requests_other_than_mcp_are_refused(client: TestClient, path: str) -> None:
     """Each is refused with a status of HTTP."""
     headers = JSON | {"Accept": "application/json, text/event-stream"}

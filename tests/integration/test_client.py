@@ -271,7 +271,7 @@ def test_a_server_proves_itself_before_it_gets_the_token() -> None:
     assert asked == [
         ("/healthz", None),
         ("/healthz", None),
-        ("/stats", "Bearer own"),
+        ("/v1/stats", "Bearer own"),
         ("/healthz", None),
     ]
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import anyio
 import httpx2
-import jsonschema
 import pytest
 from anyio import to_thread
 from mcp import Client, MCPError
@@ -122,20 +122,41 @@ def test_clients_may_cache_a_list(url: str) -> None:
 
 
 @BOTH
-def test_a_search_returns_data_text_and_links(url: str, mode: Mode) -> None:
-    """The data matches the announced schema; each skill is a readable resource."""
+def test_a_search_returns_a_line_for_each_hit(url: str, mode: Mode) -> None:
+    """What can be called is shown with its parameters, the rest with its section; nothing more."""
 
     async def ask(client: Client) -> None:
         schema = (await client.list_tools()).tools[0].output_schema
         result = await client.call_tool("search", {"query": "rotate API keys", "limit": 1})
+        tool = await client.call_tool("search", {"query": "read_file"})
+
+        assert schema is None
+        assert result.structured_content is None
+        assert len(result.content) == 1
+        assert re.fullmatch(
+            r"0\.\d\d skill project/key-rotation(, section '\w+')?: Rotate API keys without "
+            "downtime",
+            text_of(result),
+        )
+        assert text_of(tool).startswith("0.98 files__read_file(path?): Read a file.")
+
+    asked(f"{url}/mcp", mode, ask)
+
+
+@BOTH
+def test_detail_returns_the_evidence_and_links(url: str, mode: Mode) -> None:
+    """The JSON is that of HTTP; each skill is a readable resource."""
+
+    async def ask(client: Client) -> None:
+        given = {"query": "rotate API keys", "limit": 1, "detail": True}
+        result = await client.call_tool("search", given)
         link = result.content[1]
         assert isinstance(link, ResourceLink)
         read = (await client.read_resource(link.uri)).contents[0]
+        (hit,) = json.loads(text_of(result))["results"]
 
-        assert schema is not None
-        jsonschema.validate(result.structured_content, schema)
-        assert result.structured_content == json.loads(text_of(result))
-        assert result.structured_content["results"][0]["toolId"] == "project/key-rotation"
+        assert hit["toolId"] == "project/key-rotation"
+        assert hit["evidence"]["keywordRank"] == 1
         assert link.uri == "skill://project/key-rotation/SKILL.md"
         assert isinstance(read, TextResourceContents)
         assert read.mime_type == "text/markdown"
@@ -146,12 +167,24 @@ def test_a_search_returns_data_text_and_links(url: str, mode: Mode) -> None:
 
 
 @BOTH
+def test_several_queries_are_answered_at_once(url: str, mode: Mode) -> None:
+    """Each once, in their order, below its own heading."""
+    found = called(url, mode, "search", queries=["release notes", "read_file", "release notes"])
+    both = called(url, mode, "search", query="a", queries=["b", "a"], detail=True)
+
+    headings = [line for line in text_of(found).splitlines() if line.startswith("# ")]
+    assert headings == ["# release notes", "# read_file"]
+    assert "skill project/release-notes" in text_of(found)
+    assert [one["query"] for one in json.loads(text_of(both))["answers"]] == ["a", "b"]
+
+
+@BOTH
 def test_filters_hold(url: str, mode: Mode) -> None:
     """Kinds, sources, servers and tags filter as over HTTP."""
-    found = called(url, mode, "search", query="write", threshold=0, kinds=["document"])
+    found = called(url, mode, "search", query="write", threshold=0, kinds=["document"], detail=True)
     none = called(url, mode, "search", query="write", threshold=0, tags=["unknown"])
 
-    assert [hit["kind"] for hit in (found.structured_content or {})["results"]] == ["document"]
+    assert [hit["kind"] for hit in json.loads(text_of(found))["results"]] == ["document"]
     assert none.is_error
     assert "There is no tag 'unknown'; " in str(none.content)
 
@@ -169,12 +202,16 @@ def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
-    """As data and as text."""
+    """As JSON without empty fields, once."""
     result = called(url, mode, "get", id="files__read_file")
 
-    assert result.structured_content == json.loads(text_of(result))
-    assert (result.structured_content or {})["inputSchema"]["properties"] == {
-        "path": {"type": "string"}
+    assert result.structured_content is None
+    assert json.loads(text_of(result)) == {
+        "id": "files__read_file",
+        "name": "read_file",
+        "server": "files",
+        "description": "Read a file.",
+        "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}},
     }
 
 
@@ -195,7 +232,13 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {"query": 7}, "search: query must be string."),
     ("search", {"query": " "}, "empty"),
     ("search", {"query": "x" * 100_000}, "32,000"),
-    ("search", {"query": "x", "limit": 0}, "limit must be 1 or more."),
+    ("search", {"queries": []}, "search: query must be given."),
+    ("search", {"queries": ["x"] * 11}, "queries must hold 10 texts or fewer."),
+    ("search", {"queries": ["x", " "]}, "empty"),
+    ("search", {"query": "x", "tags": ["x"] * 101}, "tags must hold 100 texts or fewer."),
+    ("search", {"query": "x", "limit": 101}, "limit must be 100 or less."),
+    ("search", {"query": "x", "limit": 0}, "limit is 0; it must be"),
+    ("search", {"query": "x", "threshold": 2}, "threshold is 2; it must be"),
     ("search", {"query": "x", "limit": 1.5}, "limit must be integer."),
     ("search", {"query": "x", "threshold": "low"}, "threshold must be number."),
     ("search", {"query": "x", "kinds": ["spoon"]}, "kinds[0] must be one of"),
@@ -285,8 +328,34 @@ def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
         assert data.structured_content["results"][0]["skill_id"] == "project/key-rotation"
 
     asked(f"{url}/mcp/skills", mode, ask)
+    portable = asked(
+        f"{url}/mcp/portable-skills",
+        mode,
+        lambda client: client.call_tool("Vector_SearchSkills", {"query": "rotate keys"}),
+    )
+    assert isinstance(json.loads(text_of(portable)), list)
     tools = asked(f"{url}/mcp/project", mode, lambda client: client.list_tools()).tools
     assert [tool.name for tool in tools] == ["search"]
+
+
+@BOTH
+def test_a_result_is_explained(url: str, mode: Mode) -> None:
+    """In its own toolset, as over HTTP; a filter that removes the item is named."""
+
+    async def ask(client: Client) -> None:
+        given = {"query": "rotate API keys", "item": "key-rotation"}
+        shown = json.loads(text_of(await client.call_tool("explain", given)))
+        other = await client.call_tool("explain", given | {"kinds": ["tool"], "limit": 1})
+        unknown = await client.call_tool("explain", given | {"item": "nothing"})
+        missing = await client.call_tool("explain", {"query": "rotate"})
+
+        assert shown["shown"]
+        assert shown["verdict"].startswith("Shown, at place 1")
+        assert not json.loads(text_of(other))["shown"]
+        assert unknown.is_error
+        assert text_of(missing) == "explain: item must be given."
+
+    asked(f"{url}/mcp/explain", mode, ask)
 
 
 @BOTH
@@ -294,11 +363,14 @@ def test_concurrent_clients(url: str, mode: Mode) -> None:
     """Each gets its own answer."""
 
     async def ask(client: Client) -> list[CallToolResult]:
-        asking = (client.call_tool("search", {"query": f"q{number}"}) for number in range(24))
+        asking = (
+            client.call_tool("search", {"query": f"q{number}", "detail": True})
+            for number in range(24)
+        )
         return await asyncio.gather(*asking)
 
     found = asked(f"{url}/mcp", mode, ask)
-    assert [(one.structured_content or {})["query"] for one in found] == [
+    assert [json.loads(text_of(one))["query"] for one in found] == [
         f"q{number}" for number in range(24)
     ]
 

@@ -168,7 +168,7 @@ def test_an_item_is_complete(client: TestClient) -> None:
     assert "Rotate API keys without downtime" in text
     assert "Steps follow." in text
     assert '<code dir="auto">skills/key-rotation/SKILL.md</code>' in text
-    assert 'href="/items/project/key-rotation"' in text
+    assert 'href="/v1/items/project/key-rotation"' in text
 
 
 def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:

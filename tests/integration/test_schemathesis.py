@@ -20,7 +20,7 @@ SETTINGS = """
 checks.negative_data_rejection.expected-statuses = [400, 404, 405, 406, 413, 414, 415, 422]
 
 [[operations]]
-include-path-regex = "^/functions/"
+include-path-regex = "^/v1/functions/"
 checks.positive_data_acceptance.enabled = false
 """
 

@@ -104,8 +104,8 @@ def test_agents_use_it_over_mcp(team: Running) -> None:
             ]
 
     found, read, called = anyio.run(ask)
-    assert found.structured_content is not None
-    assert found.structured_content["results"][0]["toolId"] == "project/bread"
+    assert isinstance(found.content[0], TextContent)
+    assert "skill project/bread: " in found.content[0].text
     assert isinstance(read.content[0], TextContent)
     assert "Bake sourdough bread" in read.content[0].text
     assert isinstance(called.content[0], TextContent)

@@ -68,8 +68,8 @@ class RunningService:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def scan(self) -> None:
-        """Scan every source, and return when all items can be searched."""
+    def scan(self, *withheld: str) -> None:
+        """Scan every source, and return when all items but the withheld ones can be searched."""
         catalogue = self.parts.workspace.catalogue()
         self._coordinator.adopt(catalogue)
         wanted = set()
@@ -77,7 +77,9 @@ class RunningService:
             scanned = scan_source(source)
             self._coordinator.observe(scanned)
             wanted |= {
-                item.metadata_hash() for item in (scanned.scan.items if scanned.scan else ())
+                item.metadata_hash()
+                for item in (scanned.scan.items if scanned.scan else ())
+                if item.id not in withheld
             }
 
         def is_found() -> bool:

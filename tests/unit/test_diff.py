@@ -82,7 +82,7 @@ def test_a_source_that_failed_is_not_suddenly_empty() -> None:
 def test_a_source_whose_items_were_not_read_again_is_not_empty() -> None:
     """Its files have not changed."""
     there = states(item("a"), item("b"))
-    changes = diff({}, there, lambda state: state.item == "a", unchanged=["s"])
+    changes = diff({}, there, lambda state: state.item == "a", others=["s"])
     assert (changes.emptied, changes.kept, changes.removed) == (frozenset(), ["a"], ["b"])
 
 

@@ -32,9 +32,10 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.formats.anthropic import anthropic
 from repertory.formats.markdown import markdown
-from repertory.formats.mcp import mcp
+from repertory.formats.mcp import mcp, mcp_detail
 from repertory.formats.openai import openai
 from repertory.formats.openai_functions import MAX_FUNCTION_LENGTH, short_function
+from repertory.formats.signatures import signature
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.formats.tools import host_name, object_schema, tool_spec
 from repertory.formats.uris import id_of, uri_of
@@ -377,26 +378,110 @@ def test_openai_gets_skills_through_a_function_that_reads_them() -> None:
 # MCP
 
 
-def test_mcp_gets_a_tools_result_with_links_to_skills_and_documents() -> None:
-    """Structured content, the same as text, and a link to each text item."""
-    found = mcp(MIXED)
+def test_mcp_gets_one_text_and_nothing_twice() -> None:
+    """A valid result of a tool, without structured content and links."""
+    found = mcp([MIXED], items_of(MIXED, input_schema=SCHEMA))
     result = CallToolResult.model_validate(found, by_name=False)
 
     assert result.is_error is False
-    assert result.structured_content == msgspec.to_builtins(MIXED) == found["structuredContent"]
+    assert result.structured_content is None
+    (text,) = result.content
+    assert isinstance(text, TextContent)
+    assert text.text.splitlines() == [
+        "0.90 skill team/key-rotation, section 'Rotating keys': What team/key-rotation does.",
+        "0.90 github__create_issue(title): What github__create_issue does.",
+        "0.90 document documents/docs/on call.md: What documents/docs/on call.md does.",
+    ]
+    assert result.model_dump(by_alias=True, exclude_none=True, mode="json") == found
+
+
+def test_mcp_gets_the_evidence_as_json_with_links_to_texts() -> None:
+    """The links hold what the JSON does not: where skills and documents are read."""
+    found = mcp_detail([MIXED])
+    result = CallToolResult.model_validate(found, by_name=False)
+
+    assert result.structured_content is None
     text, skill, document = result.content
     assert isinstance(text, TextContent)
-    assert json.loads(text.text) == json.loads(msgspec.json.encode(msgspec.to_builtins(MIXED)))
+    assert json.loads(text.text) == json.loads(msgspec.json.encode(MIXED))
     assert isinstance(skill, ResourceLink)
     assert (skill.uri, skill.name) == ("skill://team/key-rotation/SKILL.md", "key-rotation")
-    assert (skill.mime_type, skill.description) == ("text/markdown", SKILL.description)
+    assert (skill.mime_type, skill.description) == ("text/markdown", None)
     assert isinstance(document, ResourceLink)
     assert id_of(document.uri) == DOCUMENT.id
-    assert result.model_dump(by_alias=True, exclude_none=True, mode="json") == json.loads(
-        msgspec.json.encode(found)
-    )
 
 
+def test_mcp_gets_several_answers_with_a_heading_each() -> None:
+    """An item is described once, a notice is shown once, and an answer may be empty."""
+    one = answer(TOOL, SKILL, query="first", notices=("Starting: notes.",))
+    other = answer(TOOL, query="second\nline", notices=("Starting: notes.",))
+    none = answer(query="third", best_below=0.2)
+    found = mcp([one, other, none], items_of(one))["content"][0]["text"]
+
+    assert found.splitlines() == [
+        "# first",
+        "0.90 github__create_issue(): What github__create_issue does.",
+        "0.90 skill team/key-rotation, section 'Rotating keys': What team/key-rotation does.",
+        "# second line",
+        "0.90 github__create_issue, as above",
+        "# third",
+        "No tools found matching query. Try other words or a threshold lower than 0.35; the best "
+        "is 0.20.",
+        "Starting: notes.",
+    ]
+    several = json.loads(mcp_detail([one, other, none])["content"][0]["text"])
+    assert [one["query"] for one in several["answers"]] == ["first", "second\nline", "third"]
+
+
+def test_mcp_gets_warnings_and_the_effects_of_a_tool() -> None:
+    """A deprecated item names its successor, and a destructive tool says so."""
+    notes = ("Raised by its policy (+0.5)", "Deprecated, use team/new")
+    old = hit("s__old", tags=("destructive",), evidence=Evidence(policy=notes))
+    text = mcp([answer(old, degraded="No model.")], {})["content"][0]["text"]
+
+    assert text.splitlines() == [
+        "0.90 s__old(…), destructive: Deprecated, use team/new. What s__old does.",
+        "Degraded, answered by hybrid alone: No model.",
+    ]
+
+
+def test_a_text_of_an_author_stays_on_its_line_in_a_tools_result() -> None:
+    """Also in ids, sections, queries and parameters, and it is cut."""
+    bad = hit("s__x\ny", description=HOSTILE, matched_in="## " + HOSTILE)
+    schema: dict[str, Any] = {"properties": {"a\nb": {}, "ok": {}, HOSTILE: {}}}
+    found = answer(bad, query=HOSTILE)
+    text = mcp([found, found], items_of(found, input_schema=schema))["content"][0]["text"]
+
+    assert len(text.splitlines()) == 4
+    assert "s__x y(ok?)" in text
+    assert "\x1b" not in text
+    assert len(text) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        (None, "t()"),
+        ({"properties": {"tags": {}, "text": {}}, "required": ["text"]}, "t(text, tags?)"),
+        ({"properties": "no", "required": [7]}, "t()"),
+        ({"anyOf": [{"properties": {"a": {}}, "required": ["a"]}]}, "t(a?)"),
+        ({"properties": {f"parameter_{n}": {} for n in range(99)}}, None),
+    ],
+)
+def test_a_signature_names_the_parameters(schema: dict[str, Any] | None, line: str | None) -> None:
+    """The required ones first, the others with ``?``; of many, the first ones."""
+    item = Item(id="t", kind=Kind.TOOL, name="t", source="s", input_schema=schema)
+    found = signature("t", item)
+
+    if line is None:
+        assert found.startswith("t(parameter_0?, parameter_1?, ")
+        assert found.endswith(", …)")
+        assert len(found) < 150
+    else:
+        assert found == line
+
+
+# Markdown
 # Markdown
 
 
@@ -519,9 +604,10 @@ def test_schemas_are_read_only_if_a_format_needs_them() -> None:
         asked.append(list(ids))
         return {}
 
-    for form in (Format.JSON, Format.MARKDOWN, Format.MCP):
+    for form in (Format.JSON, Format.MARKDOWN):
         render(form, MIXED, items, Host())
     render(Format.OPENAI, answer(SKILL), items, Host())
     assert asked == []
     render(Format.ANTHROPIC, MIXED, items, Host())
-    assert asked == [[TOOL.id]]
+    render(Format.MCP, MIXED, items, Host())
+    assert asked == [[TOOL.id], [TOOL.id]]

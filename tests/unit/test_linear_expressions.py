@@ -25,6 +25,7 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 # Where an expression is made of something else: of a word of a query, of a policy's pattern
 # (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
 MADE_AT_RUN_TIME = {
+    "repertory.catalogue.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.sources.policies",
     "repertory_admin.refusals",
@@ -35,6 +36,18 @@ EXAMPLES = {
     "repertory.catalogue.names._ACCENTS": ["a\u0300\u0301b"],
     "repertory.catalogue.names._INSIDE": ["getHTTPCode2xx"],
     "repertory.catalogue.names._SEPARATORS": ["a_-b c"],
+    "repertory.catalogue.passages._FENCE": ["   ```sh"],
+    "repertory.catalogue.passages._STARTS": ["   12. a", "  - a"],
+    "repertory.catalogue.suspicions._ENCODED": ["echo " + "QUJD" * 8 + "== x"],
+    "repertory.catalogue.suspicions._ENCODED_COMMAND": ["x ignore all previous"],
+    "repertory.catalogue.suspicions._INVISIBLE": ["a\u202eb"],
+    "repertory.catalogue.suspicions._KNOWN_HOSTS": ["x https://raw.githubusercontent.com/aws/ y"],
+    "repertory.catalogue.suspicions._RUN_FROM_NETWORK": [
+        "curl -s http://a | tee b | sudo -E bash",
+        'sh -c "$(curl -s http://a)"',
+        "iex ((new-object a))",
+    ],
+    "repertory.catalogue.suspicious_changes._ORDERS": ["a always call it, important: do not ask"],
     "repertory.catalogue.views._FENCE": ["   ```` "],
     "repertory.catalogue.views._HEADING": ["##  Title b ## "],
     "repertory.catalogue.views._SENTENCE_END": ["A b. C", "\u3002a"],
@@ -129,6 +142,7 @@ EXAMPLES = {
     "repertory.formats.tools [^a-zA-Z0-9_-]+": ["a b"],
     "repertory.formats.types `+": ["a``b"],
     "repertory.index.keywords.lexicon ies$": ["flies"],
+    "repertory.functions.function [^a-zA-Z0-9_-]": ["Vector.SearchSkills"],
     r"repertory.index.qdrant_connection \d+": ["1.22.3"],
     r"repertory.indexing.collections -r(\d+)_g\d+$": ["a-r12_g34"],
     r"repertory.running ^http://(localhost|\[::1\])(?=[:/]|$)": ["http://localhost:80/"],

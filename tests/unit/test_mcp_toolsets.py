@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from mcp_types import ToolAnnotations
 
 from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
@@ -35,7 +36,12 @@ def entry(number: int, kind: Kind, **more: Any) -> Entry:  # noqa: ANN401 - of a
             Toolset.SKILLS,
             ["Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search"],
         ),
+        (
+            Toolset.PORTABLE_SKILLS,
+            ["Vector_SearchSkills", "Vector_VectorUpdate", "skill_discovery_search"],
+        ),
         (Toolset.PROJECT, ["search"]),
+        (Toolset.EXPLAIN, ["explain"]),
     ],
 )
 def test_each_toolset_has_its_tools_in_order(toolset: Toolset, names: list[str]) -> None:
@@ -52,9 +58,18 @@ def test_toolsets_can_be_joined_unless_two_tools_share_a_name() -> None:
         tools_of([Toolset.CATALOGUE, Toolset.PROJECT], Values())
 
 
+@pytest.mark.parametrize(
+    "toolset", [one for one in Toolset if one is not Toolset.SKILLS], ids=lambda one: one.value
+)
+def test_every_vendor_accepts_the_names(toolset: Toolset) -> None:
+    """All but those that contracts fix."""
+    for tool in tools_of([toolset], Values()):
+        assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.function.name)
+
+
 @pytest.mark.parametrize("tool", ALL, ids=lambda tool: tool.function.name)
 def test_every_definition_is_complete(tool: Tool) -> None:
-    """A title, a valid schema, a description of each argument, and a name that MCP allows."""
+    """A title, a description, a valid schema of an object, and a name that MCP allows."""
     definition = tool.definition("")
     schema = definition.input_schema
 
@@ -63,7 +78,6 @@ def test_every_definition_is_complete(tool: Tool) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", definition.name)
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
-    assert all(argument["description"] for argument in schema["properties"].values())
     if definition.output_schema is not None:
         Draft202012Validator.check_schema(definition.output_schema)
 
@@ -71,24 +85,31 @@ def test_every_definition_is_complete(tool: Tool) -> None:
 @pytest.mark.parametrize(
     ("name", "hints", "scope"),
     [
-        ("search", (True, False, True, False), Scope.READ),
-        ("get", (True, False, True, False), Scope.READ),
+        ("search", (True, True, False, False), Scope.READ),
+        ("get", (True, True, False, False), Scope.READ),
         ("call", (False, True, False, True), Scope.CALL),
-        ("Vector.SearchSkills", (True, False, True, False), Scope.READ),
+        ("Vector.SearchSkills", (True, True, False, False), Scope.READ),
         ("Vector.VectorUpdate", (False, False, True, False), Scope.CALL),
     ],
 )
 def test_annotations_describe_effects(name: str, hints: tuple[bool, ...], scope: Scope) -> None:
-    """Read-only, destructive, idempotent, open world; tools that write need the scope call."""
-    tool = next(tool for tool in ALL if tool.function.name == name)
-    annotations = tool.definition("").annotations
+    """Read-only, destructive, idempotent, open world; tools that write need the scope call.
 
-    assert annotations is not None
-    assert hints == (
+    Hints that are left out have the values of the specification. A read-only tool has no use for
+    the second and the third.
+    """
+    tool = next(tool for tool in ALL if tool.function.name == name)
+    annotations = tool.definition("").annotations or ToolAnnotations()
+
+    given = (
         annotations.read_only_hint,
         annotations.destructive_hint,
         annotations.idempotent_hint,
         annotations.open_world_hint,
+    )
+    usual = (False, True, False, True)
+    assert hints == tuple(
+        other if hint is None else hint for hint, other in zip(given, usual, strict=True)
     )
     assert tool.scope is scope
 

@@ -35,7 +35,10 @@ def mcp(
         typer.Option(
             metavar="NAME",
             help="The tools to offer: catalogue (search, get, call), skills (Vector.SearchSkills, "
-            "Vector.VectorUpdate, skill.discovery.search) or project (search); repeatable.  "
+            "Vector.VectorUpdate, skill.discovery.search), "
+            "portable-skills (the same with names that every model API accepts: "
+            "Vector_SearchSkills), project (search) or explain (explain); "
+            "repeatable.  "
             "[default: catalogue]",
             show_default=False,
         ),
@@ -45,8 +48,8 @@ def mcp(
 
     It asks the server that is configured, or has the server that runs serve this directory, too.
     Without one, it becomes that server, which indexes, watches and answers other commands, until
-    the agent host ends it. A server over HTTP has the same tools at /mcp, /mcp/skills and
-    /mcp/project.
+    the agent host ends it. A server over HTTP has the same tools at /mcp, /mcp/skills,
+    /mcp/portable-skills, /mcp/project and /mcp/explain.
     """
     settings, directory = here(flags)
     begin_service(logging.WARNING)

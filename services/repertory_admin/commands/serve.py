@@ -31,7 +31,7 @@ INTERVAL_S = 0.25
         "repertory serve",
         "repertory serve --port 7701 --data-dir ~/.cache/repertory-two",
         'curl -H "Authorization: Bearer $(repertory keys token)" '
-        '"http://127.0.0.1:7700/search?q=read+a+file"',
+        '"http://127.0.0.1:7700/v1/search?q=read+a+file"',
     ),
 )
 def serve(flags: Flags) -> None:

@@ -1,4 +1,4 @@
-"""MCP over HTTP: ``/mcp``, ``/mcp/skills`` and ``/mcp/project`` of the query service.
+"""MCP over HTTP: ``/mcp``, and a path below it for each other toolset.
 
 Requests share no state, so that any replica answers any of them. The guard checks keys, rates,
 sizes, the Host and the Origin, as for every route.
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 PATHS = {
     "/mcp": Toolset.CATALOGUE,
     "/mcp/skills": Toolset.SKILLS,
+    "/mcp/portable-skills": Toolset.PORTABLE_SKILLS,
     "/mcp/project": Toolset.PROJECT,
+    "/mcp/explain": Toolset.EXPLAIN,
 }
 
 T = TypeVar("T")

@@ -45,15 +45,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             name=function.name,
             title=function.title,
             description="\n\n".join(filter(None, parts)),
-            input_schema=function.parameters,
+            input_schema=_without_refusals(function.parameters),
             output_schema=function.returns,
-            annotations=ToolAnnotations(
-                read_only_hint=not function.writes,
-                destructive_hint=self.open_world,
-                idempotent_hint=not self.open_world,
-                open_world_hint=self.open_world,
-            ),
+            annotations=self._hints(),
         )
+
+    def _hints(self) -> ToolAnnotations | None:
+        """The hints that differ from what the specification takes for granted."""
+        if not self.function.writes:
+            return ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        if self.open_world:
+            return None
+        return ToolAnnotations(destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
     def answer(self, backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
         """Do it.
@@ -76,6 +79,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         if self.function.error_is_result:
             message = msgspec.json.encode({"error": message}).decode()
         return in_words(message, is_error=True)
+
+
+def _without_refusals(parameters: dict[str, Any]) -> dict[str, Any]:
+    """A schema for a model, which need not read that other arguments are refused."""
+    return {key: value for key, value in parameters.items() if key != "additionalProperties"}
 
 
 def in_words(text: str, *, is_error: bool = False) -> CallToolResult:

@@ -8,4 +8,6 @@ class Toolset(StrEnum):
 
     CATALOGUE = "catalogue"
     SKILLS = "skills"
+    PORTABLE_SKILLS = "portable-skills"
     PROJECT = "project"
+    EXPLAIN = "explain"

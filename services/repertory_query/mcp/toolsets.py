@@ -6,13 +6,19 @@ from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
 from repertory.values import Values
 from repertory_query.mcp.catalogue import catalogue
+from repertory_query.mcp.explaining import explaining
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.work import Work
 
+_SKILLS = [
+    FUNCTIONS[name]
+    for name in ("Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search")
+]
 _FUNCTIONS = {
-    Toolset.SKILLS: ("Vector.SearchSkills", "Vector.VectorUpdate", "skill.discovery.search"),
-    Toolset.PROJECT: ("search",),
+    Toolset.SKILLS: _SKILLS,
+    Toolset.PORTABLE_SKILLS: [function.portable() for function in _SKILLS],
+    Toolset.PROJECT: [FUNCTIONS["search"]],
 }
 
 
@@ -44,4 +50,6 @@ def tools_of(toolsets: Sequence[Toolset], values: Values) -> list[Tool]:
 def _tools(toolset: Toolset, values: Values) -> Sequence[Tool]:
     if toolset is Toolset.CATALOGUE:
         return catalogue(values)
-    return [Tool(function=FUNCTIONS[name], work=Work.SEARCH) for name in _FUNCTIONS[toolset]]
+    if toolset is Toolset.EXPLAIN:
+        return explaining(values)
+    return [Tool(function=function, work=Work.SEARCH) for function in _FUNCTIONS[toolset]]

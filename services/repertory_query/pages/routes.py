@@ -11,10 +11,11 @@ from starlette.routing import BaseRoute, Route
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
+from repertory.local import available
 from repertory.search.lookup import close_to
 from repertory.values import Values
 from repertory_query.access import STATIC, Access, require
-from repertory_query.pages import sign_in
+from repertory_query.pages import review, sign_in
 from repertory_query.pages.choices import Choices
 from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.page import STATIC_FILES, page, root_of, static_file
@@ -93,6 +94,7 @@ def routes(
         Route("/view/{item_id:path}", view),
         Route("/status", status),
         Route("/status/retry", retry, methods=["POST"]),
+        *review.routes(service.parts.reviews, pool),
         Route(STATIC + "{name}", static),
     ]
 
@@ -131,6 +133,7 @@ def _status(request: Request, service: Service, *, part: bool) -> Response:
         home=_home(service),
         may_all=may_all,
         recent=service.recent.newest_first() if may_all else (),
+        waiting=available(service.parts.reviews.count, []) if may_all else 0,
     )
 
 

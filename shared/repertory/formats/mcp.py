@@ -1,35 +1,48 @@
-"""An answer as the result of an MCP tool."""
+"""Answers as the result of an MCP tool.
 
+Everything is said once, as text, which every host gives to its model. Structured content would say
+it again: the specification wants the same as text beside it.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from repertory.catalogue.item import Kind
+from repertory.catalogue.item import Item, Kind
+from repertory.formats.compact import compact
 from repertory.formats.phrases import line
 from repertory.formats.uris import uri_of
 from repertory.search.answer import Answer, Hit
+from repertory.wire import Answers
 
 MEDIA_TYPES = {Kind.SKILL: "text/markdown", Kind.DOCUMENT: "text/plain"}
 
 
-def mcp(answer: Answer) -> dict[str, Any]:
-    """Return a ``CallToolResult``: the answer as data and as text, with links to its texts."""
-    structured = msgspec.to_builtins(answer)
-    text = {"type": "text", "text": msgspec.json.encode(structured).decode()}
-    links = [_link(hit) for hit in answer.hits if hit.kind in MEDIA_TYPES]
-    return {
-        "resultType": "complete",
-        "content": [text, *links],
-        "structuredContent": structured,
-        "isError": False,
-    }
+def mcp(answers: Sequence[Answer], tools: Mapping[str, Item]) -> dict[str, Any]:
+    """Return a ``CallToolResult`` with a line for each hit; see ``compact``."""
+    return _result([_text(compact(answers, tools))])
 
 
-def _link(hit: Hit) -> dict[str, str]:
+def mcp_detail(answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return a ``CallToolResult`` with all that is known: JSON as over HTTP, and links to texts."""
+    whole: Answer | Answers = answers[0] if len(answers) == 1 else Answers(answers=[*answers])
+    links = {hit.id: _link(hit) for one in answers for hit in one.hits if hit.kind in MEDIA_TYPES}
+    return _result([_text(msgspec.json.encode(whole).decode()), *links.values()])
+
+
+def _result(content: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"resultType": "complete", "content": content, "isError": False}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _link(hit: Hit) -> dict[str, Any]:
     return {
         "type": "resource_link",
         "uri": uri_of(hit),
         "name": line(hit.name),
-        "description": line(hit.description),
         "mimeType": MEDIA_TYPES[hit.kind],
     }

@@ -1,15 +1,14 @@
 """The formats of an answer and their renderers."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from repertory.catalogue.item import Item, Kind
-from repertory.errors import StoreError
+from repertory.catalogue.item import Item
 from repertory.formats.anthropic import anthropic
+from repertory.formats.items import whole_tools
 from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp
 from repertory.formats.openai import openai
@@ -50,9 +49,9 @@ _RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]]
     Format.MARKDOWN: lambda answer, *_: markdown(answer),
     Format.ANTHROPIC: lambda answer, items, host: anthropic(answer, items, host.declared),
     Format.OPENAI: lambda answer, items, host: openai(answer, items, host.call_id),
-    Format.MCP: lambda answer, *_: mcp(answer),
+    Format.MCP: lambda answer, items, _: mcp([answer], items),
 }
-_WITH_SCHEMAS = {Format.TYPES, Format.ANTHROPIC, Format.OPENAI}
+_WITH_TOOLS = {Format.TYPES, Format.ANTHROPIC, Format.OPENAI, Format.MCP}
 
 
 def render(
@@ -65,9 +64,6 @@ def render(
 
     While the store is unavailable, the hits alone are rendered.
     """
-    tools = [hit.id for hit in answer.hits if hit.kind is Kind.TOOL]
-    whole: Mapping[str, Item] = {}
-    if tools and form in _WITH_SCHEMAS:
-        with suppress(StoreError):
-            whole = items(tools)
-    return _RENDERERS[form](answer, whole, host)
+    return _RENDERERS[form](
+        answer, whole_tools([answer], items) if form in _WITH_TOOLS else {}, host
+    )

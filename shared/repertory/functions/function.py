@@ -1,7 +1,8 @@
 """A function offered to agents: its definition and its implementation on a backend."""
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -15,7 +16,7 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     """One function.
 
     Attributes:
-        name: Its name in the contract.
+        name: Its name in the contract, or the portable one.
         title: Its name for people.
         description: What it does, for models that choose functions.
         parameters: The JSON Schema of its arguments, an object.
@@ -33,6 +34,10 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     writes: bool = False
     error_is_result: bool = False
     run: Callable[[Backend, Mapping[str, Any]], Any]
+
+    def portable(self) -> Self:
+        """The same under the name that every model API accepts: ``Vector_SearchSkills``."""
+        return msgspec.structs.replace(self, name=re.sub(r"[^a-zA-Z0-9_-]", "_", self.name))
 
     def definition(self) -> dict[str, Any]:
         """The definition in the form that function-calling models take."""

@@ -1,4 +1,4 @@
-"""All functions, by name."""
+"""All functions, by the names of their contracts and by portable names."""
 
 from repertory.functions import discovery, project, vector
 from repertory.functions.function import Function
@@ -11,3 +11,4 @@ _ALL: tuple[Function, ...] = (
 )
 
 FUNCTIONS = {function.name: function for function in _ALL}
+PORTABLE = {function.name: function for function in (one.portable() for one in _ALL)}

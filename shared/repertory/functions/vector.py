@@ -45,8 +45,8 @@ VECTOR_UPDATE = Function(
     name="Vector.VectorUpdate",
     title="Index a skill file",
     description=(
-        "Read a file of the sandbox and index it, so that Vector.SearchSkills finds it; an earlier "
-        'entry of the file is replaced. Returns "OK".'
+        "Read a file of the sandbox and index it, so that a search of skill files finds it; an "
+        'earlier entry of the file is replaced. Returns "OK".'
     ),
     parameters=_one_string("filepath", "The path of the file, relative to the sandbox, with '/'."),
     writes=True,

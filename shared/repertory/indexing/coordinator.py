@@ -22,6 +22,7 @@ from repertory.indexing.ledger import Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.scan import ScanResult
 from repertory.indexing.unused import UnusedIndexes
+from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error
 from repertory.stats import WatchStatus
@@ -48,6 +49,7 @@ class Coordinator:
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps do no harm.
         max_pending: The most items that are sent and not confirmed.
+        gate: Withholds the items that a person must see first; without one, all pass.
         keep_unused_s: How long the index of an unused configuration is kept.
     """
 
@@ -62,6 +64,7 @@ class Coordinator:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         max_pending: int = MAX_PENDING,
+        gate: Gate | None = None,
         keep_unused_s: float = KEEP_UNUSED_S,
     ) -> None:
         self._store = store
@@ -70,7 +73,7 @@ class Coordinator:
         self._clock = clock
         self._now = now
         self._max_pending = max_pending
-        self._scans = LatestScans(seen or {})
+        self._scans = LatestScans(seen or {}, gate)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
         self._unused = UnusedIndexes(
@@ -187,6 +190,7 @@ class Coordinator:
             if self._generations.is_own:
                 self._indexed = self._scans.catalogue
             self._reload()
+            self._must_compare |= self._scans.review()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
         self._ledgers.follow_deltas()
@@ -229,7 +233,7 @@ class Coordinator:
             ledger.states if states is None else states,
             self._scans.keeps,
             prune=is_target and self._generations.is_rebuild,
-            unchanged=+self._scans.unchanged,
+            others={*+self._scans.unchanged, *self._scans.withheld},
         ).without(ledger.failed)
 
     def _send(

@@ -53,7 +53,7 @@ def diff(
     states: Mapping[str, State],
     keeps: Callable[[State], bool] = lambda _: False,
     prune: bool = False,
-    unchanged: Collection[str] = (),
+    others: Collection[str] = (),
 ) -> Changes:
     """Compare what sources offer with what is indexed.
 
@@ -65,9 +65,10 @@ def diff(
         states: The indexed items, by id.
         keeps: Whether an item that was not read may still exist.
         prune: Remove the items of a source that is suddenly empty.
-        unchanged: The sources with items that were not read again.
+        others: The sources that offer items which are not among ``items``: they were not read
+            again, or are in quarantine.
     """
-    offering = {item.source for item in items.values()}.union(unchanged)
+    offering = {item.source for item in items.values()}.union(others)
     emptied = frozenset(
         state.source
         for state in states.values()

@@ -54,4 +54,5 @@ def _known(
         scan=Scan(items=sorted(items, key=lambda item: item.id), problems=own),
         error=error,
         at=last.seen if last else 0.0,
+        is_known=True,
     )

@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
+
 from repertory.catalogue.item import Item
 from repertory.index.vectors import State
-from repertory.indexing.scan import ScanResult, merge
+from repertory.indexing.scan import ScanResult, admitted, merge
+from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem
 from repertory.stats import SourceState
@@ -16,34 +19,39 @@ SUDDENLY_EMPTY = (
 
 
 class LatestScans:
-    """A catalogue and the latest scan of each of its sources. Pure: no input or output.
+    """A catalogue and the latest scan of each of its sources.
 
     Attributes:
         catalogue: The catalogue.
         items: What all sources offer together, by id.
     """
 
-    def __init__(self, seen: Mapping[str, float]) -> None:
+    def __init__(self, seen: Mapping[str, float], gate: Gate | None = None) -> None:
         """Start without scans.
 
         Args:
             seen: When each source was last read whole by an earlier process, in Unix seconds.
+            gate: Withholds items; without one, all pass.
         """
+        self._gate = gate
         self.catalogue = Catalogue(())
         self.items: dict[str, Item] = {}
         self._names: frozenset[str] = frozenset()
-        self._by_source: dict[str, ScanResult] = {}
+        self._by_source: dict[str, ScanResult] = {}  # as the gate lets them pass
+        self._whole: dict[str, ScanResult] = {}
         self._seen = dict(seen)
         self._problems: list[Problem] = []
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another catalogue; scans of unchanged sources stay valid."""
         identities = {source.name: source.identity() for source in catalogue.sources}
-        self._by_source = {
-            name: one
-            for name, one in self._by_source.items()
+        sources = {source.name: source for source in catalogue.sources}
+        self._whole = {
+            name: msgspec.structs.replace(one, source=sources[name])
+            for name, one in self._whole.items()
             if identities.get(name) == one.source.identity()
         }
+        self._by_source = {name: self._admitted(one) for name, one in self._whole.items()}
         self.catalogue = catalogue
         self._names = frozenset(identities)
         self._merge()
@@ -53,10 +61,22 @@ class LatestScans:
         name = result.source.name
         if name not in self._names:
             return
-        self._by_source[name] = result
+        self._whole[name] = result
+        self._by_source[name] = self._admitted(result)
         if not result.error:
             self._seen[name] = result.at
         self._merge()
+
+    def review(self) -> bool:
+        """Follow what people approved since the last call; whether they did."""
+        if self._gate is None or not self._gate.has_news():
+            return False
+        self._by_source = {name: self._admitted(one) for name, one in self._whole.items()}
+        self._merge()
+        return True
+
+    def _admitted(self, result: ScanResult) -> ScanResult:
+        return result if self._gate is None else admitted(result, self._gate)
 
     @property
     def is_complete(self) -> bool:
@@ -109,6 +129,12 @@ class LatestScans:
         scans = self._by_source.items()
         return Counter({name: len(one.scan.unchanged) for name, one in scans if one.scan})
 
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The names of the sources with items in quarantine."""
+        scans = self._by_source.items()
+        return frozenset(name for name, one in scans if one.scan and one.scan.withheld)
+
     def status(self, indexed: Counter[str], emptied: frozenset[str]) -> list[SourceState]:
         """The state of each source.
 
@@ -134,6 +160,7 @@ class LatestScans:
                     awaits_trust=not (source.is_trusted or source.fault),
                     is_starting=scan is None,
                     seen=self._seen.get(name, 0.0),
+                    quarantined=self._gate.quarantined(name) if self._gate else 0,
                 )
             )
         return states

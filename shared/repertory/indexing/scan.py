@@ -9,23 +9,30 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.likeness import likenesses
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Rule
-from repertory.errors import SourceError
+from repertory.errors import SourceError, StoreError
+from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.policies import apply
-from repertory.sources.source import Problem, Scan, Severity, Source
+from repertory.sources.source import Problem, Scan, Severity, Source, Trust
 
 CONCURRENCY = 16  # sources scanned at a time; most of them wait for a server
 
 
 class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One source and the result of scanning it: a scan, or the error that prevented it."""
+    """One source and the result of scanning it: a scan, or the error that prevented it.
+
+    Attributes:
+        is_known: Whether it is what the last command knew: the source was not asked.
+    """
 
     source: Source
     scan: Scan | None
     error: str
     at: float
+    is_known: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -74,6 +81,23 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
         return list(pool.map(one, sources))
 
 
+def admitted(result: ScanResult, gate: Gate) -> ScanResult:
+    """A scan without the items in quarantine.
+
+    If the approvals are unreadable, so is the source, unless it is trusted.
+    """
+    if result.scan is None:
+        return result
+    try:
+        is_whole = result.is_whole and not result.is_known
+        scan = gate.admit(result.source, result.scan, is_whole=is_whole)
+    except StoreError as error:
+        if result.source.trust is Trust.TRUSTED:
+            return result
+        return msgspec.structs.replace(result, scan=None, error=str(error))
+    return msgspec.structs.replace(result, scan=scan)
+
+
 def merge(
     scanned: Sequence[ScanResult], catalogue: Catalogue
 ) -> tuple[dict[str, Item], list[Problem]]:
@@ -100,6 +124,11 @@ def merge(
                         item=item.id,
                     )
                 )
+    for item_id, message in likenesses(items.values()).items():
+        path = items[item_id].path
+        problems.append(
+            Problem(severity=Severity.WARNING, message=message, path=path, item=item_id)
+        )
     applied = apply(catalogue.rules, items, catalogue.may_change())
     problems += [_withheld(rule) for rule in applied.withheld]
     if len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned):

@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from repertory.errors import ConfigurationError
-from repertory.sources.source import Source
+from repertory.sources.source import Source, Trust
 
 # Imported only when a configuration has such a source.
 _BUILDERS = {
@@ -31,7 +31,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """Build the sources of one configuration entry: one for each MCP server, otherwise one.
 
     Args:
-        entry: ``type``, usually ``path`` and ``name``, and the type's own options.
+        entry: ``type``, usually ``path`` and ``name``, ``trust``, and the type's own options.
         base: The folder that relative paths start from.
 
     Raises:
@@ -42,8 +42,22 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         raise ConfigurationError(
             f"{entry.get('type')!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
-    sources: list[Source] = resolve_name(builder).build(entry, base)
+    own = {option: value for option, value in entry.items() if option != "trust"}
+    sources: list[Source] = resolve_name(builder).build(own, base)
+    if "trust" in entry:
+        trust = _trust(entry["trust"])
+        for source in sources:
+            source.trust = trust
     return sources
+
+
+def _trust(value: object) -> Trust:
+    try:
+        return Trust(str(value))
+    except ValueError:
+        raise ConfigurationError(
+            f"{value!r} is not a `trust` of a source; use one of {', '.join(Trust)}."
+        ) from None
 
 
 def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:

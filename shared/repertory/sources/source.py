@@ -20,6 +20,14 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
+class Trust(StrEnum):
+    """What happens to new and changed items of a source."""
+
+    TRUSTED = "trusted"  # they are approved
+    REVIEW = "review"  # suspicious ones wait for approval, the others are marked
+    QUARANTINE = "quarantine"  # all of them wait for approval
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """A defect of one file, item or setting, worded so that its author can fix it.
 
@@ -77,6 +85,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         passed_over: What the source could have read and did not, by path.
         unchanged: The ids of items of files that were not read again. The index keeps them, too.
         postponed: The paths of changed files that there was no time to read.
+        withheld: The ids of items in quarantine, which are not among ``items``.
     """
 
     items: list[Item]
@@ -86,6 +95,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     passed_over: list[PassedOver] = []
     unchanged: frozenset[str] = frozenset()
     postponed: frozenset[str] = frozenset()
+    withheld: frozenset[str] = frozenset()
 
     def keeps(self, item_id: str) -> bool:
         """Whether the index keeps an item that is not among ``items``."""
@@ -131,6 +141,7 @@ class Source(Protocol):
         asks_server: Whether a scan starts or calls a server, which a search never does.
         origin: The file that defines it, if ``needs_trust``.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
+        trust: What happens to its new and changed items.
     """
 
     type: str
@@ -142,6 +153,7 @@ class Source(Protocol):
     asks_server: bool = False
     origin: str = ""
     fault: str = ""
+    trust: Trust = Trust.TRUSTED
 
     @property
     def place(self) -> str:
@@ -150,7 +162,8 @@ class Source(Protocol):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
-            (self.name, self.configuration()) == (other.name, other.configuration())
+            (self.name, self.trust, self.configuration())
+            == (other.name, other.trust, other.configuration())
         )
 
     def __hash__(self) -> int:

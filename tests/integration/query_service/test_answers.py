@@ -133,14 +133,14 @@ def test_unknown_addresses_and_methods_are_errors(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/search?q=rotate&threshold=0",
-        "/search?q=read_fil&alpha=1",
-        "/explain?q=rotate&item=key-rotation",
-        "/explain?q=rotate&item=documents/README.md&kind=skill",
-        "/items",
-        "/items/documents/README.md",
-        "/stats",
-        "/queue",
+        "/v1/search?q=rotate&threshold=0",
+        "/v1/search?q=read_fil&alpha=1",
+        "/v1/explain?q=rotate&item=key-rotation",
+        "/v1/explain?q=rotate&item=documents/README.md&kind=skill",
+        "/v1/items",
+        "/v1/items/documents/README.md",
+        "/v1/stats",
+        "/v1/queue",
         "/readyz",
         "/healthz",
     ],
@@ -214,8 +214,9 @@ def test_the_openapi_document_and_its_examples_are_valid(client: TestClient) -> 
     check(document)
     assert checked >= 4
     paths = document["paths"]
-    assert set(paths) >= {"/search", "/items", "/stats", "/rebuild", "/queue", "/readyz"}
-    parameters = {one["name"]: one for one in paths["/search"]["get"]["parameters"]}
+    api = {"/v1/search", "/v1/items", "/v1/stats", "/v1/rebuild", "/v1/queue"}
+    assert set(paths) >= {*api, "/readyz"}
+    parameters = {one["name"]: one for one in paths["/v1/search"]["get"]["parameters"]}
     assert parameters["q"]["examples"]
     for operations in paths.values():
         for operation in operations.values():
@@ -227,7 +228,7 @@ def test_the_openapi_document_and_its_examples_are_valid(client: TestClient) -> 
 def test_every_format_is_as_described(client: TestClient) -> None:
     """Its media type, and the shape of its JSON."""
     document = client.get("/openapi.json").json()
-    content = document["paths"]["/search"]["get"]["responses"]["200"]["content"]
+    content = document["paths"]["/v1/search"]["get"]["responses"]["200"]["content"]
     for form in Format:
         response = client.get("/search", params={"q": "rotate keys", "format": form.value})
         media_type = response.headers["content-type"].partition(";")[0]

@@ -14,7 +14,7 @@ from typing_extensions import override
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.mcp.server import ServerConfig, Transport, launches_repertory
 from repertory.sources.mcp.variables import env_file_of
-from repertory.sources.source import Scan, Source, warning
+from repertory.sources.source import Scan, Source, Trust, warning
 from repertory.sources.tools import tool_items
 from repertory.text import one_line
 
@@ -38,6 +38,7 @@ class McpServer(Source):
 
     type = "mcp"
     needs_trust = True
+    trust = Trust.REVIEW
 
     def __init__(
         self,

@@ -1,0 +1,103 @@
+"""``repertory trust``: what has changed in the catalogue, and its approval."""
+
+import getpass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.errors import UsageError
+from repertory_admin import terminal
+from repertory_admin.app import command, group
+from repertory_admin.backend import Target, target_of
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
+from repertory_admin.progress import Bars
+from repertory_admin.show.reviews import show_review
+
+if TYPE_CHECKING:
+    from repertory.review.store import Review
+
+trust = group("trust")
+
+
+@command(
+    trust,
+    "review",
+    settings=(*STORE, *ASKING),
+    examples=("repertory trust review", "repertory trust review --output json"),
+)
+def review(flags: Flags, output: OutputOption = Output.TABLE) -> None:
+    """List what is in quarantine, new or changed, with the change and what is suspicious.
+
+    Agents do not see what is in quarantine.
+    """
+    waiting = _waiting(target_of(flags))
+    if output is Output.JSON:
+        terminal.show_json(waiting)
+        return
+    for one in waiting:
+        show_review(one)
+    if waiting:
+        terminal.note("`repertory trust approve ID…` approves items; --all approves all of them.")
+    else:
+        terminal.say("Nothing waits for approval.")
+
+
+@command(
+    trust,
+    "approve",
+    settings=(*STORE, *INDEXING, *ASKING),
+    examples=(
+        "repertory trust approve notes__add_note",
+        "repertory trust approve notes__add_note@5f1d7a84c2e9",
+        "repertory trust approve --all",
+    ),
+)
+def approve(
+    flags: Flags,
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="Items, or ID@VERSION to approve no other version."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Approve all items that wait.")] = False,
+) -> None:
+    """Approve items as they are now, and index those that were in quarantine.
+
+    Exit code 1 if an item that you name does not wait for approval.
+    """
+    if bool(items) == everything:
+        raise UsageError("Name the items to approve, or give --all.")
+    target = target_of(flags)
+    wanted = None if everything else items
+    done = target.server.approve(wanted) if target.server else _approve_here(target, wanted)
+    terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
+    if items and len(done) < len(set(items)):
+        raise typer.Exit(ExitCode.NOT_FOUND)
+
+
+def _waiting(target: Target) -> "list[Review]":
+    if target.server:
+        return target.server.reviews()
+    with target.open_here() as repertory:
+        return repertory.parts.reviews.waiting()
+
+
+def _approve_here(target: Target, items: list[str] | None) -> list[str]:
+    """Approve in this process, and ask the servers of what was in quarantine again."""
+    with Bars() as bars, target.open_here(bars) as repertory:
+        reviews = repertory.parts.reviews
+        waiting = reviews.waiting()
+        done = reviews.approve(items, _user())
+        sources = {one.source for one in waiting if one.item in done and one.state == "quarantined"}
+        if sources:
+            bars.wait()
+            repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in sources)
+    return done
+
+
+def _user() -> str:
+    """Who runs this command; an account may have no name."""
+    try:
+        return f"user:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "user"

@@ -1,0 +1,42 @@
+"""The toolset that explains: ``explain``. It is apart, since few conversations need it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.backend import Backend
+from repertory.functions.function import Function
+from repertory.values import Values
+from repertory_query.mcp.parameters import of_search, parameters, queries_of, string
+from repertory_query.mcp.tool import Tool
+from repertory_query.mcp.work import Work
+
+
+def explaining(values: Values) -> tuple[Tool, ...]:
+    """The tools.
+
+    Args:
+        values: The settings for missing arguments of a search.
+    """
+
+    def run(backend: Backend, arguments: Mapping[str, Any]) -> str:
+        (query,) = queries_of(values, arguments)
+        return msgspec.json.encode(backend.explain(query, arguments["item"])).decode()
+
+    function = Function(
+        name="explain",
+        title="Explain a result",
+        description="Explain why a search shows an item or not, and what would show it, as JSON.",
+        parameters=parameters(
+            {
+                "query": string("The text of the search."),
+                "item": string("The id of the item, or its name where no other item has it."),
+                **of_search(values),
+            },
+            "query",
+            "item",
+        ),
+        run=run,
+    )
+    return (Tool(function=function, work=Work.SEARCH),)

@@ -1,0 +1,40 @@
+"""``/reviews``: the items that wait for approval, and the history of an item."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from repertory.keys import Scope
+from repertory.review.store import ReviewStore
+from repertory.review.wire import Approve, Approved, History, Reviews, Which
+from repertory_query.api import Nothing, Operations, answer
+from repertory_query.pool import Pool
+
+
+def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
+    """The routes."""
+    operations = Operations("reviews")
+
+    @operations.get(
+        "/reviews", Nothing, returns=Reviews, scope=Scope.ADMIN, summary="Items to review"
+    )
+    async def waiting(_: Request, __: Nothing) -> Response:
+        """List the items that are in quarantine, new or changed, with what is suspicious."""
+        return await pool.run(lambda: answer(Reviews(reviews=reviews.waiting())))
+
+    @operations.post(
+        "/reviews/approve", Approve, returns=Approved, scope=Scope.ADMIN, summary="Approve items"
+    )
+    async def approve(request: Request, given: Approve) -> Response:
+        """Approve items as they are now; agents see them within seconds."""
+        who = request.state.caller.who
+        return await pool.run(lambda: answer(Approved(items=reviews.approve(given.items, who))))
+
+    @operations.get(
+        "/reviews/history", Which, returns=History, scope=Scope.ADMIN, summary="History"
+    )
+    async def history(_: Request, given: Which) -> Response:
+        """List when an item appeared, how it changed, and who approved it."""
+        return await pool.run(lambda: answer(History(events=reviews.history(given.item))))
+
+    return operations.routes

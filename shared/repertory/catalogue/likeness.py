@@ -1,0 +1,75 @@
+"""Tools whose names are those of another server's tools, or differ from them by one letter."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.names import compact_name
+
+MIN_LENGTH = 6  # of names that are compared letter by letter
+MAX_LENGTH = 64
+MAX_COMPARED = 20  # names that share all letters but one
+MAX_FOUND = 100
+
+Tool = tuple[str, str, str]  # id, server, name
+
+
+def likenesses(items: Iterable[Item]) -> dict[str, str]:
+    """What is to be said about tools that are easily taken for another server's, by id.
+
+    The later of two tools is reported, once. Case, accents and separators do not count.
+    """
+    tools = tuple((one.id, one.server, one.name) for one in items if one.kind is Kind.TOOL)
+    return dict(_found(tools))
+
+
+@lru_cache(maxsize=4)  # most scans change no name
+def _found(tools: tuple[Tool, ...]) -> tuple[tuple[str, str], ...]:
+    if len({server for _, server, _ in tools}) < 2:
+        return ()
+    found: dict[str, str] = {}
+    for tool, other in _same(tools):
+        found.setdefault(tool, f"It has the same name as {other}, a tool of another server.")
+    for tool, other in _near(tools):
+        found.setdefault(tool, f"Its name differs by one letter from {other}, of another server.")
+    return tuple(found.items())[:MAX_FOUND]
+
+
+def _same(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:
+    first: dict[str, Tool] = {}
+    for tool in tools:
+        other = first.setdefault(compact_name(tool[2]), tool)
+        if other[1] != tool[1]:
+            yield tool[0], other[0]
+
+
+def _near(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:
+    """Pairs of names with one letter more, less or replaced.
+
+    Two such names become equal when the right letter is left out of one or both.
+    """
+    groups: defaultdict[str, list[tuple[str, Tool]]] = defaultdict(list)
+    for tool in tools:
+        name = compact_name(tool[2])
+        if not MIN_LENGTH <= len(name) <= MAX_LENGTH:
+            continue
+        for key in {name, *(name[:k] + name[k + 1 :] for k in range(len(name)))}:
+            group = groups[key]
+            for other_name, other in group:
+                if other[1] != tool[1] and is_near(name, other_name):
+                    yield tool[0], other[0]
+            if len(group) < MAX_COMPARED:
+                group.append((name, tool))
+
+
+def is_near(name: str, other: str) -> bool:
+    """Whether two names differ by one letter: one more, one less, or another one."""
+    if name == other or abs(len(name) - len(other)) > 1:
+        return False
+    start = next(
+        (k for k, (a, b) in enumerate(zip(name, other, strict=False)) if a != b),
+        min(len(name), len(other)),
+    )
+    one, two = name[start:], other[start:]
+    return one[1:] == two[1:] or one[1:] == two or one == two[1:]

@@ -1,0 +1,59 @@
+"""The passages of an item: the pieces of its text that a rule looks at one by one."""
+
+import re
+from collections.abc import Iterator
+
+from repertory.catalogue.item import Item
+
+MAX_PASSAGE = 2_000  # characters; a longer one is looked at in overlapping pieces
+OVERLAP = 300
+MAX_DEPTH = 40  # of a schema
+
+_MARKS = str.maketrans("", "", "*`")  # emphasis and code marks stand between words
+# What starts a passage of its own: a list item, a heading, a quote, a row of a table.
+_STARTS = re.compile(r"\s{0,20}(?:[-+•#>|]|\d{1,3}[.)]\s)")
+_FENCE = re.compile(r"\s{0,20}(?:```|~~~)")
+
+
+def item_passages(item: Item) -> Iterator[str]:
+    """Every passage of an item, without emphasis marks, its white space as single spaces."""
+    yield from passages(item.name)
+    yield from passages(item.description)
+    yield from passages(item.body)
+    for value in (item.input_schema, item.output_schema, item.extra):
+        for text in texts(value):
+            yield from passages(text)
+
+
+def passages(text: str) -> Iterator[str]:
+    """The passages of a text: paragraphs and list items, each joined to one line; lines of code."""
+    gathered: list[str] = []
+    is_code = False
+    for line in [*text.splitlines(), ""]:
+        is_fence = _FENCE.match(line) is not None
+        is_code ^= is_fence
+        is_blank = is_fence or not line.strip()
+        if gathered and (is_code or is_blank or _STARTS.match(line)):
+            yield from _pieces(" ".join(gathered))
+            gathered.clear()
+        if not is_blank:
+            gathered.append(line)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    text = " ".join(text.translate(_MARKS).split())
+    for start in range(0, max(len(text) - OVERLAP, 1), MAX_PASSAGE - OVERLAP):
+        yield text[start : start + MAX_PASSAGE]
+
+
+def texts(value: object, depth: int = MAX_DEPTH) -> Iterator[str]:
+    """Every text inside a JSON value, names included, in its order."""
+    if isinstance(value, str):
+        yield value
+    elif depth and isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from texts(inner, depth - 1)
+    elif depth and isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from texts(inner, depth - 1)

@@ -1,0 +1,363 @@
+"""The rules that find what a harmful skill or tool says: one table, read from top to bottom.
+
+A rule looks at one passage at a time: a paragraph, a list item, a line of code, or one text of a
+schema. It is no proof. It says what a person should read before an agent does. Every expression
+takes time in proportion to the text: gaps are bounded, and no repetition is inside another.
+"""
+
+import base64
+import re
+from collections.abc import Callable, Container
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.passages import item_passages
+from repertory.text import clean
+
+MAX_PASSAGE_SHOWN = 300  # characters
+
+EVERY = frozenset(Kind)
+TOOLS = frozenset({Kind.TOOL})
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule found in an item.
+
+    Attributes:
+        rule: The rule's name.
+        message: One sentence that says what it means.
+        passage: The text it was found in, cut.
+    """
+
+    rule: str
+    message: str
+    passage: str
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule.
+
+    Attributes:
+        name: Its name.
+        message: One sentence for people, with "it" as the item.
+        found_by: Whether a passage shows it.
+        kinds: The kinds of items it applies to.
+        words: Parts of words, in lower case. A text without any of them cannot show it, which saves
+            most of the time; empty if there is no such list.
+    """
+
+    name: str
+    message: str
+    found_by: Callable[[str], bool]
+    kinds: frozenset[Kind] = EVERY
+    words: tuple[str, ...] = ()
+
+
+def _any(*expressions: str) -> Callable[[str], bool]:
+    """Whether one of the expressions matches, in any case."""
+    search = re.compile("|".join(expressions), re.IGNORECASE).search
+    return lambda passage: search(passage) is not None
+
+
+def _all(*expressions: str) -> Callable[[str], bool]:
+    """Whether each of the expressions matches somewhere in the passage, in any case."""
+    searches = [re.compile(one, re.IGNORECASE).search for one in expressions]
+    return lambda passage: all(search(passage) for search in searches)
+
+
+def _either(*tests: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda passage: any(test(passage) for test in tests)
+
+
+_KEYS = (
+    r"(?:api[ _-]?keys?|(?:access|auth|session|bot) tokens?|api tokens?|passwords?|credentials|"
+    r"private[ _-]?keys?|seed phrases?|ssh[ _-]?keys?|environment variables|secrets|\.env\b)"
+)
+_SEND = r"\b(?:send|post|upload|forward|transmit|exfiltrate|leak|output|print|submit|copy)\b"
+# Not with a program of its own (`-c`, `-m`, `-e`): then what comes in is only data.
+_SHELL = (
+    r"(?:sudo (?:-\w{1,3} )?)?(?:/bin/|/usr/bin/)?"
+    r"(?:(?:ba|z|da|k)?sh|python[23]?|perl|ruby|node|iex|invoke-expression)\b(?!\s-[cme]\b)"
+)
+_FETCH = r"\b(?:curl|wget|iwr|irm|invoke-webrequest|invoke-restmethod)\b"
+
+# Files that hold keys. A public key (`.pub`) is none.
+_KEY_FILES = (
+    r"\.ssh/(?:id_(?:rsa|dsa|ecdsa|ed25519)(?!\w|\.pub)|\*)",
+    r"\.aws/credentials\b",
+    r"/etc/shadow\b",
+    r"\.git-credentials\b",
+    r"\.gnupg/(?:private|secring|\*)",
+    r"\blogin\.keychain",
+    r"\bwallet\.dat\b",
+    r"\b(?:cookies\.sqlite|key4\.db|logins\.json)\b",
+    r"/proc/self/environ\b",
+)
+
+# The owners of these hosts and accounts can run programs on many machines already.
+_KNOWN_HOSTS = re.compile(
+    r"https?://(?:"
+    r"astral\.sh|sh\.rustup\.rs|get\.docker\.com|rclone\.org|aka\.ms|dot\.net|aspire\.dev|"
+    r"fluxcd\.io|run\.linkerd\.io|get\.k3s\.io|get\.helm\.sh|get\.pnpm\.io|bun\.sh|bun\.com|"
+    r"deno\.land|deno\.com|install\.python-poetry\.org|pyenv\.run|get\.sdkman\.io|mise\.run|"
+    r"get\.volta\.sh|fnm\.vercel\.app|nixos\.org|starship\.rs|ollama\.(?:com|ai)|tailscale\.com|"
+    r"deb\.nodesource\.com|rpm\.nodesource\.com|get\.pulumi\.com|sentry\.io|fly\.io|claude\.ai|"
+    r"cursor\.com|opencode\.ai|release\.(?:solana\.com|anza\.xyz)|sdk\.cloud\.google\.com|"
+    r"storage\.googleapis\.com/(?:cloud-samples-data|cloud-sdk)|"
+    r"raw\.githubusercontent\.com/(?:nvm-sh|Homebrew|helm|kubernetes-sigs|rust-lang|astral-sh|"
+    r"docker|microsoft|Azure|google|GoogleCloudPlatform|aws|hashicorp|anthropics|openai|"
+    r"babashka|ohmyzsh|pypa|nodejs|golangci)"
+    r")(?:[/:\s)\"'|?]|$)",
+    re.IGNORECASE,
+)
+_RUN_FROM_NETWORK = re.compile(
+    rf"{_FETCH}[^|\n]{{1,300}}\\?\|\s{{0,4}}(?:tee [^|]{{1,80}}\|\s{{0,4}})?{_SHELL}"
+    r"|(?:\b(?:(?:ba|z|da)?sh|python3?|eval|source)|\B\.) (?:-c )?[\"']?"
+    rf"[$<]\({_FETCH}[^)\n]{{1,300}}\)"
+    rf"|\biex ?\(+(?:new-object|{_FETCH})[^)\n]{{1,300}}\)",
+    re.IGNORECASE,
+)
+
+
+def _runs_unknown_script(passage: str) -> bool:
+    """Whether a command runs what it downloads, and the host is not a known one."""
+    return any(
+        not _KNOWN_HOSTS.search(command.group()) for command in _RUN_FROM_NETWORK.finditer(passage)
+    )
+
+
+_ENCODED = re.compile(r"(?<![A-Za-z0-9+/=])[A-Za-z0-9+/]{24,4000}={0,2}")
+_ENCODED_COMMAND = re.compile(
+    r"/bin/|\bcurl |\bwget |\bbash -c|powershell|invoke-|\bnc -e|\bsend all|\bignore (?:all )?prev",
+    re.IGNORECASE,
+)
+
+
+def _hides_command(passage: str) -> bool:
+    """Whether a word of base64 holds a command."""
+    for word in _ENCODED.findall(passage):
+        data = base64.b64decode(word[: len(word) // 4 * 4], validate=False)
+        if _ENCODED_COMMAND.search(data.decode("latin-1")):
+            return True
+    return False
+
+
+# Sources remove such characters (``text.clean``) and say so; items of programs may have them.
+# Spaces without width belong to some scripts, and tags after a black flag name a region.
+_INVISIBLE = re.compile(
+    "[\u202a-\u202e\u2066-\u2069\u2061-\u2064\u2060\u180e]"
+    "|(?<![\u0590-\u1fff\u2190-\U000dffff])\u200b"
+    "|(?<!^)\ufeff"
+    "|(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]"
+)
+INVISIBLE = Finding(
+    rule="invisible-text",
+    message="It has characters that people cannot see and models read.",
+    passage="",
+)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        name=INVISIBLE.rule,
+        message=INVISIBLE.message,
+        found_by=lambda passage: not passage.isascii() and bool(_INVISIBLE.search(passage)),
+    ),
+    Rule(
+        name="overrides-instructions",
+        words=(
+            "ignore",
+            "disregard",
+            "forget",
+            "override",
+            "system",
+            "im_start",
+            "inst]",
+            "you are now in",
+        ),
+        message="It tells the model to drop its instructions, or imitates a system message.",
+        found_by=_any(
+            r"\b(?:ignore|disregard|forget|override)\s(?:all\s|any\s|of\s|the\s|your\s|my\s){0,3}"
+            r"(?:previous|prior|earlier|above|preceding|existing)\s(?:\w{1,20}\s)?"
+            r"(?:instructions?|rules|prompts?|messages|directions|guidelines)\b",
+            r"<\s?/?\s?system\s?>",
+            r"<\|(?:im_start|system)\|?>",
+            r"(?-i:\[/?(?:INST|SYSTEM)\])",
+            r"\byou are now in (?:\w{1,20} )?mode\b",
+        ),
+    ),
+    Rule(
+        name="hides-from-user",
+        words=("the user", "your user", "the human", "your human", "the owner", "your owner"),
+        message="It tells the model to keep something from its user.",
+        found_by=_any(
+            r"\b(?:do not|don't|never|must not|without)\s(?:ever\s)?"
+            r"(?:tell|telling|inform|informing|notify|notifying|alert|alerting)\s"
+            r"(?:the|your)\s(?:user|human|owner)\b(?:\s(?:about|of|that)\b|\.|,|$)",
+            r"\b(?:do not|don't|never)\s(?:mention|reveal|disclose|show|report)\s"
+            r"(?:this|that|it|these)\b[^.]{0,40}\bto\s(?:the|your)\s(?:user|human|owner)\b",
+        ),
+    ),
+    Rule(
+        name="imperative-tool",
+        message="It is a tool that gives the model orders about its other tools.",
+        kinds=TOOLS,
+        found_by=_any(
+            r"<\s?/?\s?(?:important|hidden|admin|instructions?)\s?>",
+            r"\b(?:do not|don't|never) (?:mention|reveal|disclose|tell)\b",
+            r"\botherwise (?:the|this) tool (?:will|does|won't|cannot)\b",
+            r"\bread\b[^.]{0,60}\b(?:and|then) (?:pass|include|send|add)\b",
+            r"\b(?:bcc|forward|redirect)\b[^.]{0,80}\b[\w+-]{1,60}@[\w-]{1,60}\.",
+            r"\bbefore (?:using|calling|invoking|running) (?:any|all|every) (?:other )?tools?\b",
+            r"\b(?:instead of|rather than) (?:calling|using) (?:the |any )?other tools?\b",
+            r"\bwhenever (?:any|another) (?:other )?tool is (?:called|used|invoked)\b",
+        ),
+    ),
+    Rule(
+        name="key-files",
+        words=(
+            ".ssh/",
+            ".aws/",
+            "/shadow",
+            ".git-cred",
+            ".gnupg",
+            "keychain",
+            "wallet.dat",
+            "cookies.",
+            "key4.",
+            "logins.",
+            "/environ",
+        ),
+        message="It names files that hold private keys or passwords.",
+        found_by=_any(*_KEY_FILES),
+    ),
+    Rule(
+        name="private-folders",
+        message="It is a tool whose description names a folder of private keys.",
+        kinds=TOOLS,
+        found_by=_any(
+            r"~/\.(?:ssh|aws|gnupg|kube|netrc|docker/config|cursor/mcp|claude|config/gcloud)\b"
+            r"(?!/[\w-]{1,40}\.pub\b)",
+        ),
+    ),
+    Rule(
+        name="sends-secrets",
+        message="It has the model send keys, passwords or the environment somewhere.",
+        found_by=_either(
+            _all(
+                rf"{_SEND}[^.]{{0,30}}\b(?:all|any|every|available|found|collected)\b"
+                rf"[^.]{{0,40}}{_KEYS}",
+                r"\bto\b[^.]{0,60}(?:https?://|\bendpoint\b|\bserver\b|\bwebhook\b|@)",
+            ),
+            _any(
+                r"\b(?:env|printenv)\s?\|\s?(?:base64\s?\|\s?)?(?:curl|wget|nc)\b",
+                rf"{_FETCH}[^\n]{{0,200}}(?:@|\$\(cat )~?/?[^\s]{{0,40}}\.(?:ssh|aws|env|gnupg)\b",
+            ),
+        ),
+    ),
+    Rule(
+        name="locked-archive",
+        words=("pass", "pwd", "using", "with :", "with:"),
+        message="It has its reader unpack a download with a given password, which hides the "
+        "content from virus scanners.",
+        found_by=_any(
+            r"\b(?:extract|unzip|unpack|unrar|archive|zip|rar|7z|exe)\b[^.\n]{0,50}"
+            r"\b(?:password|passphrase|pass|pwd)\s?(?:is|[:=])\s?\S",
+            r"\b(?:extract|unzip|unpack|unrar)\s(?:it\s)?(?:using|with)\s?:\s?\S",
+        ),
+    ),
+    Rule(
+        name="required-program",
+        words=("download",),
+        message="It has its reader download and start a program before anything else.",
+        found_by=_all(
+            r"\bdownload\b",
+            r"\b(?:run|open|launch|execute|start)\b[^.\n]{0,60}(?:\.(?:exe|scr|msi|bat|dmg|pkg)\b|"
+            r"\bthe (?:executable|binary|installer)\b)",
+            r"\b(?:before|required|must|critical|needs?)\b",
+        ),
+    ),
+    Rule(
+        name="pasted-command",
+        words=(
+            "glot.io",
+            "rentry.",
+            "pastebin.",
+            "hastebin.",
+            "paste.ee",
+            "dpaste.",
+            "termbin.",
+            "0x0.st",
+            "transfer.sh",
+            "ghostbin.",
+            "justpaste.it",
+            "controlc.",
+        ),
+        message="It has its reader run a command from a page that anybody can write.",
+        found_by=_all(
+            r"\b(?:glot\.io|rentry\.(?:co|org)|pastebin\.com|hastebin\.com|paste\.ee|dpaste\.\w{2,4}|"
+            r"termbin\.com|0x0\.st|transfer\.sh|ghostbin\.\w{2,4}|justpaste\.it|controlc\.com)/",
+            r"\b(?:run|execute|paste|install|terminal|bash|sh)\b",
+        ),
+    ),
+    Rule(
+        name="hidden-command",
+        message="It hides a command in base64, or runs what it decodes.",
+        found_by=_either(
+            _hides_command,
+            _any(
+                rf"\bbase64\s(?:-d|--decode)\b[^|\n]{{0,40}}\|\s?{_SHELL}",
+                r"\bpowershell[^\n]{0,60}\s-e(?:nc|ncodedcommand)?\s[A-Za-z0-9+/=]{20}",
+                r"\b(?:iex|invoke-expression)\b[^\n]{0,60}frombase64string",
+                r"\b(?:exec|eval)\(\s?(?:\w{1,20}\.){0,2}(?:b64decode|atob)\(",
+            ),
+        ),
+    ),
+    Rule(
+        name="unnamed-host",
+        words=("curl", "wget", "iwr", "irm", "invoke-"),
+        message="It downloads from a numbered address, not from a named host.",
+        found_by=_any(
+            rf"{_FETCH}[^\n]{{0,200}}https?://"
+            r"(?!0|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)"
+            r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b",
+        ),
+    ),
+    Rule(
+        name="unknown-script",
+        words=("curl", "wget", "iwr", "irm", "invoke-", "new-object"),
+        message="It runs a script from a host that is not well known, unread.",
+        found_by=_runs_unknown_script,
+    ),
+)
+
+
+def suspicions(item: Item, known: Container[str] = ()) -> list[Finding]:
+    """What the rules find in an item as it is, in the order of the table.
+
+    Each rule is reported once, with the first passage that shows it.
+
+    Args:
+        item: The item.
+        known: Passages to skip: those of a version that was approved.
+    """
+    passages = [passage for passage in item_passages(item) if passage not in known]
+    text = "\n".join(passages).casefold()
+    found = []
+    for rule in RULES:
+        if item.kind not in rule.kinds:
+            continue
+        if rule.words and not any(word in text for word in rule.words):
+            continue
+        for passage in passages:
+            if rule.found_by(passage):
+                found.append(Finding(rule=rule.name, message=rule.message, passage=shown(passage)))
+                break
+    return found
+
+
+def shown(passage: str) -> str:
+    """A passage for people: without invisible characters, and cut."""
+    text = clean(_INVISIBLE.sub("", passage)).strip()
+    return text if len(text) <= MAX_PASSAGE_SHOWN else f"{text[:MAX_PASSAGE_SHOWN]}…"

@@ -1,0 +1,1 @@
+"""What was approved of the catalogue, what has changed since, and what waits for a person."""

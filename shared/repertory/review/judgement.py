@@ -1,0 +1,70 @@
+"""Whether agents see a new or changed item: the source's setting and the rules decide. Pure."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.catalogue.suspicions import Finding, suspicions
+from repertory.catalogue.suspicious_changes import suspicious_changes
+from repertory.sources.source import Trust
+
+
+class State(StrEnum):
+    """What is known about an item's content."""
+
+    APPROVED = "approved"
+    NEW = "new"
+    CHANGED = "changed"
+    QUARANTINED = "quarantined"
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """The state of an item, and what the rules found."""
+
+    state: State
+    findings: list[Finding] = []
+
+
+def judge(
+    item: Item,
+    approved: Item | None,
+    trust: Trust,
+    *,
+    is_first: bool = False,
+    is_vouched_for: bool = False,
+    more: Sequence[Finding] = (),
+) -> Judgement:
+    """Decide about an item that is new or has changed.
+
+    Args:
+        item: The item as it is now.
+        approved: The version that was approved; None if no version was.
+        trust: The setting of its source.
+        is_first: Whether this is the first scan of its source.
+        is_vouched_for: Whether a person trusted the source itself, as for an MCP server: its first
+            items are then approved as they are.
+        more: What was found before the item was cleaned.
+    """
+    if trust is Trust.TRUSTED:
+        return Judgement(State.APPROVED, [*suspicions(item), *more])
+    if trust is Trust.REVIEW and is_first and is_vouched_for:
+        return Judgement(State.APPROVED, [*suspicions(item), *more])
+    found = suspicions(item) if approved is None else suspicious_changes(item, approved)
+    found += more
+    if found or trust is Trust.QUARANTINE:
+        return Judgement(State.QUARANTINED, found)
+    if is_first:
+        return Judgement(State.APPROVED)
+    return Judgement(State.NEW if approved is None else State.CHANGED)
+
+
+def fits(judgement: Judgement, trust: Trust) -> bool:
+    """Whether an earlier judgement can stand under the setting that its source has now."""
+    state = judgement.state
+    if trust is Trust.TRUSTED:
+        return state is State.APPROVED
+    if trust is Trust.QUARANTINE:
+        return state in (State.APPROVED, State.QUARANTINED)
+    return state is not State.QUARANTINED or bool(judgement.findings)

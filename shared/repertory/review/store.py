@@ -1,0 +1,359 @@
+"""The store of reviews: the approved and the current version of each item, and its history.
+
+One SQLite file for each catalogue. It cannot be rebuilt: it holds what people decided.
+"""
+
+import contextlib
+import hashlib
+import sqlite3
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.catalogue.suspicions import Finding
+from repertory.catalogue.suspicious_changes import difference
+from repertory.errors import StoreError
+from repertory.files import PRIVATE, make_private
+from repertory.review.judgement import Judgement, State
+
+MAX_EVENTS = 50  # of one item
+MAX_DIFF = 20_000  # characters of one event
+MAX_LISTED = 500
+VERSION_LENGTH = 12
+TIMEOUT_S = 10.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, since REAL);
+CREATE TABLE IF NOT EXISTS items (
+  source TEXT, id TEXT, hash TEXT, state TEXT, findings BLOB, at REAL,
+  current BLOB, approved BLOB,
+  PRIMARY KEY (source, id)
+);
+CREATE TABLE IF NOT EXISTS events (
+  number INTEGER PRIMARY KEY, source TEXT, id TEXT, at REAL, what TEXT, who TEXT, diff TEXT
+);
+CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
+"""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is stored about an item: the digest of its content, and the judgement about it."""
+
+    hash: str
+    judgement: Judgement
+
+
+class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An item that waits for a person.
+
+    Attributes:
+        item: Its id.
+        source: Its source.
+        state: ``quarantined`` if agents do not see it, else ``new`` or ``changed``.
+        version: The start of its content's digest; approval can be bound to it.
+        at: When it got this content, in Unix seconds.
+        findings: What the rules found.
+        diff: Its change since it was approved, as lines of a unified diff.
+    """
+
+    item: str
+    source: str
+    state: State
+    version: str
+    at: float
+    findings: list[Finding]
+    diff: list[str]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One event in the history of an item.
+
+    Attributes:
+        source: The source of the item.
+        at: When, in Unix seconds.
+        what: ``appeared``, ``changed``, ``reviewed`` (under another setting), ``approved``, or
+            ``gone`` before it was approved; with ``, in quarantine`` if it is since then.
+        who: Who approved it; empty for other events.
+        diff: What changed, as lines of a unified diff.
+    """
+
+    source: str
+    at: float
+    what: str
+    who: str
+    diff: list[str]
+
+
+def content_hash(item: Item) -> str:
+    """The digest of what an approval covers: everything but the item's place and its policy."""
+    covered = [
+        item.name,
+        item.description,
+        item.body,
+        item.tags,
+        item.input_schema,
+        item.output_schema,
+        item.extra,
+    ]
+    return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
+
+
+class ReviewStore:
+    """What was approved of a catalogue. Threads and processes may share the file.
+
+    Every method raises ``StoreError`` if the file cannot be used.
+
+    Args:
+        path: The file. It is made at the first write; without it nothing is known.
+        now: The time of day, in Unix seconds.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._now = now
+
+    def version(self) -> int:
+        """A number that changes with each decision of a person."""
+        with self._reading() as connection:
+            return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def is_known(self, source: str) -> bool:
+        """Whether a source was recorded before."""
+        query = "SELECT 1 FROM sources WHERE name = ?"
+        with self._reading() as connection:
+            return connection.execute(query, [source]).fetchone() is not None
+
+    def known(self, source: str) -> dict[str, Known]:
+        """What is stored about the items of a source, by id."""
+        query = "SELECT id, hash, state, findings FROM items WHERE source = ?"
+        with self._reading() as connection:
+            return {
+                item: Known(hash_, Judgement(State(state), _findings(findings)))
+                for item, hash_, state, findings in connection.execute(query, [source])
+            }
+
+    def approved(self, source: str, item: str) -> Item | None:
+        """The version of an item that was approved; None if no version was."""
+        query = "SELECT state, current, approved FROM items WHERE source = ? AND id = ?"
+        with self._reading() as connection:
+            row = connection.execute(query, [source, item]).fetchone()
+        if row is None:
+            return None
+        state, current, approved = row
+        stored = current if state == State.APPROVED else approved
+        return _unpacked(stored) if stored else None
+
+    def record(
+        self,
+        source: str,
+        judged: Iterable[tuple[Item, str, Judgement]],
+        gone: Iterable[str] = (),
+    ) -> None:
+        """Store items that are new or have changed, with their digests and the judgements.
+
+        An item that was approved keeps its approved version; one that was judged as approved is
+        that version itself.
+
+        Args:
+            source: The source.
+            judged: Each item with its digest and the judgement about it.
+            gone: The ids of items that waited and are no more. They count as unchanged since they
+                were approved, or as never seen.
+        """
+        now = self._now()
+        with self._writing() as connection:
+            connection.execute("INSERT OR IGNORE INTO sources VALUES (?, ?)", [source, now])
+            for item, digest, judgement in judged:
+                self._record(connection, source, item, digest, judgement, now)
+            for item_id in gone:
+                self._forget(connection, source, item_id, now)
+
+    def _record(
+        self,
+        connection: sqlite3.Connection,
+        source: str,
+        item: Item,
+        digest: str,
+        judgement: Judgement,
+        now: float,
+    ) -> None:
+        query = "SELECT hash, state, current, approved FROM items WHERE source = ? AND id = ?"
+        before = connection.execute(query, [source, item.id]).fetchone()
+        approved, diff, what = None, "", "appeared"
+        if before:
+            hash_, state, current, approved = before
+            what = "reviewed" if hash_ == digest else "changed"
+            approved = current if state == State.APPROVED else approved
+            diff = "\n".join(difference(item, _unpacked(current)))[:MAX_DIFF]
+        is_approved = judgement.state is State.APPROVED
+        connection.execute(
+            "INSERT OR REPLACE INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                source,
+                item.id,
+                digest,
+                judgement.state.value,
+                msgspec.json.encode(judgement.findings),
+                now,
+                _packed(item),
+                None if is_approved else approved,
+            ],
+        )
+        if judgement.state is State.QUARANTINED:
+            what += ", in quarantine"
+        _note(connection, source, item.id, now, what, "", diff)
+
+    def _forget(self, connection: sqlite3.Connection, source: str, item: str, now: float) -> None:
+        """Go back to the version of an item that was approved, if there was one."""
+        query = "SELECT approved FROM items WHERE source = ? AND id = ?"
+        approved = (connection.execute(query, [source, item]).fetchone() or [None])[0]
+        connection.execute("DELETE FROM items WHERE source = ? AND id = ?", [source, item])
+        if approved:
+            digest = content_hash(_unpacked(approved))
+            connection.execute(
+                "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [source, item, digest, State.APPROVED.value, b"[]", now, approved, None],
+            )
+        _note(connection, source, item, now, "gone", "", "")
+
+    def waiting(self) -> list[Review]:
+        """The items that wait for a person, those in quarantine first; at most ``MAX_LISTED``."""
+        query = (
+            "SELECT source, id, hash, state, findings, at, current, approved FROM items "
+            "WHERE state != ? ORDER BY state != ?, id, source LIMIT ?"
+        )
+        values = [State.APPROVED.value, State.QUARANTINED.value, MAX_LISTED]
+        with self._reading() as connection:
+            return [
+                Review(
+                    item=item,
+                    source=source,
+                    state=State(state),
+                    version=hash_[:VERSION_LENGTH],
+                    at=at,
+                    findings=_findings(findings),
+                    diff=difference(_unpacked(current), _unpacked(approved)) if approved else [],
+                )
+                for source, item, hash_, state, findings, at, current, approved in (
+                    connection.execute(query, values)
+                )
+            ]
+
+    def count(self) -> int:
+        """How many items wait for a person."""
+        query = "SELECT count(*) FROM items WHERE state != ?"
+        with self._reading() as connection:
+            return int(connection.execute(query, [State.APPROVED.value]).fetchone()[0])
+
+    def approve(self, items: Sequence[str] | None, who: str) -> list[str]:
+        """Approve items as they are now.
+
+        Args:
+            items: Their ids, or ``ID@VERSION`` to approve no other version; None for all that wait.
+            who: Who approves them.
+
+        Returns:
+            The ids of those that waited and are approved.
+        """
+        wanted = None if items is None else set(items)
+        now, done = self._now(), []
+        with self._writing() as connection:
+            query = "SELECT source, id, hash FROM items WHERE state != ? ORDER BY id"
+            for source, item, hash_ in connection.execute(query, [State.APPROVED.value]).fetchall():
+                names = {item, f"{item}@{hash_[:VERSION_LENGTH]}"}
+                if wanted is not None and not names & wanted:
+                    continue
+                connection.execute(
+                    "UPDATE items SET state = ?, findings = ?, approved = NULL "
+                    "WHERE source = ? AND id = ?",
+                    [State.APPROVED.value, b"[]", source, item],
+                )
+                _note(connection, source, item, now, "approved", who, "")
+                done.append(item)
+            if done:
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                connection.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
+        return list(dict.fromkeys(done))
+
+    def history(self, item: str) -> list[Event]:
+        """The events of an item, the latest last; at most ``MAX_EVENTS`` for each source."""
+        query = "SELECT source, at, what, who, diff FROM events WHERE id = ? ORDER BY number"
+        with self._reading() as connection:
+            return [
+                Event(source=source, at=at, what=what, who=who, diff=diff.splitlines())
+                for source, at, what, who, diff in connection.execute(query, [item])
+            ]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        path = self._path if self._path.exists() else None
+        with self._connected(str(path or ":memory:")) as connection:
+            connection.executescript(_SCHEMA)
+            yield connection
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        try:
+            make_private(self._path.parent)
+            self._path.touch(mode=PRIVATE)
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write {self._path}: {error.strerror}; choose another --data-dir."
+            ) from error
+        with self._connected(str(self._path)) as connection:
+            connection.executescript(_SCHEMA)
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _connected(self, path: str) -> Iterator[sqlite3.Connection]:
+        """A connection for one task. What is not committed is lost."""
+        try:
+            connection = sqlite3.connect(path, timeout=TIMEOUT_S, isolation_level=None)
+            with contextlib.closing(connection):
+                yield connection
+        except (sqlite3.Error, zlib.error, ValueError) as error:
+            raise StoreError(
+                f"The store of approvals {self._path} cannot be used ({error}). If it is damaged, "
+                "remove it: what the sources offer then counts as approved."
+            ) from error
+
+
+def _note(
+    connection: sqlite3.Connection,
+    source: str,
+    item: str,
+    at: float,
+    what: str,
+    who: str,
+    diff: str,
+) -> None:
+    """Add an event, and forget the oldest ones."""
+    connection.execute(
+        "INSERT INTO events (source, id, at, what, who, diff) VALUES (?, ?, ?, ?, ?, ?)",
+        [source, item, at, what, who, diff],
+    )
+    # The first one stays: it tells when the item appeared.
+    of = "FROM events WHERE id = ? AND source = ?"
+    connection.execute(
+        f"DELETE FROM events WHERE number IN (SELECT number {of} ORDER BY number "  # noqa: S608 - constant
+        f"LIMIT max((SELECT count(*) {of}) - ?, 0) OFFSET 1)",
+        [item, source, item, source, MAX_EVENTS],
+    )
+
+
+def _packed(item: Item) -> bytes:
+    return zlib.compress(msgspec.json.encode(item))
+
+
+def _unpacked(data: bytes) -> Item:
+    return msgspec.json.decode(zlib.decompress(data), type=Item)
+
+
+def _findings(data: bytes) -> list[Finding]:
+    return msgspec.json.decode(data, type=list[Finding])

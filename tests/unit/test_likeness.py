@@ -1,0 +1,52 @@
+"""Tools that are easily taken for another server's."""
+
+import pytest
+
+from repertory.catalogue.likeness import MAX_FOUND, is_near, likenesses
+from repertory.indexing.latest_scans import LatestScans
+from repertory.indexing.scan import scan_source
+from repertory.sources.configured import Catalogue
+from tests.support.builders import Folder, tool
+
+
+def test_a_tool_that_shadows_another_servers_is_found() -> None:
+    """By its name, however it is written; the later one is reported."""
+    items = [tool("git__create_issue"), tool("gut__createIssue"), tool("git__list_issues")]
+    assert likenesses(items) == {
+        "gut__createIssue": "It has the same name as git__create_issue, a tool of another server."
+    }
+
+
+@pytest.mark.parametrize("name", ["create_isue", "create_issuee", "create_issve", "xcreate_issue"])
+def test_a_tool_whose_name_differs_by_one_letter_is_found(name: str) -> None:
+    """One letter more, less, or another one."""
+    found = likenesses([tool("git__create_issue"), tool(f"gut__{name}")])
+    assert list(found) == [f"gut__{name}"]
+    assert "one letter from git__create_issue" in found[f"gut__{name}"]
+
+
+def test_other_tools_are_not_reported() -> None:
+    """Tools of one server, short names, and names that differ in more."""
+    assert likenesses([tool("git__create_issue"), tool("git__create_issues")]) == {}
+    assert likenesses([tool("git__add"), tool("gut__ads")]) == {}
+    assert likenesses([tool("git__create_issue"), tool("gut__create_tissues")]) == {}
+    assert not is_near("abcdef", "bcdefa")
+    assert not is_near("abcdef", "abcdef")
+
+
+def test_many_alike_names_are_bounded() -> None:
+    """A hostile server can offer thousands."""
+    items = [tool(f"a__name_of_{n:04}") for n in range(2_000)]
+    items += [tool(f"b__name_of_{n:04}") for n in range(2_000)]
+    assert len(likenesses(items)) == MAX_FOUND
+
+
+def test_it_is_a_warning_of_the_item() -> None:
+    """``doctor`` and the statistics list it."""
+    folder, scans = Folder("team"), LatestScans({})
+    folder.items = {one: tool(one) for one in ("git__create_issue", "gut__create_issue")}
+    scans.adopt(Catalogue((folder,)))
+    scans.add(scan_source(folder))
+    assert [(one.severity, one.item) for one in scans.problems] == [
+        ("warning", "gut__create_issue")
+    ]
