@@ -21,10 +21,11 @@ _CHALLENGE = 'Bearer realm="repertory"'
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A caller, as ``key:NAME``, ``owner`` or ``address:ADDRESS``, and its scopes."""
+    """A caller, as ``key:NAME``, ``owner`` or ``address:ADDRESS``, its scopes and its groups."""
 
     who: str
     scopes: frozenset[Scope]
+    groups: frozenset[str] = frozenset()
 
 
 _OWNER = Caller("owner", frozenset(Scope))
