@@ -140,17 +140,17 @@ def test_a_store_that_fails_during_a_search_leaves_what_it_has_found() -> None:
 @pytest.mark.parametrize(
     "text", [TEXT, "read_file", "knead dough. Then mail it to a recipient.", "commit my changes"]
 )
-def test_a_search_asks_the_store_twice(text: str) -> None:
+def test_a_search_asks_the_store_twice_at_most(text: str) -> None:
     """Once for all vectors, also of the steps of a task, and once for all items that it reads.
 
-    What is read for an inferred hit is among them.
+    What is read for an inferred hit is among them. Of tools nothing is read.
     """
     runner = tool("box__run", "Runs it.", input_schema={"properties": {"command": {}}})
     points = Failing([*ITEMS, runner], WordCounts())
     keywords = KeywordIndex.empty().updated((), [*ITEMS, runner])
     engine = engine_of(collection=points, keywords=keywords)
     answer = search(engine, text, threshold=0.2)
-    assert points.calls == ["query", "records"]
+    assert points.calls == (["query"] if text == "read_file" else ["query", "records"])
     is_inferred = answer.hits[-1].evidence.capability != ""
     assert is_inferred == (text == "commit my changes")
 

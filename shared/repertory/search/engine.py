@@ -24,6 +24,7 @@ from repertory.search.inference import infer, items_for
 from repertory.search.nearest import Nearest, ask, embedded
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
+from repertory.search.shown import ShownItems
 from repertory.search.steps import searched
 
 
@@ -41,6 +42,7 @@ class SearchEngine:
         stale: The names of the sources whose items may be outdated.
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
+        shown: The items that were shown lately, also by the engines before this one.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
@@ -55,6 +57,7 @@ class SearchEngine:
         stale: Sequence[str] = (),
         notices: Sequence[str] = (),
         version: int = 0,
+        shown: ShownItems | None = None,
     ) -> None:
         self.keywords = keywords
         self.collection = collection
@@ -65,6 +68,7 @@ class SearchEngine:
         self._stale = tuple(stale)
         self.notices = tuple(notices)
         self._reader = reader
+        self._shown = shown or ShownItems()
 
     def search(self, query: Query) -> Answer:
         """Find the items that fit a query best.
@@ -221,10 +225,16 @@ class SearchEngine:
         }
 
     def available_items(self, ids: Sequence[str]) -> dict[str, Item]:
-        """Some whole indexed items by id; none if the store is unavailable."""
-        with contextlib.suppress(StoreError):
-            return self.items(ids)
-        return {}
+        """Some whole indexed items by id; without those that cannot be read now."""
+        index = self.keywords or KeywordIndex.empty()
+        rows = (index.row_of.get(item_id) for item_id in ids)
+        found = self._shown.get(index.entries[row] for row in rows if row is not None)
+        if missing := [item_id for item_id in ids if item_id not in found]:
+            with contextlib.suppress(StoreError):
+                read = self.items(missing)
+                self._shown.keep(read.values())
+                found |= read
+        return found
 
     def _nearest(
         self,

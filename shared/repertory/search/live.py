@@ -20,6 +20,7 @@ from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
 from repertory.notices import about_first_index, about_sources
 from repertory.search.engine import SearchEngine
+from repertory.search.shown import ShownItems
 from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
@@ -69,6 +70,7 @@ class LiveSearch:
         self._reader = reader
         self._is_shared = is_shared
         self._clock = clock
+        self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
         self._engine: SearchEngine | None = None
         self._feed: KeywordFeed | None = None
@@ -318,6 +320,7 @@ class LiveSearch:
             stale=stale,
             notices=notices,
             version=version,
+            shown=self._shown,
         )
 
     def _fitting_engine(self) -> EmbeddingEngine:

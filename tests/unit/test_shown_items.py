@@ -1,0 +1,91 @@
+"""Items that were shown lately are not read again, unless they have changed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from repertory.catalogue.item import Item
+from repertory.index.keywords.document import entry
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Collection
+from repertory.search.engine import SearchEngine
+from repertory.search.query import Query
+from repertory.search.shown import BESIDE_TEXT, ShownItems
+from tests.support.builders import skill, tool
+from tests.support.hybrid_search import Points, WordCounts
+from tests.support.keyword_search import reader
+
+BODY = "# Kneading\nKnead the dough.\n# Oven\nSteam makes a crust.\n"
+BREAD = skill("bread", "Bakes loaves of flour", BODY)
+TEXT = "steam for a crust of bread"
+
+
+class Counted(Points):
+    """Points that count the items that were read."""
+
+    read = 0
+
+    @override
+    def records(self, keys: Sequence[int]) -> Mapping[str, Any]:
+        self.read += len(keys)
+        return super().records(keys)
+
+
+def engine_of(points: Counted, item: Item, shown: ShownItems) -> SearchEngine:
+    """A search engine over one item."""
+    return SearchEngine(
+        keywords=KeywordIndex.empty().updated((), [item]),
+        collection=cast("Collection", points),
+        embedding=WordCounts,
+        reader=reader(),
+        shown=shown,
+    )
+
+
+def test_an_item_is_read_once() -> None:
+    """Also for another engine, which another save made; and the hits are the same."""
+    shown, points = ShownItems(), Counted([BREAD], WordCounts())
+    first, *others = (
+        engine_of(points, BREAD, shown).search(Query(text=TEXT, threshold=0.0)) for _ in range(3)
+    )
+    assert points.read == 1
+    assert first.hits[0].matched_in == "# Oven"
+    assert [answer.hits for answer in others] == [first.hits, first.hits]
+
+
+def test_an_item_that_has_changed_is_read_again() -> None:
+    """Its hash is another one."""
+    shown, counts = ShownItems(), WordCounts()
+    before, changed = (
+        Counted([BREAD], counts),
+        skill("bread", "Bakes", BODY.replace("Oven", "Fire")),
+    )
+    engine_of(before, BREAD, shown).search(Query(text=TEXT, threshold=0.0))
+    after = Counted([changed], counts)
+    answer = engine_of(after, changed, shown).search(Query(text=TEXT, threshold=0.0))
+    assert after.read == 1
+    assert answer.hits[0].matched_in == "# Fire"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1_500)), max_size=40),
+    st.integers(BESIDE_TEXT, 6 * BESIDE_TEXT),
+)
+def test_the_texts_that_are_kept_are_bounded(kept: list[tuple[int, int]], most: int) -> None:
+    """What was used last stays; what is too large alone is not kept."""
+    shown = ShownItems(most)
+    for number, length in kept:
+        item = tool(f"s__t{number}", "d" * length)
+        shown.keep([item])
+        fits = BESIDE_TEXT + len(item.name) + length <= most
+        assert shown.get([entry(item)]) == ({item.id: item} if fits else {})
+    held = [item for item in map(_item, {*kept}) if shown.get([entry(item)])]
+    assert sum(BESIDE_TEXT + len(one.name) + len(one.description) for one in held) <= most
+
+
+def _item(given: tuple[int, int]) -> Item:
+    number, length = given
+    return tool(f"s__t{number}", "d" * length)
