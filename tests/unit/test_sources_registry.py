@@ -45,7 +45,8 @@ def test_built_in_skills_are_part_of_the_entry() -> None:
 @pytest.mark.parametrize(
     ("entry", "named"),
     [
-        ({}, "None"),
+        ({}, "has no `type`"),
+        ({"name": "team", "path": "skills"}, "'team' has no `type`"),
         ({"type": "skils"}, "'skils'"),
         ({"type": ["skills"]}, "skills"),
         ({"type": "skills"}, "path"),

@@ -38,9 +38,14 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         ConfigurationError: The type is unknown or the entry is invalid.
     """
     builder = _BUILDERS.get(str(entry.get("type")))
+    if "type" not in entry:
+        shown = entry.get("name") or entry.get("path") or "without a name"
+        raise ConfigurationError(
+            f"The source {str(shown)[:80]!r} has no `type`; use one of {', '.join(TYPES)}."
+        )
     if builder is None:
         raise ConfigurationError(
-            f"{entry.get('type')!r} is not a type of source; use one of {', '.join(TYPES)}."
+            f"{entry['type']!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
     own = {option: value for option, value in entry.items() if option != "trust"}
     sources: list[Source] = resolve_name(builder).build(own, base)
