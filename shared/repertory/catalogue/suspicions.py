@@ -265,6 +265,8 @@ RULES: tuple[Rule, ...] = (
             r"\b(?:extract|unzip|unpack|unrar|archive|zip|rar|7z|exe)\b[^.\n]{0,50}"
             r"\b(?:password|passphrase|pass|pwd)\s?(?:is|[:=])\s?\S",
             r"\b(?:extract|unzip|unpack|unrar)\s(?:it\s)?(?:using|with)\s?:\s?\S",
+            r"\b(?:extract|unzip|unpack|unrar|open)\b[^.\n]{0,50}\b(?:with|using|by)\s"
+            r"(?:the\s|this\s)?(?:password|passphrase|pass|pwd)\s[\"'`“]?\w",
         ),
     ),
     Rule(
@@ -275,7 +277,7 @@ RULES: tuple[Rule, ...] = (
             r"\bdownload\b",
             r"\b(?:run|open|launch|execute|start)\b[^.\n]{0,60}(?:\.(?:exe|scr|msi|bat|dmg|pkg)\b|"
             r"\bthe (?:executable|binary|installer)\b)",
-            r"\b(?:before|required|must|critical|needs?)\b",
+            r"\b(?:before|first|required|must|critical|needs?)\b",
         ),
     ),
     Rule(
