@@ -101,3 +101,11 @@ def test_a_schema_that_is_nested_without_end_is_bounded() -> None:
     assert free_text(schema) == set()
     assert free_text({"properties": {"a": 1, "b": {"type": "string"}}}) == {"b"}
     assert free_text({"properties": []}) == set()
+
+
+def test_a_new_item_is_shown_whole() -> None:
+    """A person approves what they have read."""
+    first, *lines = difference(TOOL, None)
+    assert first.startswith("@@ -0,0 ")
+    assert all(line.startswith("+") for line in lines)
+    assert f"+name: {TOOL.name}" in lines

@@ -92,9 +92,12 @@ def _takes_any_text(schema: Mapping[str, Any]) -> bool:
     return ("string" in of or types is None) and not any(bound in schema for bound in bounds)
 
 
-def difference(item: Item, before: Item) -> list[str]:
-    """The change of an item as lines of a unified diff, without file names, bounded."""
-    old, new = _lines(before), _lines(item)
+def difference(item: Item, before: Item | None) -> list[str]:
+    """The change of an item as lines of a unified diff, without file names, bounded.
+
+    A new item, without a version before, consists of new lines.
+    """
+    old, new = _lines(before) if before else [], _lines(item)
     lines = list(islice(difflib.unified_diff(old, new, n=1, lineterm=""), 2, MAX_DIFF_LINES + 3))
     if len(lines) > MAX_DIFF_LINES:
         lines[MAX_DIFF_LINES:] = ["… and more"]

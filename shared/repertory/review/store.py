@@ -57,7 +57,8 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         version: The start of its content's digest; approval can be bound to it.
         at: When it got this content, in Unix seconds.
         findings: What the rules found.
-        diff: Its change since it was approved, as lines of a unified diff.
+        diff: Its change since it was approved, as lines of a unified diff; if it never was, its
+            text.
     """
 
     item: str
@@ -236,7 +237,7 @@ class ReviewStore:
                     version=hash_[:VERSION_LENGTH],
                     at=at,
                     findings=_findings(findings),
-                    diff=difference(_unpacked(current), _unpacked(approved)) if approved else [],
+                    diff=difference(_unpacked(current), _unpacked(approved) if approved else None),
                 )
                 for source, item, hash_, state, findings, at, current, approved in (
                     connection.execute(query, values)
