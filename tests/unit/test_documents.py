@@ -58,8 +58,17 @@ def test_every_decision_is_numbered_dated_and_listed() -> None:
 
 
 def test_every_sentence_about_failures_names_its_test() -> None:
+    """What happens when a part dies."""
+    check_tests_of(ROOT / "docs" / "failures.md")
+
+
+def test_every_sentence_about_attacks_names_its_test() -> None:
+    """What strangers try."""
+    check_tests_of(ROOT / "docs" / "attacks.md")
+
+
+def check_tests_of(page: Path) -> None:
     """Each test exists in the file that its name links to, and no link is left over."""
-    page = ROOT / "docs" / "failures.md"
     text, _, links = page.read_text("utf-8").partition("\n[")
     files = dict(re.findall(r"^\[?(\w+)\]: (\S+)$", links, re.MULTILINE))
     prose = re.sub(r"^#.*$|^- ", "", text, flags=re.MULTILINE)
@@ -68,4 +77,4 @@ def test_every_sentence_about_failures_names_its_test() -> None:
     assert len(sentences) > 30
     assert files.keys() == {*re.findall(r"\[(\w+)\]", text)}
     for name, file in files.items():
-        assert f"\ndef {name}(" in (page.parent / file).read_text("utf-8"), name
+        assert re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.M), name
