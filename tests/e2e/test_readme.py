@@ -1,4 +1,4 @@
-"""The README and the examples are true."""
+"""The README, the pages about its use, and the examples are true."""
 
 import json
 import os
@@ -17,12 +17,18 @@ from tests.support.command_line import Cli
 from tests.support.server_process import Serve
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text("utf-8")
+PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+TEXT = "\n".join((ROOT / page).read_text("utf-8") for page in PAGES)
 
 
 def blocks(language: str) -> list[str]:
     """The code blocks of a language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+
+
+def test_the_readme_is_short() -> None:
+    """It is read in a few minutes; the pages have the rest."""
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 250
 
 
 @pytest.mark.parametrize("code", blocks("python"), ids=["a session", "an index of one's own"])
@@ -49,7 +55,7 @@ def test_every_request_is_answered(
     """Each `curl` line works unchanged on a server of the examples that allows calls."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in an activated environment
     monkeypatch.setitem(user.environment, "PATH", path)
-    lines = re.findall(r"^curl --oauth2-bearer .*7700.*$", README, re.MULTILINE)
+    lines = re.findall(r"^curl --oauth2-bearer .*7700.*$", TEXT, re.MULTILINE)
     folder = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", folder)
     arguments = ("--config", "repertory.toml", "--allow-calls")
@@ -78,8 +84,8 @@ def test_the_configuration_is_valid(tmp_path: Path) -> None:
 
 def test_every_command_exists() -> None:
     """Each is a command of the command line."""
-    named = set(re.findall(r"^repertory (\w+)", README, re.MULTILINE))
-    named |= set(re.findall(r"`repertory (\w+)", README))
+    named = set(re.findall(r"^repertory (\w+)", TEXT, re.MULTILINE))
+    named |= set(re.findall(r"`repertory (\w+)", TEXT))
     assert {"search", "index", "eval", "doctor"} <= named
     for command in named:
         subprocess.run(

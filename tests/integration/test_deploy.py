@@ -184,7 +184,7 @@ def test_the_qdrant_of_the_team_fits_its_client() -> None:
     assert image.startswith(IMAGE)
     # The newest client supports one minor version more.
     supported = f"{'.'.join(map(str, OLDEST_SERVER))} to {major}.{minor + 2}"
-    assert f"Qdrant ({supported})" in (ROOT / "README.md").read_text("utf-8")
+    assert f"Qdrant ({supported})" in (ROOT / "docs" / "server.md").read_text("utf-8")
     assert f"Qdrant {supported}" in (DEPLOY / ".env.example").read_text("utf-8")
 
 
