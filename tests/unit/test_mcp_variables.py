@@ -8,7 +8,7 @@ import pytest
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
-from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, fill_in
+from repertory.sources.mcp.variables import MAX_ENV_FILE_SIZE, env_file_of, fill_in
 from repertory.trust import digest_of
 
 ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
@@ -213,3 +213,29 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     for digest in (bound.env_file_digest, ""):
         with pytest.raises(SourceError, match=f"not the one that was trusted; run '{command}'"):
             fill_in(msgspec.structs.replace(server, env_file_digest=digest), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", None),
+        ("secrets.env", Path("/work space/secrets.env")),
+        ("/elsewhere/secrets.env", Path("/elsewhere/secrets.env")),
+        ("${workspaceFolder}/${VAR}.env", Path("/work space/value.env")),
+        ("${NONE}/secrets.env", None),
+        ("${NONE:-other}.env", Path("/work space/other.env")),
+    ],
+)
+def test_the_place_of_an_env_file(text: str, expected: Path | None) -> None:
+    """It is relative to the workspace, and may have variables of the server's environment."""
+    server = ServerConfig(name="a", env_file=text, workspace="/work space", environment=ENVIRONMENT)
+    assert env_file_of(server) == expected
+
+
+def test_the_place_of_an_env_file_by_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server without an environment of its own has that of this process."""
+    monkeypatch.setenv("ENV_FOLDER", "mine")
+    server = ServerConfig(name="a", env_file="${ENV_FOLDER}/x.env", workspace="/work")
+    assert env_file_of(server) == Path("/work/mine/x.env")
+    other = msgspec.structs.replace(server, environment={"ENV_FOLDER": "theirs"})
+    assert env_file_of(other) == Path("/work/theirs/x.env")

@@ -1,0 +1,195 @@
+"""Retries: what fails is isolated, repeated, and listed in the end; other items go on."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from repertory.coordination.deltas import REMOVED
+from repertory.coordination.failures import Failures, MemoryFailures
+from repertory.errors import ModelError, StoreError, StoreRefusedError
+from repertory.indexing.attempts import MAX_ATTEMPTS, attempt
+from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.indexing.writer import Writer
+from tests.support.builders import skill
+
+
+class Fake:
+    """A writer and a queue: each write or submission is noted, and some items are refused.
+
+    Args:
+        errors: The error that the items of these ids raise.
+    """
+
+    def __init__(self, errors: dict[str, Exception]) -> None:
+        self.errors = errors
+        self.written: list[list[str]] = []
+        self.submitted: list[tuple[str, QueueName, float]] = []
+        self.counts: Counter[str] = Counter()
+
+    def write(self, jobs: Sequence[Job]) -> None:
+        """Write jobs, or raise the error of the first item that has one."""
+        ids = [one for job in jobs for one in ids_of(job)]
+        for one in ids:
+            if one in self.errors:
+                raise self.errors[one]
+        self.written.append(ids)
+
+    def count(self, **counts: int) -> None:
+        """Count events."""
+        self.counts.update(counts)
+
+    def submit(self, job: Job, queue: QueueName, delay: float = 0.0) -> None:
+        """Note a job that is tried again."""
+        self.submitted.append((job.id, queue, delay))
+
+
+def ids_of(job: Job) -> list[str]:
+    """What a job writes or removes."""
+    return [item.id for item in job.items] or [*job.removed]
+
+
+def job_of(number: int, *names: str, removed: tuple[str, ...] = ()) -> Job:
+    """A job that writes the skills of these names."""
+    items = tuple(skill(name, f"Does {name}") for name in names)
+    return Job(id=f"job-{number}", collection="c", revision=1, items=items, removed=removed)
+
+
+def do(
+    jobs: Sequence[Job],
+    fake: Fake,
+    failures: Failures,
+    queue: QueueName = QueueName.BUILDS,
+) -> None:
+    """Attempt some jobs."""
+    attempt(
+        jobs, queue, writer=cast("Writer", fake), failures=failures, queue=cast("JobQueue", fake)
+    )
+
+
+def bad_of(job: Job) -> dict[str, Exception]:
+    """The last item of a job cannot be embedded."""
+    return {ids_of(job)[-1]: ModelError("It is too odd.")}
+
+
+def test_jobs_that_succeed_are_written_together() -> None:
+    """And how often they were tried is forgotten."""
+    failures, fake = MemoryFailures(), Fake({})
+    first, second = job_of(1, "a", "b"), job_of(2, "c")
+    do([first, second], fake, failures)
+    assert fake.written == [[*ids_of(first), *ids_of(second)]]
+    assert failures.attempt(first.id) == failures.attempt(second.id) == 1
+    assert not fake.counts
+
+
+def test_one_bad_item_is_tried_again_alone() -> None:
+    """Its neighbours are written; it waits twice as long each time, in the same queue."""
+    failures, job = MemoryFailures(), job_of(1, "a", "b", "bad")
+    fake = Fake(bad_of(job))
+    do([job_of(2, "c"), job], fake, failures)
+    assert sorted(one for part in fake.written for one in part) == sorted(
+        [*ids_of(job_of(2, "c")), *ids_of(job)[:2]]
+    )
+    assert fake.submitted == [("job-1.2", QueueName.BUILDS, 2.0)]
+    assert fake.counts == {"retried": 1}
+
+    piece = job.split()[2]
+    do([piece], fake, failures)
+    assert fake.submitted[1:] == [("job-1.2", QueueName.BUILDS, 4.0)]
+    assert failures.count() == 0
+
+    before = time.time()
+    do([piece], fake, failures)
+    assert len(fake.submitted) == 2
+    [failure] = failures.list()
+    assert (failure.id, failure.collection) == ("job-1.2", "c")
+    assert failure.items == {piece.items[0].id: piece.items[0].metadata_hash()}
+    assert (failure.error, failure.attempts) == ("It is too odd.", MAX_ATTEMPTS)
+    assert before <= failure.at <= time.time()
+    assert fake.counts == {"retried": 2, "failed": 1}
+
+
+def test_saves_are_tried_again_among_saves() -> None:
+    """The queue is that of the job."""
+    job = job_of(1, "bad")
+    fake = Fake(bad_of(job))
+    do([job], fake, MemoryFailures(), QueueName.SAVES)
+    assert fake.submitted == [("job-1", QueueName.SAVES, 2.0)]
+
+
+def test_a_removal_that_fails_is_listed_as_one() -> None:
+    """By the mark that a removed item has instead of a hash."""
+    failures, job = MemoryFailures(), job_of(1, removed=("gone",))
+    fake = Fake({"gone": ModelError("No.")})
+    for _ in range(MAX_ATTEMPTS):
+        do([job], fake, failures)
+    assert failures.list()[0].items == {"gone": REMOVED}
+
+
+def test_what_the_store_refuses_is_counted() -> None:
+    """Each refusal once: that of the whole job, and that of its piece."""
+    job = job_of(1, "a", "bad")
+    fake = Fake({ids_of(job)[1]: StoreRefusedError("Too large.")})
+    do([job], fake, MemoryFailures())
+    assert fake.counts == {"refused": 2, "retried": 1}
+    assert fake.written == [ids_of(job)[:1]]
+
+
+def test_an_outage_is_no_attempt() -> None:
+    """The jobs are done later, as if they had not been tried."""
+    failures, job = MemoryFailures(), job_of(1, "a")
+    fake = Fake({ids_of(job)[0]: StoreError("Away.")})
+    for _ in range(2 * MAX_ATTEMPTS):
+        with pytest.raises(StoreError, match="Away"):
+            do([job], fake, failures)
+    assert failures.attempt(job.id) == 1
+    assert not fake.submitted
+    assert failures.count() == 0
+
+
+def test_counts_that_are_unavailable_undo_no_write() -> None:
+    """They are for retries alone."""
+
+    class Forgetful(MemoryFailures):
+        def forget(self, jobs: Sequence[str]) -> None:
+            raise StoreError("Away.")
+
+    fake = Fake({})
+    do([job_of(1, "a")], fake, Forgetful())
+    assert len(fake.written) == 1
+
+
+def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
+    """First it is retried whole, then item by item, beside jobs that are done; none is forgotten."""
+    failures, fake = MemoryFailures(), Fake({})
+    job, last, other = job_of(1, "a", "b"), job_of(2, "c"), job_of(3, "d")
+    for _ in range(MAX_ATTEMPTS):  # a worker ended in each of these
+        failures.attempt(job.id)
+        failures.attempt(last.id)
+    do([other, job, last], fake, failures)
+    assert fake.written == [ids_of(other), ids_of(job)[:1], ids_of(job)[1:]]
+    [failure] = failures.list()
+    assert (failure.id, failure.attempts) == (last.id, MAX_ATTEMPTS)
+    assert failure.error == "Its worker ended each time."
+
+
+def test_a_job_may_be_tried_as_often_as_allowed() -> None:
+    """The last attempt is one, too."""
+    failures, fake, job = MemoryFailures(), Fake({}), job_of(1, "a")
+    for _ in range(MAX_ATTEMPTS - 1):
+        failures.attempt(job.id)
+    do([job], fake, failures)
+    assert fake.written == [ids_of(job)]
+
+
+def test_a_piece_of_a_deadly_job_is_tried_again_in_its_queue() -> None:
+    """As any other item."""
+    failures, job = MemoryFailures(), job_of(1, "a", "bad")
+    fake = Fake(bad_of(job))
+    for _ in range(MAX_ATTEMPTS):
+        failures.attempt(job.id)
+    do([job], fake, failures)
+    assert fake.written == [ids_of(job)[:1]]
+    assert fake.submitted == [("job-1.1", QueueName.BUILDS, 2.0)]
