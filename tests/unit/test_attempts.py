@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import pytest
+from typing_extensions import override
 
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failures, MemoryFailures
@@ -153,6 +154,7 @@ def test_counts_that_are_unavailable_undo_no_write() -> None:
     """They are for retries alone."""
 
     class Forgetful(MemoryFailures):
+        @override
         def forget(self, jobs: Sequence[str]) -> None:
             raise StoreError("Away.")
 
@@ -162,7 +164,7 @@ def test_counts_that_are_unavailable_undo_no_write() -> None:
 
 
 def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
-    """First it is retried whole, then item by item, beside jobs that are done; none is forgotten."""
+    """First it is retried whole, then item by item; the jobs beside it are done."""
     failures, fake = MemoryFailures(), Fake({})
     job, last, other = job_of(1, "a", "b"), job_of(2, "c"), job_of(3, "d")
     for _ in range(MAX_ATTEMPTS):  # a worker ended in each of these
