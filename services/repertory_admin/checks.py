@@ -150,7 +150,8 @@ def server(client: Client) -> Iterator[Finding]:
         yield Finding(State.BAD, "server", str(error))
         return
     count = terminal.count(stats.items, "item")
-    items = f"{count} in {stats.collection}" if stats.collection else "no items yet"
+    place = f" in {stats.collection}" if stats.collection else ""
+    items = f"{count}{place}" if stats.items or place else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
     for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
