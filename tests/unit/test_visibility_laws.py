@@ -14,6 +14,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
+from tests.support.hybrid_search import hybrid_engine
 from tests.support.search_laws import BOTH_ARMS, Engine, few, queries
 from tests.support.visibility import crowded, hidden, is_hidden, seen
 
@@ -137,8 +138,6 @@ def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -
 
 def test_an_item_of_an_unknown_source_is_hidden() -> None:
     """It may be of a source whose configuration has not arrived yet."""
-    from tests.support.hybrid_search import hybrid_engine
-
     catalogue = [NOTE, SHELL]
     view = seen(hybrid_engine(catalogue), [NOTE])
     assert [hit.id for hit in view.search(Query(text="note command", threshold=0.0)).hits] == [
@@ -150,8 +149,6 @@ def test_an_item_of_an_unknown_source_is_hidden() -> None:
 
 def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
     """Its source may be new, and not for everyone."""
-    from tests.support.hybrid_search import hybrid_engine
-
     whole = hybrid_engine([NOTE, SHELL])
     assert whole.keywords is not None
     late = whole.over(
@@ -171,8 +168,6 @@ def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
 @pytest.mark.parametrize("text", ["note", "command"])
 def test_a_view_that_hides_nothing_is_the_search_itself(text: str) -> None:
     """It shares the index, and asks the vectors the same."""
-    from tests.support.hybrid_search import hybrid_engine
-
     engine = hybrid_engine([NOTE, SHELL])
     view = seen(engine, [NOTE, SHELL])
     assert view.keywords is engine.keywords
