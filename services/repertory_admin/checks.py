@@ -62,13 +62,14 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A source, with the ids of its items or the reason why it cannot be read."""
+    """A source: the ids of its items or why it cannot be read, and the groups that see it."""
 
     name: str
     type: str
     location: str
     items: list[str]
     error: str
+    visible_to: tuple[str, ...]
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +151,8 @@ def server(client: Client) -> Iterator[Finding]:
         yield Finding(State.BAD, "server", str(error))
         return
     count = terminal.count(stats.items, "item")
-    items = f"{count} in {stats.collection}" if stats.collection else "no items yet"
+    place = f" in {stats.collection}" if stats.collection else ""
+    items = f"{count}{place}" if stats.items or place else "no items yet"
     yield Finding(State.GOOD, "server", f"answers at {client.url}: {items}")
     for why in dict.fromkeys([*stats.missing.values(), *stats.troubles]):
         yield Finding(State.BAD, "server", why)
@@ -237,6 +239,8 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
         if one.scan is not None:
             items = terminal.count(len(one.scan.items), "item")
             text = f"{items} in {terminal.short_path(one.source.location)}"
+            if groups := ", ".join(one.source.visible_to):
+                text += f", visible to {groups}"
             findings.append(Finding(State.GOOD, subject, text))
         else:
             is_skipped = not one.source.is_trusted and not one.source.fault
@@ -258,6 +262,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
                 location=one.source.location,
                 items=[item.id for item in one.scan.items] if one.scan else [],
                 error=one.error,
+                visible_to=one.source.visible_to,
             )
             for one in scanned
         ],

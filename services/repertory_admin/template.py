@@ -17,6 +17,7 @@ _SOURCES = """
 # Of two items with one name, that of the earlier source is preferred.
 # The servers of an MCP configuration run only after `repertory config trust FILE`.
 # Folders outside of this one are read only while this file is trusted, until it changes.
+# A source with visible_to = ["team-a"] is shown to callers of that group alone; see `keys create`.
 """
 _HOME = """
 # From the home directory: remove these if you share this file with others.

@@ -11,7 +11,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
 from repertory import proof
-from repertory.keys import Keys, Scope
+from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they reveal nothing
@@ -126,7 +126,7 @@ class Access:
             raise _unauthorized(
                 "The key is not valid, or no longer; ask for another.", ', error="invalid_token"'
             )
-        return Caller(f"key:{key.name}", key.scopes)
+        return caller_of(key)
 
     def _by_cookie(self, request: HTTPConnection) -> Caller:
         """The caller of a browser that has signed in."""
@@ -154,7 +154,7 @@ class Access:
         if given := request.cookies.get(name):
             for key in self._keys.active():
                 if cookies.fits(given, key.digest, name):
-                    return Caller(f"key:{key.name}", key.scopes)
+                    return caller_of(key)
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -171,6 +171,11 @@ class Access:
             return False
         local = name in self._names or name.endswith(".localhost")
         return local or _address(name) is not None
+
+
+def caller_of(key: Key) -> Caller:
+    """The caller with a key."""
+    return Caller(f"key:{key.name}", key.scopes, frozenset(key.groups))
 
 
 def route_path(scope: ASGIScope) -> str:

@@ -68,7 +68,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     """
     values = settings.values
     entrance = entrance or entrance_of(settings)
-    metrics = Metrics(service.stats, lambda: service.call_outcomes)
+    metrics = Metrics()
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)

@@ -17,8 +17,11 @@ class Encoded(NamedTuple):
     content: bytes
 
 
+Key = tuple[Query, frozenset[str] | None]  # the query, and ``visible.visibility``
+
+
 class AnswerCache:
-    """Answers by the whole query and whether absolute paths were removed; evicts the oldest used.
+    """Answers by the whole query and by what its callers may see; evicts the oldest used.
 
     They are the answers of one search engine, which never changes: another engine is another
     version of the index, and starts with an empty cache. For one thread.
@@ -27,17 +30,17 @@ class AnswerCache:
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max = max_bytes
         self._engine: SearchEngine | None = None
-        self._answers: OrderedDict[tuple[Query, bool], Encoded] = OrderedDict()
+        self._answers: OrderedDict[Key, Encoded] = OrderedDict()
         self._bytes = 0
 
-    def get(self, engine: SearchEngine, key: tuple[Query, bool]) -> Encoded | None:
+    def get(self, engine: SearchEngine, key: Key) -> Encoded | None:
         """The cached answer of an engine, if any."""
         found = self._answers.get(key) if engine is self._engine else None
         if found is not None:
             self._answers.move_to_end(key)
         return found
 
-    def put(self, engine: SearchEngine, key: tuple[Query, bool], found: Encoded) -> None:
+    def put(self, engine: SearchEngine, key: Key, found: Encoded) -> None:
         """Keep the answer of an engine."""
         if engine is not self._engine:
             self._engine, self._bytes = engine, 0

@@ -12,6 +12,7 @@ from repertory_query.api import Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.problems import problem
 from repertory_query.service import Service
+from repertory_query.visible import visible_to
 
 _ARGUMENTS = {
     "type": "object",
@@ -38,7 +39,8 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         the tool (then its answer is there, too), its server, or us.
         """
         tool_id = request.path_params["tool_id"]
-        result = await pool.run(lambda: service.call(tool_id, arguments))
+        backend = visible_to(request.state.caller, service)
+        result = await pool.run(lambda: backend.call(tool_id, arguments))
         return _failed(tool_id, result) if result.is_error else answer(result.as_json())
 
     return operations.routes

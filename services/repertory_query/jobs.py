@@ -27,7 +27,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     @operations.get("/queue", Nothing, returns=Jobs, summary="Jobs")
     async def queue(request: Request, _: Nothing) -> Response:
         """List the pending, the running and the failed jobs."""
-        return answer(jobs_for(request.state.caller, await pool.run(service.jobs)))
+        return answer(await pool.run(lambda: jobs_for(request.state.caller, service)))
 
     @operations.post(
         "/queue/retry", Retry, returns=Retried, scope=Scope.ADMIN, summary="Retry failed jobs"

@@ -17,14 +17,9 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
 class Metrics:
-    """The metrics of one application, in a registry of their own.
+    """The metrics of one application, in a registry of their own."""
 
-    Args:
-        stats: Returns the statistics.
-        calls: Returns the number of called tools by outcome.
-    """
-
-    def __init__(self, stats: Callable[[], Stats], calls: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
@@ -45,7 +40,6 @@ class Metrics:
             registry=self._registry,
         )
         ProcessCollector(registry=self._registry)
-        self._registry.register(_ServerCollector(stats, calls))
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
@@ -60,26 +54,50 @@ class Metrics:
         """Note a search that was answered from the cache."""
         self._cached.inc()
 
-    def text(self, accept: str) -> tuple[bytes, str]:
-        """All metrics in the format that suits an Accept header, and its media type."""
+    def text(self, accept: str, stats: Stats, calls: Mapping[str, int]) -> tuple[bytes, str]:
+        """All metrics in the format that suits an Accept header, and its media type.
+
+        Args:
+            accept: The header.
+            stats: The statistics, as the caller sees them.
+            calls: The number of called tools by outcome, likewise.
+        """
         encode, media_type = choose_encoder(accept)
-        return encode(self._registry), media_type
+        registry = CollectorRegistry()
+        registry.register(_Own(self._registry))
+        registry.register(_OfServer(stats, calls))
+        return encode(registry), media_type
 
 
-class _ServerCollector(Collector):
-    """The state of the server, read on each scrape."""
+class _Own(Collector):
+    """What this process counts."""
 
-    def __init__(self, stats: Callable[[], Stats], calls: Callable[[], Mapping[str, int]]) -> None:
-        self._stats = stats
-        self._calls = calls
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
 
     def describe(self) -> list[Metric]:
-        """Nothing, so that the state is not read just for its names."""
+        """Nothing, so that the metrics are not collected just for their names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
-        stats, now = self._stats(), time.time()
+        yield from self._registry.collect()
+
+
+class _OfServer(Collector):
+    """The state of the server."""
+
+    def __init__(self, stats: Stats, calls: Mapping[str, int]) -> None:
+        self._stats = stats
+        self._calls = calls
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as above."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        stats, now = self._stats, time.time()
         yield _gauge("index_version", "The revision of the index.", stats.index_version)
         yield _gauge("items", "Items in the index.", stats.items)
         yield _gauges("missing", "Unavailable parts.", "part", dict.fromkeys(stats.missing, 1))
@@ -100,7 +118,8 @@ class _ServerCollector(Collector):
         if watch := stats.watch:
             text = "Since the last report of the watch service."
             yield _gauge("watch_age_seconds", text, now - watch.at)
-            yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
+            if watch.pending is not None:
+                yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
             broken = int(bool(watch.configuration_error))
             yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
             counts = {"error": stats.errors, "warning": stats.warnings}
@@ -122,7 +141,7 @@ class _ServerCollector(Collector):
             yield _gauge("build_total", "Items it will have.", stats.building.total)
         yield _counters("events", "Events of workers.", "event", stats.counters)
         text = "Called tools: ok, or the side that failed."
-        yield _counters("calls", text, "outcome", self._calls())
+        yield _counters("calls", text, "outcome", self._calls)
 
 
 _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] = (

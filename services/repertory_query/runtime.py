@@ -16,6 +16,7 @@ from repertory.wire import MAX_VALUES
 from repertory_query.api import Operations
 from repertory_query.pool import Pool
 from repertory_query.service import Service
+from repertory_query.visible import visible_to
 
 MEDIA_TYPE = "application/typescript"
 
@@ -50,9 +51,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         wanted = dict.fromkeys(one for one in listed if one)
         gateway = str(request.base_url).rstrip("/")
 
+        backend = visible_to(request.state.caller, service)
+
         def made() -> str:
-            tools = select_tools(service.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
-            return module(list(service.items(tools).values()), gateway).text
+            tools = select_tools(backend.entries(Filter(kinds=(Kind.TOOL.value,))), wanted)
+            return module(list(backend.items(tools).values()), gateway).text
 
         text = await pool.run(made)
         return Response(text, media_type=f"{MEDIA_TYPE}; charset=utf-8")

@@ -25,7 +25,7 @@ from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import Restricted, visible_to
+from repertory_query.visible import visibility, visible_to
 
 MODE = "Repertory-Mode"
 CONCURRENCY = 8  # queries of one request, so that others have a share, too
@@ -127,7 +127,7 @@ class AnsweredSearches:
         """
         engine = self._service.engine
         backend = visible_to(caller, self._service)
-        key = query, isinstance(backend, Restricted)
+        key = query, visibility(caller, self._service)
         began = time.perf_counter()
         if known := self._cache.get(engine, key):
             self._metrics.cached()

@@ -1,8 +1,9 @@
 """The backend of a running server. All of it may block."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from typing_extensions import override
@@ -18,6 +19,10 @@ from repertory.search.query import Query
 from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
 from repertory_query.recent import Recent
 
+if TYPE_CHECKING:
+    from repertory_query.seen import Seen
+
+MAX_SEEN = 64  # sets of groups whose view of the server is kept
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
@@ -37,6 +42,18 @@ class Service(Local):
         super().__init__(parts, live)
         self._queue = queue
         self.recent = Recent()
+        self._seen: OrderedDict[frozenset[str], Seen] = OrderedDict()
+
+    def seen_by(self, groups: frozenset[str]) -> "Seen":
+        """This server as callers with some groups see it."""
+        from repertory_query.seen import Seen  # noqa: PLC0415 - it is a service itself
+
+        with self._creating:
+            seen = self._seen.pop(groups, None) or Seen(self, groups)
+            self._seen[groups] = seen
+            if len(self._seen) > MAX_SEEN:
+                self._seen.popitem(last=False)
+        return seen
 
     @override
     def ensure_indexed(self) -> None:

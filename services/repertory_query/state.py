@@ -1,7 +1,5 @@
 """``/stats``, ``/healthz``, ``/readyz`` and ``/metrics``: the state of the server."""
 
-from functools import partial
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -14,7 +12,7 @@ from repertory_query.api import Nothing, Operations, answer
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
 from repertory_query.service import Service
-from repertory_query.visible import visible_to, without_paths
+from repertory_query.visible import seen_by, visible_to, without_paths
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[BaseRoute]:
@@ -44,7 +42,10 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
     async def prometheus(request: Request, _: Nothing) -> Response:
         """Give all metrics to Prometheus."""
         accept = request.headers.get("accept", "")
-        text, media_type = await pool.run(partial(metrics.text, accept))
+        seen = seen_by(request.state.caller, service)
+        text, media_type = await pool.run(
+            lambda: metrics.text(accept, seen.stats(), seen.call_outcomes)
+        )
         return Response(text, headers={"Content-Type": media_type})
 
     return operations.routes

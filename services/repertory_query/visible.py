@@ -1,4 +1,4 @@
-"""The view of callers without the scope ``admin``: no absolute path of the server."""
+"""The view of callers without the scope ``admin``: visible sources, and no absolute path."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,6 +21,7 @@ from repertory.search.query import Query
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Jobs, Stats
 from repertory_query.access import Caller
+from repertory_query.service import Service
 
 _PLACES = frozenset({"path", "location", "directory"})
 # A name in a path: with spaces and apostrophes inside it, without other quotes, ":", ";", "<", ">".
@@ -36,19 +37,39 @@ T = TypeVar("T")
 Placed = TypeVar("Placed", Hit, Item, Entry)
 
 
-def visible_to(caller: Caller, backend: Backend) -> Backend:
-    """A backend as a caller sees it."""
-    return backend if _sees_all(caller) else Restricted(backend)
+def sees_all(caller: Caller) -> bool:
+    """Whether a caller sees every source and every path."""
+    return Scope.ADMIN in caller.scopes
 
 
-def jobs_for(caller: Caller, jobs: Jobs) -> Jobs:
+def visible_to(caller: Caller, service: Service) -> Backend:
+    """A server as a caller sees it."""
+    return service if sees_all(caller) else Restricted(service.seen_by(caller.groups))
+
+
+def seen_by(caller: Caller, service: Service) -> Service:
+    """The same for use inside the server: its texts still have the paths."""
+    return service if sees_all(caller) else service.seen_by(caller.groups)
+
+
+def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
+    """The sources that a caller may see; None for all. Equal ones give equal answers.
+
+    Raises:
+        StoreError: They are not known.
+    """
+    return None if sees_all(caller) else service.seen_by(caller.groups).visible
+
+
+def jobs_for(caller: Caller, service: Service) -> Jobs:
     """The jobs as a caller sees them."""
-    return jobs if _sees_all(caller) else _cleaned(jobs)
+    jobs = seen_by(caller, service).jobs()
+    return jobs if sees_all(caller) else _cleaned(jobs)
 
 
 def text_for(caller: Caller | None, text: str) -> str:
     """A text as a caller sees it; an unknown caller has no scope."""
-    return text if caller and _sees_all(caller) else without_paths(text)
+    return text if caller and sees_all(caller) else without_paths(text)
 
 
 class Restricted(Forwarding):
@@ -121,10 +142,6 @@ def without_paths(text: str) -> str:
     recognised as one.
     """
     return _FOLDERS.sub("", _WRITTEN.sub(".", text))
-
-
-def _sees_all(caller: Caller) -> bool:
-    return Scope.ADMIN in caller.scopes
 
 
 def _placed(found: Placed) -> Placed:

@@ -15,6 +15,7 @@ from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
@@ -24,6 +25,7 @@ from repertory.indexing.scan import ScanResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
+from repertory.stats import WatchStatus
 from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, WatchedPaths
 from repertory_watch.debounce import Debounce
@@ -94,7 +96,8 @@ class WatchService:
                         reconciled_at = now
                     self._collect()
                     self._coordinator.tick()
-                    if now - reported_at >= STATUS_INTERVAL_S:
+                    # The first report comes before the first item: it says who may see what.
+                    if now - reported_at >= STATUS_INTERVAL_S and self._is_known:
                         self._report()
                         reported_at = now
                     self._wake.wait(BUSY_WAIT_S if self.is_busy else IDLE_WAIT_S)
@@ -227,17 +230,24 @@ class WatchService:
         self._signals.put(state)
         self._wake.set()
 
+    @property
+    def _is_known(self) -> bool:
+        """Whether the sources are known; until then the last report of an earlier process holds."""
+        return self._configuration.catalogue is not None or bool(self._configuration.error)
+
     def _report(self) -> None:
-        if self._configuration.catalogue is None and not self._configuration.error:
-            return  # until the sources are known, the last report of an earlier process holds
-        status = msgspec.structs.replace(
-            self._coordinator.status(),
-            configuration_error=self._configuration.error,
-            notices=list(self._configuration.workspace.notices),
-            watching=self._folders.watching,
-            polling=dict(self._folders.polling),
-        )
+        status = self._coordinator.status()
         try:
+            if self._configuration.catalogue is None:  # the last known sources are still searched
+                last = WatchStatus.read(self._status.reports()) or status
+                status = replace(status, configuration=last.configuration, sources=last.sources)
+            status = replace(
+                status,
+                configuration_error=self._configuration.error,
+                notices=list(self._configuration.workspace.notices),
+                watching=self._folders.watching,
+                polling=dict(self._folders.polling),
+            )
             self._status.report("watch", msgspec.to_builtins(status))
         except StoreError as error:  # the next report follows in a second
             _log.debug("status_unsaid", extra={"error": str(error)})

@@ -13,7 +13,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.groups import checked
 from repertory.settings import Settings
 from repertory.workspace import Workspace
 
@@ -49,12 +50,14 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         scope: Its permissions.
         digest: SHA-256 of its token, in hex.
         made: When it was created, in seconds since the epoch.
+        groups: The groups of its owner, which decide what the key shows.
     """
 
     name: str
     scope: Scope
     digest: str
     made: float
+    groups: tuple[str, ...] = ()
 
     @property
     def scopes(self) -> frozenset[Scope]:
@@ -129,11 +132,11 @@ class Keys:
             ) from error
         return keys
 
-    def create(self, name: str, scope: Scope) -> str:
+    def create(self, name: str, scope: Scope, groups: Sequence[str] = ()) -> str:
         """Create a key and return its token, of which only a digest is stored.
 
         Raises:
-            UsageError: The name is invalid or taken.
+            UsageError: The name is invalid or taken, or a group is invalid.
             ConfigurationError: The file cannot be read.
             StoreError: It cannot be written.
         """
@@ -143,7 +146,13 @@ class Keys:
                 "'_' and '-'."
             )
         token = PREFIX + secrets.token_urlsafe(32)
-        key = Key(name=name, scope=scope, digest=_digest(token), made=time.time())
+        key = Key(
+            name=name,
+            scope=scope,
+            digest=_digest(token),
+            made=time.time(),
+            groups=checked(groups),
+        )
         with self._changing():
             keys = self.list()
             if any(other.name == name for other in keys):

@@ -127,15 +127,17 @@ class Local(Backend, abc.ABC):
             engine: SearchEngine | None = self.engine
         except StoreError:  # files that were written one by one are still found
             engine = None
-        with self._creating:
-            vectors = self._skill_vectors
-        return vectors.search(query, engine)
+        return self.skill_vectors.search(query, engine)
 
     @override
     def update_vector(self, filepath: str) -> None:
+        self.skill_vectors.update(filepath)
+
+    @property
+    def skill_vectors(self) -> "SkillVectors":
+        """The vectors of the sandbox's files."""
         with self._creating:
-            vectors = self._skill_vectors
-        vectors.update(filepath)
+            return self._skill_vectors
 
     @override
     def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
@@ -156,12 +158,19 @@ class Local(Backend, abc.ABC):
 
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
+        self._check_calls()
+        return self.call_tool(self.item(tool_id), arguments)
+
+    def _check_calls(self) -> None:
+        """Check that tools may be called; CallsOffError if not."""
         if not self.calls_allowed:
             raise CallsOffError(
                 "Calling tools is off here; switch it on with --allow-calls or "
                 "REPERTORY_MCP_ALLOW_CALLS=true."
             )
-        tool = self.item(tool_id)
+
+    def call_tool(self, tool: Item, arguments: Mapping[str, Any]) -> "CallResult":
+        """Call a tool that was found; see ``Calls.call``."""
         with self._creating:
             calls = self._calls
         return calls.call(tool, arguments)
@@ -204,7 +213,7 @@ class Local(Backend, abc.ABC):
             model="" if slug == WORDS.slug else slug,
             items=len(entries),
             kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
-            points=available(stored.count, []) if stored else None,
+            points=available(live.count, []) if stored else None,
             missing=live.missing,
             verification=live.verification,
             calls_allowed=self.calls_allowed,

@@ -29,6 +29,10 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     quarantined: Annotated[
         int, msgspec.Meta(description="Its items that wait for approval, and are not indexed.")
     ] = 0
+    visible_to: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(description="The groups that may see its items; empty for everyone."),
+    ] = ()
     seen: Annotated[
         float,
         msgspec.Meta(description="When it was last read whole, in Unix seconds; 0 for never."),
@@ -83,7 +87,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
         unused: The indexes that are not used now, and are removed after a while.
-        problems: The first problems found in sources and items.
+        problems: The first problems found in sources and items, of those that the same callers see.
         errors, warnings: How many problems there are, beyond those listed too.
         watching: The sources whose folders report changes.
         polling: The sources that are polled instead, each with the reason.
@@ -127,7 +131,10 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many jobs wait and failed; null while the queue is unavailable."""
+    """How many jobs wait and failed; null while the queue is unavailable.
+
+    Also null for a caller who may not see every source, since jobs are of any source.
+    """
 
     saves: int | None
     builds: int | None
@@ -163,12 +170,13 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The watch, as it last reported; see ``WatchStatus``.
 
     Attributes:
+        pending: How many items are on their way; null for a caller who may not see every source.
         holder: Who watches for the team; null without a team, or if none does.
         waiting: Who would take over.
     """
 
     at: float
-    pending: int = 0
+    pending: int | None = 0
     watching: list[str] = []
     polling: dict[str, str] = {}
     configuration_error: str = ""
@@ -203,7 +211,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kinds: Annotated[dict[str, int], msgspec.Meta(description="Items by kind.")]
     points: Annotated[
         int | None,
-        msgspec.Meta(description="Stored vectors; null while the store is unavailable."),
+        msgspec.Meta(
+            description="Stored vectors; null while the store is unavailable, and for a caller who "
+            "may not see every source."
+        ),
     ]
     missing: Annotated[
         dict[str, str],
@@ -282,13 +293,14 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         waiting: How many wait, by queue.
-        taken: How many workers have, also those that they try again.
+        taken: How many workers have, also those that they try again; null for a caller who may
+            not see every source.
         running: The busy workers.
         failed: The failed jobs.
     """
 
     waiting: dict[str, int]
-    taken: int = 0
+    taken: int | None = 0
     running: list[Worker]
     failed: list[Failed]
 

@@ -64,13 +64,20 @@ def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> No
 
 def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) -> None:
     """A report is forgotten after ten minutes, until its process reports again."""
-    status.report("watch", {"a": 1})
+    status.report("worker:host:1", {"a": 1})
     advance(status, now, 300)
-    status.report("worker:host:1", {})
+    status.report("worker:host:2", {})
     advance(status, now, 301)
-    assert set(status.reports()) == {"worker:host:1"}
-    status.report("watch", {"a": 2})
-    assert status.reports()["watch"]["a"] == 2
+    assert set(status.reports()) == {"worker:host:2"}
+    status.report("worker:host:1", {"a": 2})
+    assert status.reports()["worker:host:1"]["a"] == 2
+
+
+def test_the_report_of_the_watch_service_stays(status: StatusBoard, now: SimpleNamespace) -> None:
+    """It says who may see what, which a query process that starts later must know."""
+    status.report("watch", {"a": 1})
+    advance(status, now, 1e6)
+    assert status.reports()["watch"]["a"] == 1
 
 
 def test_reports_are_the_callers(status: StatusBoard) -> None:
@@ -157,7 +164,7 @@ def test_the_watch_report_outlives_the_process(tmp_path: Path, now: SimpleNamesp
     assert again.reports() == {"watch": {"sources": [], "at": now.time}}
     assert board(path, now).reports() == again.reports()
     now.time += 5_000
-    assert again.reports() == {}
+    assert again.reports()["watch"]["at"] == now.time - 5_000
 
 
 def test_an_unchanged_report_is_seldom_written(tmp_path: Path, now: SimpleNamespace) -> None:

@@ -111,7 +111,9 @@ def test_problems_are_counted_and_the_first_are_listed(
     server.is_unreadable = True
     team.scan()
     status = team.coordinator.status()
-    first = error("server", "The folder is unreadable.")
+    first = msgspec.structs.replace(
+        error("server", "The folder is unreadable."), sources=("server",)
+    )
     assert status.problems == [first, error("a", "An error."), *problems][:MAX_PROBLEMS]
     assert (status.errors, status.warnings) == (2, MAX_PROBLEMS)
 

@@ -378,11 +378,11 @@ STATS = Stats(
 
 def exported() -> dict[str, set[str]]:
     """The labels of every metric of a busy query service."""
-    metrics = Metrics(lambda: STATS, lambda: {"ok": 1})
+    metrics = Metrics()
     metrics.request("GET", "/search", 200, 0.01)
     metrics.search("hybrid")
     metrics.cached()
-    text, _ = metrics.text("")
+    text, _ = metrics.text("", STATS, {"ok": 1})
     return {
         sample.name: set(sample.labels)
         for family in text_string_to_metric_families(text.decode())

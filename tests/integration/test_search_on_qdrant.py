@@ -3,18 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import msgspec
 import pytest
 
-from repertory.catalogue.item import Item, item_key, point_id
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.qdrant import QdrantStore
-from repertory.index.vectors import Filter, Point
+from repertory.index.vectors import Filter
 from repertory.search.answer import Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
-from tests.support.hybrid_search import DIMENSION, WordCounts, hybrid_engine
+from tests.support.hybrid_search import DIMENSION, WordCounts, hybrid_engine, points_of
 from tests.support.keyword_search import reader
 from tests.support.qdrant_http import RefusedError
 from tests.support.qdrant_server import QdrantStandIn
@@ -42,33 +40,12 @@ def engine_on(server: QdrantStandIn) -> Iterator[SearchEngine]:
     """A search engine whose vectors are on a server."""
     counts = WordCounts()
     with QdrantStore(server.url).create("c", DIMENSION) as collection:
-        collection.upsert([point for item in ITEMS for point in points(item, counts)])
+        collection.upsert([point for item in ITEMS for point in points_of(item, counts)])
         yield SearchEngine(
             keywords=KeywordIndex.empty().updated((), ITEMS),
             collection=collection,
             embedding=lambda: counts,
             reader=reader(),
-        )
-
-
-def points(item: Item, counts: WordCounts) -> Iterator[Point]:
-    """The points of an item."""
-    views = item.views()
-    vectors = counts.embed_texts([view.text for view in views])
-    for view, vector in zip(views, vectors, strict=True):
-        yield Point(
-            id=point_id(item_key(item.id), view.section),
-            vector=vector,
-            item=item.id,
-            section=view.section,
-            kind=item.kind,
-            source=item.source,
-            server=item.server,
-            tags=item.tags,
-            content_hash="",
-            metadata_hash="",
-            revision=1,
-            record=msgspec.to_builtins(item),
         )
 
 

@@ -1,20 +1,20 @@
 """Search engines with both arms, over vectors in memory that count words instead of a model's."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 import numpy as np
 from typing_extensions import override
 
-from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.item import Item, item_key, point_id
 from repertory.catalogue.names import split_name
 from repertory.embedding.engine import EmbeddingEngine, Vectors, unit
 from repertory.embedding.models import Model
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import term_of
-from repertory.index.vectors import Collection, Filter, Match, VectorAnswer, VectorQuery
+from repertory.index.vectors import Collection, Filter, Match, Point, VectorAnswer, VectorQuery
 from repertory.search.engine import SearchEngine
 from tests.support.keyword_search import reader
 
@@ -56,7 +56,8 @@ class Points:
         return [self._answer(one) for one in queries]
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
-        cosines = self._vectors @ query.vector
+        # Row by row, so that the cosine of a point does not depend on how many there are.
+        cosines = np.einsum("ij,j->i", self._vectors, query.vector)
         best = np.argsort(-cosines, kind="stable").tolist()
         matches = [
             Match(
@@ -99,3 +100,24 @@ def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> Sear
         reader=reader(),
         precedence=precedence,
     )
+
+
+def points_of(item: Item, counts: EmbeddingEngine) -> Iterator[Point]:
+    """The points of an item, as a store has them."""
+    views = item.views()
+    vectors = counts.embed_texts([view.text for view in views])
+    for view, vector in zip(views, vectors, strict=True):
+        yield Point(
+            id=point_id(item_key(item.id), view.section),
+            vector=vector,
+            item=item.id,
+            section=view.section,
+            kind=item.kind,
+            source=item.source,
+            server=item.server,
+            tags=item.tags,
+            content_hash="",
+            metadata_hash="",
+            revision=1,
+            record=msgspec.to_builtins(item),
+        )

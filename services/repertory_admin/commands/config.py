@@ -1,7 +1,7 @@
 """``repertory config``: shows and checks the settings, and trusts configurations."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,10 +100,17 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     terminal.show_facts(
         {
             "file": terminal.short_path(str(file)) if file else "none; `repertory init` writes one",
-            "sources": f"{len(settings.sources)} in the file" if settings.sources else found,
+            "sources": _sources(settings.sources) if settings.sources else found,
             "mcp": ", ".join(configs) or "none named",
         }
     )
+
+
+def _sources(entries: Sequence[Mapping[str, Any]]) -> str:
+    """How many sources there are, and how many of them not everyone may see."""
+    restricted = sum("visible_to" in entry for entry in entries)
+    shown = f", {restricted} of them only to the groups of their `visible_to`" if restricted else ""
+    return f"{len(entries)} in the file{shown}"
 
 
 @command(config, "check", examples=("repertory config check",))

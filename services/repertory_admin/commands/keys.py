@@ -33,7 +33,11 @@ NameArgument = Annotated[
     keys,
     "create",
     settings=SETTINGS,
-    examples=("repertory keys create ci", "repertory keys create anna --scope admin"),
+    examples=(
+        "repertory keys create ci",
+        "repertory keys create anna --scope admin",
+        "repertory keys create ben --group team-a",
+    ),
 )
 def create(
     flags: Flags,
@@ -45,6 +49,15 @@ def create(
             help="read: search and show; call: also call tools; admin: also rebuild.",
         ),
     ] = Scope.READ,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP",
+            help="A group of its owner; sources with `visible_to` are shown to their groups. "
+            "May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Create a key for the server of this directory, and show it once.
@@ -52,12 +65,17 @@ def create(
     The server of a directory answers you, and callers with a key. A team's server answers everyone
     until a key exists, and from then on only callers with one. Servers of other directories are not
     affected. To replace a key, create another, distribute it, and revoke the old one.
+
+    A key without groups shows only the sources without `visible_to`, one with the scope admin all.
     """
     keys, server, is_team = _keys(flags)
     is_first = not keys.required
-    token = keys.create(name, scope)
+    groups = list(dict.fromkeys(group or ()))
+    token = keys.create(name, scope, groups)
     if output is Output.JSON:
-        terminal.show_json({"name": name, "scope": scope, "key": token, "server": server})
+        terminal.show_json(
+            {"name": name, "scope": scope, "groups": groups, "key": token, "server": server}
+        )
         return
     terminal.say(token)
     terminal.note(
@@ -73,17 +91,23 @@ def create(
 
 @command(keys, "list", settings=SETTINGS, examples=("repertory keys list",))
 def list_keys(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """List the names and scopes of the keys of this directory's server."""
+    """List the names, scopes and groups of the keys of this directory's server."""
     keys, server, is_team = _keys(flags)
     found = keys.list()
     if output is Output.JSON:
         terminal.show_json(
-            [{"name": key.name, "scope": key.scope, "made": key.made} for key in found]
+            [
+                {"name": key.name, "scope": key.scope, "groups": key.groups, "made": key.made}
+                for key in found
+            ]
         )
     elif found:
         terminal.show_table(
-            ("Key", "Scope", "Made"),
-            [(key.name, key.scope, ago(time.time() - key.made)) for key in found],
+            ("Key", "Scope", "Groups", "Made"),
+            [
+                (key.name, key.scope, ", ".join(key.groups), ago(time.time() - key.made))
+                for key in found
+            ],
             styles={"Key": lambda _: "bold cyan"},
         )
     elif not is_team:

@@ -11,8 +11,8 @@ from repertory_admin.show.statistics import doing
 def show(jobs: Jobs) -> None:
     """Show how many jobs wait, what the workers do, and the failed jobs."""
     waiting = {f"{name} waiting": f"{count:,}" for name, count in jobs.waiting.items()}
-    counts = {"with workers": f"{jobs.taken:,}", "failed": f"{len(jobs.failed):,}"}
-    terminal.show_facts(waiting | counts)
+    taken = "unknown" if jobs.taken is None else f"{jobs.taken:,}"
+    terminal.show_facts(waiting | {"with workers": taken, "failed": f"{len(jobs.failed):,}"})
     if jobs.running:
         terminal.say()
         terminal.show_table(

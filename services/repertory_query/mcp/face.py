@@ -5,7 +5,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from importlib.metadata import version
 from typing import Any, Protocol, TypeVar
 
@@ -34,7 +34,7 @@ from mcp_types import (
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
-from repertory.errors import RepertoryError, UnknownItemError
+from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.mcp import MEDIA_TYPES
 from repertory.formats.uris import id_of, uri_of
 from repertory.index.vectors import Filter
@@ -44,10 +44,12 @@ from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
-from repertory_query.visible import visible_to
+from repertory_query.service import Service
+from repertory_query.visible import visibility, visible_to
 
 FRESH_S = 60.0  # a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
+MAX_LISTED = 64  # lists that are kept, one for each set of visible sources
 PAGE_SIZE = 100  # resources of one answer
 MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
 
@@ -96,7 +98,7 @@ class Face:
         self._backend = backend
         self._tools = {tool.function.name: tool for tool in tools}
         self._threads = threads
-        self._listed: tuple[float, str, bool] | None = None
+        self._listed: dict[Hashable, tuple[float, str, bool]] = {}
         self._told: tuple[str, bool] | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
@@ -120,9 +122,9 @@ class Face:
     async def announce(self) -> None:
         """Notify clients when the listed tools change, until cancelled."""
         while True:
-            self._listed = None
+            self._listed.clear()
             with contextlib.suppress(MCPError):  # the next list reports it
-                listing = await self._listing()
+                listing = await self._listing(self._backend, None)
                 if self._told not in (None, listing):
                     self._told = None
                     await self._bus.publish(ToolsListChanged())
@@ -135,7 +137,7 @@ class Face:
         self._session = context.session
 
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
-        said, calls_allowed = self._told = await self._listing()
+        said, calls_allowed = self._told = await self._listing(*self._seen(context))
         scopes = _scopes(context)
         return ListToolsResult(
             tools=[
@@ -147,23 +149,21 @@ class Face:
             cache_scope="private",
         )
 
-    async def _listing(self) -> tuple[str, bool]:
-        """The contents of the catalogue, in words, and whether tools may be called."""
-        now = time.monotonic()
-        if self._listed is not None and now - self._listed[0] <= FRESH_S:
-            return self._listed[1:]
-        said, calls_allowed = await self._read(self._contents)
-        if said:
-            self._listed = now, said, calls_allowed
-        return said, calls_allowed
+    async def _listing(self, backend: Backend, seen: Hashable) -> tuple[str, bool]:
+        """The contents of the catalogue, in words, and whether tools may be called.
 
-    def _contents(self) -> tuple[str, bool]:
-        """As above; unreadable parts are left out, since a search reports the reason."""
-        said, calls_allowed = "", False
-        with contextlib.suppress(RepertoryError):
-            calls_allowed = self._backend.calls_allowed
-        with contextlib.suppress(RepertoryError):
-            said = contents(self._backend.entries())
+        Args:
+            backend: The backend as a caller sees it.
+            seen: What the listing is equal for.
+        """
+        now = time.monotonic()
+        if (listed := self._listed.get(seen)) and now - listed[0] <= FRESH_S:
+            return listed[1:]
+        said, calls_allowed = await self._read(lambda: _contents(backend))
+        if said:
+            if len(self._listed) >= MAX_LISTED:
+                self._listed.clear()
+            self._listed[seen] = now, said, calls_allowed
         return said, calls_allowed
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
@@ -176,7 +176,7 @@ class Face:
             return tool.failure(
                 f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
             )
-        backend = self._seen(context)
+        backend, _ = self._seen(context)
         try:
             return await self._threads(
                 tool.work, lambda: tool.answer(backend, params.arguments or {})
@@ -191,7 +191,7 @@ class Face:
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         after = _after(params.cursor if params else None)
-        backend = self._seen(context)
+        backend, _ = self._seen(context)
         resources, cursor = await self._read(lambda: _skills(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
 
@@ -202,7 +202,7 @@ class Face:
         item_id = id_of(uri)
         if item_id is None:
             raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")
-        backend = self._seen(context)
+        backend, _ = self._seen(context)
         item = await self._read(lambda: backend.item(item_id))
         if uri_of(item) != uri:
             raise MCPError(INVALID_PARAMS, f"{item_id[:200]!r} is {uri_of(item)}.")
@@ -211,10 +211,17 @@ class Face:
             contents=[TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))]
         )
 
-    def _seen(self, context: Context) -> Backend:
-        """The backend as a caller sees it."""
-        request = context.request
-        return visible_to(request.state.caller, self._backend) if request else self._backend
+    def _seen(self, context: Context) -> tuple[Backend, Hashable]:
+        """The backend as a caller sees it, and what it is equal for; see ``visibility``."""
+        if not context.request:
+            return self._backend, None
+        if not isinstance(self._backend, Service):
+            raise TypeError("Only a server has callers.")
+        caller = context.request.state.caller
+        seen: Hashable = ()
+        with contextlib.suppress(StoreError):  # what the caller asks for reports it
+            seen = visibility(caller, self._backend)
+        return visible_to(caller, self._backend), seen
 
     async def _read(self, call: Callable[[], T]) -> T:
         """Read from the backend; a failure is an error of the request."""
@@ -227,6 +234,16 @@ class Face:
         # The boundary, as above.
         except Exception as error:
             raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
+
+
+def _contents(backend: Backend) -> tuple[str, bool]:
+    """What a listing says; unreadable parts are left out, since a search reports the reason."""
+    said, calls_allowed = "", False
+    with contextlib.suppress(RepertoryError):
+        calls_allowed = backend.calls_allowed
+    with contextlib.suppress(RepertoryError):
+        said = contents(backend.entries())
+    return said, calls_allowed
 
 
 def _skills(backend: Backend, after: str) -> tuple[list[Resource], str | None]:

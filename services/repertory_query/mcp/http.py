@@ -16,13 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from repertory.backend import Backend
 from repertory.errors import StoreError
 from repertory.values import Values
 from repertory_query.limits import MAX_BODY_SIZE
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.work import Work
 from repertory_query.pool import Pool
+from repertory_query.service import Service
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -42,7 +42,7 @@ class Mcp:
     """The MCP servers of an application, which run from their first request to its end.
 
     Args:
-        backend: The backend.
+        service: The server.
         values: The settings for missing arguments of a search.
         pools: The threads, by what a tool occupies.
 
@@ -50,8 +50,8 @@ class Mcp:
         routes: Their routes.
     """
 
-    def __init__(self, backend: Backend, values: Values, pools: Mapping[Work, Pool]) -> None:
-        self._backend = backend
+    def __init__(self, service: Service, values: Values, pools: Mapping[Work, Pool]) -> None:
+        self._service = service
         self._values = values
         self._pools = pools
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
@@ -93,7 +93,7 @@ class Mcp:
 
         return {
             path: StreamableHTTPSessionManager(
-                Face(self._backend, tools_of([toolset], self._values), self._threads).server,
+                Face(self._service, tools_of([toolset], self._values), self._threads).server,
                 json_response=True,
                 stateless=True,
                 max_request_body_size=MAX_BODY_SIZE,

@@ -13,6 +13,7 @@ from repertory.errors import StoreError, UnknownItemError
 from repertory.keys import Scope
 from repertory.local import available
 from repertory.search.lookup import close_to
+from repertory.stats import Jobs
 from repertory.values import Values
 from repertory_query.access import STATIC, Access, require
 from repertory_query.pages import review, sign_in
@@ -23,7 +24,7 @@ from repertory_query.pages.schema import rows
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import jobs_for, visible_to
+from repertory_query.visible import jobs_for, seen_by, visible_to
 
 
 def routes(
@@ -44,7 +45,8 @@ def routes(
     async def search(request: Request) -> Response:
         """Search, or browse."""
         form, caller = form_of(request), request.state.caller
-        engine = service.engine
+        seen = seen_by(caller, service)
+        engine = service.engine if seen is service else await pool.run(lambda: seen.engine)
         choices = all_choices.known(engine) or await pool.run(partial(all_choices.of, engine))
         answer = listed = None
         if form.q.strip():
@@ -103,7 +105,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
     try:
         item = visible_to(request.state.caller, service).item(item_id)
     except UnknownItemError:
-        close = close_to(service.engine.keywords, item_id)
+        close = close_to(seen_by(request.state.caller, service).engine.keywords, item_id)
         return page(request, "unknown.html", 404, item_id=item_id, close=close)
     schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
     return page(
@@ -121,7 +123,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
 def _status(request: Request, service: Service, *, part: bool) -> Response:
     caller = request.state.caller
     try:
-        jobs = jobs_for(caller, service.jobs())
+        jobs: Jobs | None = jobs_for(caller, service)
     except StoreError:  # the statistics say why
         jobs = None
     may_all = Scope.ADMIN in caller.scopes

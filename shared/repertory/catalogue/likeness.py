@@ -3,8 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import Protocol
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Kind
 from repertory.catalogue.names import compact_name
 
 MIN_LENGTH = 6  # of names that are compared letter by letter
@@ -15,7 +16,31 @@ MAX_FOUND = 100
 Tool = tuple[str, str, str]  # id, server, name
 
 
-def likenesses(items: Iterable[Item]) -> dict[str, str]:
+class Named(Protocol):
+    """What is compared of an item."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def server(self) -> str:
+        """The server of a tool."""
+        ...
+
+
+def likenesses(items: Iterable[Named]) -> dict[str, str]:
     """What is to be said about tools that are easily taken for another server's, by id.
 
     The later of two tools is reported, once. Case, accents and separators do not count.

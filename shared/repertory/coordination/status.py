@@ -17,7 +17,7 @@ from repertory.files import write_atomically
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
 
-RETENTION_S = 600  # of a report
+RETENTION_S = 600  # of a report, but for that of the watch service
 WRITE_INTERVAL_S = 10.0  # between two writes of an unchanged report to the file
 WATCH = "watch"  # the watch service's name
 
@@ -35,7 +35,10 @@ class StatusBoard(Protocol):
         ...
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """The reports of the last ten minutes, by process; unreadable ones are skipped."""
+        """The reports of the last ten minutes, by process; unreadable ones are skipped.
+
+        The last one of ``watch`` has no age limit: it says who may see what.
+        """
         ...
 
     def count(self, counters: Mapping[str, float]) -> None:
@@ -65,7 +68,11 @@ class MemoryStatus(StatusBoard):
     def reports(self) -> dict[str, dict[str, Any]]:
         oldest = self._clock() - RETENTION_S
         with self._lock:
-            return {who: dict(one) for who, one in self._reports.items() if one["at"] >= oldest}
+            return {
+                who: dict(one)
+                for who, one in self._reports.items()
+                if who == WATCH or one["at"] >= oldest
+            }
 
     @override
     def count(self, counters: Mapping[str, float]) -> None:
@@ -87,9 +94,8 @@ class _Report(msgspec.Struct):
 class FileStatus(MemoryStatus):
     """The board within one process, where the last report of ``watch`` outlives the process.
 
-    That report is kept in a file, and has no age limit until this process has one of its own. An
-    unchanged report is written again after ``WRITE_INTERVAL_S``. A missing or damaged file is an
-    empty board.
+    That report is kept in a file, where an unchanged one is written again after
+    ``WRITE_INTERVAL_S``. A missing or damaged file is an empty board.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
@@ -144,14 +150,14 @@ _REPORT = f"""{NOW}
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.6f ', now) .. ARGV[2])
 """
 
-# KEYS: the reports. ARGV: their retention. Gives each with its process and its age in seconds, and
-# deletes those that are too old.
+# KEYS: the reports. ARGV: their retention, and whose report is kept for ever. Gives each with its
+# process and its age in seconds, and deletes those that are too old.
 _REPORTS = f"""{NOW}
 local found = {{}}
 local stored = redis.call('HGETALL', KEYS[1])
 for i = 1, #stored, 2 do
   local at, report = string.match(stored[i + 1], '^(%d+%.%d+) (.*)$')
-  if at and now - at <= tonumber(ARGV[1]) then
+  if at and (stored[i] == ARGV[2] or now - at <= tonumber(ARGV[1])) then
     found[#found + 1] = {{stored[i], string.format('%.6f', now - at), report}}
   else
     redis.call('HDEL', KEYS[1], stored[i])
@@ -184,7 +190,7 @@ class RedisStatus(StatusBoard):
     @override
     def reports(self) -> dict[str, dict[str, Any]]:
         with self._server.translated():
-            stored = self._reports([self._key], [RETENTION_S])
+            stored = self._reports([self._key], [RETENTION_S, WATCH])
         now = self._clock()
         found: dict[str, dict[str, Any]] = {}
         for who, age, data in stored:

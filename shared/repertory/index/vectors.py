@@ -106,17 +106,38 @@ class VectorAnswer(msgspec.Struct, frozen=True, kw_only=True):
     scores: Mapping[int, float]
 
 
-class Collection(Protocol):
-    """The points of one catalogue under one model and recipe, in one generation.
-
-    A context manager: leaving it flushes and closes. Every method raises ``StoreError`` when the
-    store is unavailable and ``StoreCorruptError`` when stored data are unreadable.
-    """
+class Searched(Protocol):
+    """What a search reads of a collection; see ``Collection``."""
 
     @property
     def name(self) -> str:
         """The collection's name."""
         ...
+
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
+        """The records, by id, of the items of these keys; missing ones are left out."""
+        ...
+
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        """Answer each query, all of them with one request to a server.
+
+        Matches are filtered inside the search.
+        """
+        ...
+
+    def search(
+        self, vector: "NDArray[np.float32]", limit: int, where: Filter | None = None
+    ) -> Sequence[Match]:
+        """The points nearest to a vector, as ``query`` finds them."""
+        return self.query([VectorQuery(vector=vector, limit=limit, where=where)])[0].matches
+
+
+class Collection(Searched, Protocol):
+    """The points of one catalogue under one model and recipe, in one generation.
+
+    A context manager: leaving it flushes and closes. Every method raises ``StoreError`` when the
+    store is unavailable and ``StoreCorruptError`` when stored data are unreadable.
+    """
 
     def upsert(self, points: Sequence[Point]) -> None:
         """Write points, each only if its id is new or has an older revision.
@@ -153,26 +174,9 @@ class Collection(Protocol):
         """
         ...
 
-    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
-        """The records, by id, of the items of these keys; missing ones are left out."""
-        ...
-
     def scan(self) -> Iterator[dict[str, Any]]:
         """The record of every item, in no order. Sections are left out."""
         ...
-
-    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
-        """Answer each query, all of them with one request to a server.
-
-        Matches are filtered inside the search.
-        """
-        ...
-
-    def search(
-        self, vector: "NDArray[np.float32]", limit: int, where: Filter | None = None
-    ) -> Sequence[Match]:
-        """The points nearest to a vector, as ``query`` finds them."""
-        return self.query([VectorQuery(vector=vector, limit=limit, where=where)])[0].matches
 
     def count(self) -> int:
         """The number of points, sections included."""
@@ -206,7 +210,7 @@ class Collection(Protocol):
 
 
 def nearest(
-    collection: Collection,
+    collection: Searched,
     vector: "NDArray[np.float32]",
     limit: int,
     is_enough: Callable[[Sequence[Match]], bool],

@@ -6,6 +6,7 @@ of the index from the store, so it may be stopped and started at any moment, eve
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -24,14 +25,14 @@ from repertory.indexing.scan import ScanResult
 from repertory.indexing.unused import UnusedIndexes
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import error
+from repertory.sources.source import Problem, error
 from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # items sent and not confirmed, which bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
-MAX_PROBLEMS = 200  # in a status report
+MAX_PROBLEMS = 200  # of each audience, in a status report
 EMPTY = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
     "folders exist."
@@ -166,7 +167,11 @@ class Coordinator:
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Ledger.NOTHING
         sources = self._scans.status(indexed, self._emptied)
-        failed = [error(one.name, one.error) for one in sources if one.is_failing]
+        failed = [
+            msgspec.structs.replace(error(one.name, one.error), sources=(one.name,))
+            for one in sources
+            if one.is_failing
+        ]
         problems = [*failed, *self._scans.problems]
         return WatchStatus(
             # Empty while there are no sources: nothing can be built from it.
@@ -177,10 +182,25 @@ class Coordinator:
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             unused=self._unused.listed,
-            problems=problems[:MAX_PROBLEMS],
+            problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),
             warnings=sum(one.severity == "warning" for one in problems),
         )
+
+    def _first(self, problems: Sequence[Problem]) -> list[Problem]:
+        """The first problems of each audience, so that none takes the places of another's."""
+        sources = self._scans.catalogue.sources
+        audiences = {one.name: one.visible_to for one in sources if one.visible_to}
+        counts: Counter[frozenset[tuple[str, ...]] | None] = Counter()
+        first = []
+        for problem in problems:
+            audience = None
+            if problem.sources or not audiences:
+                audience = frozenset(audiences[one] for one in problem.sources if one in audiences)
+            counts[audience] += 1
+            if counts[audience] <= MAX_PROBLEMS:
+                first.append(problem)
+        return first
 
     def _tick(self, now: float) -> None:
         # Without a target the store is asked at every tick: a worker may just have made it.

@@ -161,6 +161,7 @@ class LatestScans:
                     is_starting=scan is None,
                     seen=self._seen.get(name, 0.0),
                     quarantined=self._gate.quarantined(name) if self._gate else 0,
+                    visible_to=source.visible_to,
                 )
             )
         return states

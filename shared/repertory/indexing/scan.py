@@ -2,17 +2,15 @@
 
 import shlex
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.likeness import likenesses
-from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Rule
 from repertory.errors import SourceError, StoreError
+from repertory.indexing.between import problems_between
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.policies import apply
@@ -103,38 +101,49 @@ def merge(
 ) -> tuple[dict[str, Item], list[Problem]]:
     """Merge scans into all items by id, with the catalogue's policies, and all problems.
 
-    If two sources offer the same id, the earlier source wins. A policy for an unknown item is a
-    problem, once every source was read.
+    If two sources offer the same id, the earlier source wins, unless only some of those who may see
+    the later source may see the earlier one: what is hidden from a caller must not take the place
+    of what is not. A policy for an unknown item is a problem, once every source was read.
     """
+    audiences = {source.name: source.visible_to for source in catalogue.sources}
     items: dict[str, Item] = {}
     problems: list[Problem] = []
     for one in scanned:
         if one.scan is None:
             continue
-        problems += one.scan.problems
+        own = (one.source.name,)
+        problems += [msgspec.structs.replace(problem, sources=own) for problem in one.scan.problems]
         for item in one.scan.items:
             first = items.setdefault(item.id, item)
-            if first is not item:
-                problems.append(
-                    Problem(
-                        severity=Severity.WARNING,
-                        message=f"Left out: the source {first.source} offers {item.id} already; "
-                        "rename one of them.",
-                        path=item.path,
-                        item=item.id,
-                    )
-                )
-    for item_id, message in likenesses(items.values()).items():
-        path = items[item_id].path
-        problems.append(
-            Problem(severity=Severity.WARNING, message=message, path=path, item=item_id)
-        )
+            if first is item:
+                continue
+            if _is_wider(audiences.get(item.source, ()), audiences.get(first.source, ())):
+                items[item.id], first, item = item, item, first  # noqa: PLW2901 - they change places
+            problems.append(_left_out(item, first))
     applied = apply(catalogue.rules, items, catalogue.may_change())
     problems += [_withheld(rule) for rule in applied.withheld]
-    if len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned):
+    is_whole = len(scanned) == len(catalogue.sources) and all(one.is_whole for one in scanned)
+    if is_whole:
         problems += [_about_nothing(rule) for rule in applied.unused]
-        problems += _without_successor(items.values())
+    names = [source.name for source in catalogue.sources]
+    problems += problems_between(items.values(), names, are_all=is_whole)
     return items, problems
+
+
+def _is_wider(audience: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether an audience has everyone of another one, and more; an empty list is everyone."""
+    return bool(other) and (not audience or {*audience} > {*other})
+
+
+def _left_out(item: Item, first: Item) -> Problem:
+    return Problem(
+        severity=Severity.WARNING,
+        message=f"Left out: the source {first.source} offers {item.id} already; rename one of "
+        "them.",
+        path=item.path,
+        item=item.id,
+        sources=(item.source, first.source),
+    )
 
 
 def _about_nothing(rule: Rule) -> Problem:
@@ -149,22 +158,3 @@ def _withheld(rule: Rule) -> Problem:
         f"{shlex.quote(rule.file)}' to allow more."
     )
     return Problem(severity=Severity.WARNING, message=message)
-
-
-def _without_successor(items: Collection[Item]) -> Iterator[Problem]:
-    """A problem for each deprecated item whose successor does not exist."""
-    deprecated = [item for item in items if item.policy and item.policy.deprecated_by]
-    named: defaultdict[str, set[str]] = defaultdict(set)
-    for item in items if deprecated else ():
-        for name in (item.id, item.name):
-            named[compact_name(name)].add(item.id)
-    for item in deprecated:
-        successor = item.policy.deprecated_by if item.policy else ""
-        if not named[compact_name(successor)] - {item.id}:
-            yield Problem(
-                severity=Severity.WARNING,
-                message=f"It is deprecated in favour of {successor!r}, and no other item has that "
-                "id or name.",
-                path=item.path,
-                item=item.id,
-            )

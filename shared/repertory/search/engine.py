@@ -12,7 +12,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Collection, Filter, Match, VectorQuery
+from repertory.index.vectors import Filter, Match, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import POOL, Words, expected, gather, read
@@ -43,13 +43,14 @@ class SearchEngine:
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
         shown: The items that were shown lately, also by the engines before this one.
+        hides: Whether there may be items that its callers may not see; see ``views``.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
         self,
         *,
         keywords: KeywordIndex | None,
-        collection: Collection | None,
+        collection: Searched | None,
         embedding: Callable[[], EmbeddingEngine],
         reader: Executor,
         degraded: Sequence[str] = (),
@@ -58,6 +59,7 @@ class SearchEngine:
         notices: Sequence[str] = (),
         version: int = 0,
         shown: ShownItems | None = None,
+        hides: bool = False,
     ) -> None:
         self.keywords = keywords
         self.collection = collection
@@ -69,6 +71,32 @@ class SearchEngine:
         self.notices = tuple(notices)
         self._reader = reader
         self._shown = shown or ShownItems()
+        self.hides = hides
+
+    def over(
+        self,
+        keywords: KeywordIndex | None,
+        collection: Searched | None,
+        *,
+        precedence: Sequence[str],
+        stale: Sequence[str],
+        notices: Sequence[str],
+        hides: bool,
+    ) -> "SearchEngine":
+        """This engine over some of its items and sources."""
+        return SearchEngine(
+            keywords=keywords,
+            collection=collection,
+            embedding=self._embedding,
+            reader=self._reader,
+            degraded=self.degraded,
+            precedence=precedence,
+            stale=stale,
+            notices=notices,
+            version=self.version,
+            shown=self._shown,
+            hides=hides,
+        )
 
     def search(self, query: Query) -> Answer:
         """Find the items that fit a query best.
@@ -274,7 +302,7 @@ def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
     return [entry.id for entry in entries if entry.kind is not Kind.TOOL]
 
 
-def _index_of(nearest: Sequence[Match], collection: Collection) -> KeywordIndex:
+def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:
     """A keyword index of only the items that the vectors found."""
     records = collection.records(list(dict.fromkeys(match.key for match in nearest)))
     return KeywordIndex.empty().updated(

@@ -15,12 +15,13 @@ from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keywords
-from repertory.indexing.collections import model_slug
+from repertory.indexing.collections import configuration_of, model_slug
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.verification import Verifier
-from repertory.notices import about_first_index, about_sources
 from repertory.search.engine import SearchEngine
+from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
+from repertory.search.views import Views
 from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
@@ -72,11 +73,11 @@ class LiveSearch:
         self._clock = clock
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
-        self._engine: SearchEngine | None = None
+        self._views: Views | None = None
         self._feed: KeywordFeed | None = None
         self._verifier: Verifier | None = None
         self._repaired = 0  # in earlier collections
-        self._sources: tuple[tuple[str, ...], ...] = ((), (), ())
+        self._sources = KnownSources()
         self._old: list[tuple[float, Collection]] = []
         self._polled_at = float("-inf")
         self._stopping = threading.Event()
@@ -106,7 +107,7 @@ class LiveSearch:
         self._let_go(float("inf"))
         if self._feed is not None:
             self._feed.collection.close()
-        self._feed = self._engine = self._verifier = None
+        self._feed = self._views = self._verifier = None
 
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
@@ -134,11 +135,25 @@ class LiveSearch:
             NothingIndexedError: Nothing has been indexed yet.
             StoreError: Nothing can be searched now; the message says why.
         """
-        if self._engine is None:
+        return self.views.engine
+
+    @property
+    def views(self) -> Views:
+        """The same, and what callers see of it who may not see everything."""
+        if self._views is None:
             if self._missing.get("index") == NOTHING_INDEXED:
                 raise NothingIndexedError(NOTHING_INDEXED)
             raise StoreError(" ".join(self._missing.values()) or "The index is being opened.")
-        return self._engine
+        return self._views
+
+    @property
+    def sources(self) -> KnownSources:
+        """What is known of the sources."""
+        return self._sources
+
+    def count(self) -> int:
+        """The number of points of the collection that is searched, sections included."""
+        return self._feed.collection.count() if self._feed else 0
 
     @property
     def missing(self) -> dict[str, str]:
@@ -203,7 +218,8 @@ class LiveSearch:
                 if name is not None:
                     self._search_words_of(name)
             return
-        if self._read_sources() or back:
+        searched = self._feed.collection.name if self._feed else ""
+        if self._read_sources(searched) or back:
             self._replace()
 
     def _open(self, name: str, now: float) -> None:
@@ -221,7 +237,7 @@ class LiveSearch:
         self._repaired += self._verifier.repaired if self._verifier else 0
         self._verifier = Verifier(feed, recent=self._is_shared)
         self._missing.pop("index", None)
-        self._read_sources()
+        self._read_sources(name)
         self._replace()
         _log.info("index_opened", extra={"collection": name, "items": len(feed.index)})
 
@@ -234,9 +250,8 @@ class LiveSearch:
         except StoreError:
             return
         if stored is not None:
-            self._read_sources()
-            self._engine = self._engine_of(stored[0], None, stored[1], [self._missing["index"]])
-            self._ready.set()
+            self._read_sources(name)
+            self._become(self._engine_of(stored[0], None, stored[1], [self._missing["index"]]))
 
     def _advance(self, feed: KeywordFeed, wait: float) -> None:
         """Apply the deltas; without them, the verification finds what changes."""
@@ -264,7 +279,7 @@ class LiveSearch:
             self._missing["model"] = str(error)
         self._stopping.wait(POLL_INTERVAL_S)
 
-    def _read_sources(self) -> bool:
+    def _read_sources(self, collection: str) -> bool:
         """Read the order and the state of the sources; whether that changed."""
         try:
             watch = WatchStatus.read(self._coordination.status.reports())
@@ -272,12 +287,7 @@ class LiveSearch:
             return False
         if watch is None:
             return False
-        names = tuple(one.name for one in watch.sources)
-        sources = (
-            names,
-            watch.stale_sources,
-            (*about_first_index(watch), *watch.notices, *about_sources(watch.sources)),
-        )
+        sources = self._sources.after(watch, configuration_of(collection))
         changed = sources != self._sources
         self._sources = sources
         return changed
@@ -294,13 +304,20 @@ class LiveSearch:
         elif self._missing.get("model") == NO_VECTORS:
             del self._missing["model"]
         unavailable = self._missing.get("vectors")
-        self._engine = self._engine_of(
+        engine = self._engine_of(
             self._feed.index,
             None if unavailable else collection,
             self._feed.revision,
             [unavailable] if unavailable else [],
         )
+        self._become(engine)
+
+    def _become(self, engine: SearchEngine) -> None:
+        """Search with another engine from now on."""
+        before, self._views = self._views, Views(engine, self._sources)
         self._ready.set()
+        if before is not None and self._threads:
+            self._views.prepare(before)
 
     def _engine_of(
         self,
@@ -309,16 +326,15 @@ class LiveSearch:
         version: int,
         degraded: list[str],
     ) -> SearchEngine:
-        precedence, stale, notices = self._sources
         return SearchEngine(
             keywords=index,
             collection=collection,
             embedding=self._fitting_engine,
             reader=self._reader,
             degraded=degraded,
-            precedence=precedence,
-            stale=stale,
-            notices=notices,
+            precedence=self._sources.names,
+            stale=self._sources.stale,
+            notices=self._sources.every_notice,
             version=version,
             shown=self._shown,
         )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.errors import StoreError
 from repertory.index.keywords.query_words import plain
-from repertory.index.vectors import Collection, Match, VectorAnswer, VectorQuery
+from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 
@@ -15,7 +15,7 @@ from repertory.search.steps import MAX_EMBEDDED
 class Nearest:
     """What the vectors answer to one text."""
 
-    def __init__(self, collection: Collection, query: VectorQuery, answer: VectorAnswer) -> None:
+    def __init__(self, collection: Searched, query: VectorQuery, answer: VectorAnswer) -> None:
         self._collection = collection
         self._query = query
         self._answer = answer
@@ -42,7 +42,7 @@ class Nearest:
         return {key: scores[key] for key in keys if key in scores}
 
 
-def ask(collection: Collection, queries: Sequence[VectorQuery]) -> list[Nearest]:
+def ask(collection: Searched, queries: Sequence[VectorQuery]) -> list[Nearest]:
     """Ask a collection all of a search's queries at once.
 
     Raises:

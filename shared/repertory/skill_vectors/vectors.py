@@ -12,7 +12,7 @@ from repertory.catalogue.item import Kind, item_key, point_id
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
-from repertory.index.vectors import Collection, Filter, Point, VectorStore, nearest
+from repertory.index.vectors import Collection, Filter, Point, Searched, VectorStore, nearest
 from repertory.indexing.collections import model_slug
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text
@@ -53,12 +53,19 @@ class SkillVectors:
         self._store = store
         self._embedding = embedding
 
-    def search(self, query: str, engine: SearchEngine | None) -> list[SkillMatch]:
+    def search(
+        self, query: str, engine: SearchEngine | None, *, with_written: bool = True
+    ) -> list[SkillMatch]:
         """Return the skill files whose cosine with the query is at least ``MIN_SCORE``, best first.
 
         Both files written by ``update`` and the catalogue's skills in the sandbox are searched; for
         a file that is both, the written vector counts. A blank query finds nothing. No file is
-        read. ``engine`` is the catalogue's search, None if nothing is indexed.
+        read.
+
+        Args:
+            query: The query.
+            engine: The catalogue's search; None if nothing is indexed.
+            with_written: Whether to search the files written by ``update``, too.
 
         Raises:
             UsageError: The query is too long.
@@ -72,7 +79,7 @@ class SkillVectors:
             embedding = self._embedding()
             vector = embedding.embed_query(query)
         scores = self._catalogued(vector, embedding.model, engine) if engine else {}
-        if collection := self._existing(embedding.model):
+        if with_written and (collection := self._existing(embedding.model)):
             with collection:
                 for state in collection.states(list(scores)):
                     del scores[state.item]
@@ -173,7 +180,7 @@ def _embedding_for(function: str) -> Iterator[None]:
         raise ModelError(f"{function} embedding generation failed: {error}") from error
 
 
-def _near(collection: Collection, vector: Vectors, where: Filter | None = None) -> dict[int, float]:
+def _near(collection: Searched, vector: Vectors, where: Filter | None = None) -> dict[int, float]:
     """The best cosine of each item with at least ``MIN_SCORE``, by its key, best first."""
     best: dict[int, float] = {}
     for match in nearest(

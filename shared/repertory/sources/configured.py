@@ -15,7 +15,7 @@ from repertory.catalogue.policy import Rule
 from repertory.errors import CallError, ConfigurationError, SourceError
 from repertory.sources.entry import is_name
 from repertory.sources.folder import FolderSource
-from repertory.sources.registry import build, files_to_trust
+from repertory.sources.registry import build, files_to_trust, visible_to_of
 from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
 from repertory.trust import lies_in
 
@@ -169,6 +169,7 @@ def build_catalogue(
             is_named = entry.get("config") == named
             for source in built:
                 first = sources.setdefault(source.name, source)
+                first.visible_to = first.visible_to or source.visible_to  # one may hide it
                 if not taken.setdefault(source.name, is_named) and first is not source:
                     problems.append(_repeated(source, first))
         except ConfigurationError as exc:
@@ -211,6 +212,20 @@ def _build(
 
 
 def _withheld(
+    entry: Mapping[str, Any],
+    base: Path,
+    reason: str,
+    known: Mapping[str, Mapping[str, Any]],
+    taken: Mapping[str, Source],
+) -> Iterator[Withheld]:
+    """The stand-ins for an entry, seen by those who would see its sources."""
+    visible_to = visible_to_of(entry)
+    for source in _stand_ins(entry, base, reason, known, taken):
+        source.visible_to = visible_to
+        yield source
+
+
+def _stand_ins(
     entry: Mapping[str, Any],
     base: Path,
     reason: str,

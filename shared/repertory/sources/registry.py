@@ -9,7 +9,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from repertory.errors import ConfigurationError
+from repertory.errors import ConfigurationError, UsageError
+from repertory.groups import checked
 from repertory.sources.source import Source, Trust
 
 # Imported only when a configuration has such a source.
@@ -25,13 +26,15 @@ _BUILDERS = {
     "corpus": "repertory.sources.corpus",
 }
 TYPES = tuple(_BUILDERS)
+COMMON = frozenset({"trust", "visible_to"})  # the options of every type
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     """Build the sources of one configuration entry: one for each MCP server, otherwise one.
 
     Args:
-        entry: ``type``, usually ``path`` and ``name``, ``trust``, and the type's own options.
+        entry: ``type``, usually ``path`` and ``name``, ``trust``, ``visible_to``, and the type's
+            own options.
         base: The folder that relative paths start from.
 
     Raises:
@@ -47,13 +50,37 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         raise ConfigurationError(
             f"{entry['type']!r} is not a type of source; use one of {', '.join(TYPES)}."
         )
-    own = {option: value for option, value in entry.items() if option != "trust"}
+    own = {option: value for option, value in entry.items() if option not in COMMON}
+    visible_to = visible_to_of(entry)
     sources: list[Source] = resolve_name(builder).build(own, base)
     if "trust" in entry:
         trust = _trust(entry["trust"])
         for source in sources:
             source.trust = trust
+    for source in sources:
+        source.visible_to = visible_to
     return sources
+
+
+def visible_to_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The groups that may see the sources of an entry; empty for everyone.
+
+    Raises:
+        ConfigurationError: They are no list of names of groups, or an empty one.
+    """
+    if "visible_to" not in entry:
+        return ()
+    value = entry["visible_to"]
+    name = entry.get("name") or entry.get("path") or entry.get("config")
+    if not isinstance(value, list | tuple) or not value:
+        raise ConfigurationError(
+            f"The `visible_to` of the source {name!r} is {value!r}; list the groups that may see "
+            'it, like ["team-a"], or leave it out to show it to everyone.'
+        )
+    try:
+        return tuple(sorted(checked(value)))
+    except UsageError as error:
+        raise ConfigurationError(f"The `visible_to` of the source {name!r}: {error}") from error
 
 
 def _trust(value: object) -> Trust:

@@ -37,6 +37,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         path: The file, or the server, at fault.
         line: The line in the file, from 1; None if unknown.
         item: The id of the item; empty if the problem concerns no single item.
+        sources: The names of the sources that it is about; empty if that is the whole catalogue.
     """
 
     severity: Severity
@@ -44,6 +45,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     line: int | None = None
     item: str = ""
+    sources: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path
@@ -142,6 +144,7 @@ class Source(Protocol):
         origin: The file that defines it, if ``needs_trust``.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
+        visible_to: The groups whose callers may see its items; empty for everyone.
     """
 
     type: str
@@ -154,6 +157,7 @@ class Source(Protocol):
     origin: str = ""
     fault: str = ""
     trust: Trust = Trust.TRUSTED
+    visible_to: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -162,8 +166,8 @@ class Source(Protocol):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and (
-            (self.name, self.trust, self.configuration())
-            == (other.name, other.trust, other.configuration())
+            (self.name, self.trust, self.visible_to, self.configuration())
+            == (other.name, other.trust, other.visible_to, other.configuration())
         )
 
     def __hash__(self) -> int:

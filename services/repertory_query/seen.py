@@ -1,0 +1,193 @@
+"""The server as callers see it who may see some of its sources only.
+
+What counts all items, such as the queue, is left out for a caller from whom something is hidden.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+from typing_extensions import override
+
+from repertory.errors import CallsOffError, NothingIndexedError
+from repertory.indexing.between import problems_between
+from repertory.local import available
+from repertory.search.engine import SearchEngine
+from repertory.sources.source import Problem, Severity
+from repertory.stats import Jobs, Lengths, SourceState, Stats, Watch
+from repertory_query.service import Service
+
+if TYPE_CHECKING:  # a search needs none of them
+    from repertory.calling.result import CallResult
+    from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.project_search.search import ProjectSearch
+    from repertory.skill_vectors.match import SkillMatch
+
+INVALID_CONFIGURATION = "The configuration is invalid."
+EVERY_SOURCE = (
+    "Files of the sandbox can be indexed by callers who may see every source; ask who runs this "
+    "server."
+)
+
+
+class Seen(Service):
+    """A server as callers with some groups see it. Thread-safe.
+
+    Args:
+        whole: The server.
+        groups: The groups.
+    """
+
+    def __init__(self, whole: Service, groups: frozenset[str]) -> None:
+        super().__init__(whole.parts, whole.live, whole._queue)
+        self.recent = whole.recent
+        self._whole = whole
+        self._groups = groups
+
+    @property
+    @override
+    def engine(self) -> SearchEngine:
+        return self.live.views.of(self._groups)
+
+    @property
+    def visible(self) -> frozenset[str]:
+        """The names of the visible sources; StoreError if that is not known."""
+        try:
+            return self.live.views.visible(self._groups)
+        except NothingIndexedError:
+            return self.live.sources.visible(self._groups)
+
+    @property
+    def _hides(self) -> bool:
+        """Whether something is hidden; StoreError if that is not known."""
+        try:
+            return self.engine.hides
+        except NothingIndexedError:
+            return not self.visible.issuperset(self.live.sources.names)
+
+    @override
+    def _source_states(self) -> Sequence[SourceState]:
+        visible = self.visible
+        return [one for one in super()._source_states() if one.name in visible]
+
+    @override
+    def similar_skills(self, query: str) -> "list[SkillMatch]":
+        if not self._hides:
+            return self._whole.similar_skills(query)
+        return self._whole.skill_vectors.search(query, self.engine, with_written=False)
+
+    @override
+    def update_vector(self, filepath: str) -> None:
+        if self._hides:
+            raise CallsOffError(EVERY_SOURCE)
+        self._whole.update_vector(filepath)
+
+    @override
+    def search_project(self, query: "ProjectQuery") -> "ProjectAnswer":
+        if not self._hides:
+            return self._whole.search_project(query)
+        # The disk does not tell whose a file is, so only the catalogue is searched.
+        with self._creating:
+            files = self._own_search
+        return files.search(self.engine, query)
+
+    @override
+    def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
+        self._check_calls()
+        return self._whole.call_tool(self.item(tool_id), arguments)
+
+    @property
+    @override
+    def call_outcomes(self) -> Mapping[str, int]:
+        hides = available(lambda: self._hides, [])
+        return self._whole.call_outcomes if hides is False else {}
+
+    @override
+    def stats(self) -> Stats:
+        whole, troubles = self._whole.stats(), list[str]()
+        visible = available(lambda: self.visible, troubles)
+        hides = available(lambda: self._hides, troubles)
+        watch = whole.watch
+        if watch and watch.configuration_error:
+            watch = replace(watch, configuration_error=INVALID_CONFIGURATION)
+        shown = replace(
+            whole,
+            sources=[replace(one, visible_to=()) for one in whole.sources],
+            problems=[_plainer(one, whole.watch) for one in whole.problems],
+            watch=watch,
+        )
+        return shown if hides is False else self._reduced(shown, visible or frozenset())
+
+    def _reduced(self, whole: Stats, visible: frozenset[str]) -> Stats:
+        """Statistics without anything of hidden items, or that counts them, too."""
+        engine = available(lambda: self.engine, [])
+        entries = engine.keywords.entries if engine and engine.keywords else ()
+        sources = [one for one in whole.sources if one.name in visible]
+        is_whole = not any(one.error or one.is_starting or one.stale for one in sources)
+        problems = [
+            *(one for one in whole.problems if _is_about(one, visible)),
+            *problems_between(entries, [one.name for one in sources], are_all=is_whole),
+        ]
+        watch = whole.watch
+        return replace(
+            whole,
+            configuration="",
+            collection="",
+            items=len(entries),
+            kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
+            points=None,
+            verification=None,
+            sources=sources,
+            building=None,
+            unused=[],
+            queue=Lengths(saves=None, builds=None, taken=None, failed=None),
+            workers=[],
+            problems=problems,
+            errors=sum(one.severity is Severity.ERROR for one in problems),
+            warnings=sum(one.severity is Severity.WARNING for one in problems),
+            watch=watch and _watch(watch, visible),
+            counters={},
+        )
+
+    @override
+    def jobs(self) -> Jobs:
+        jobs = self._whole.jobs()
+        if not self._hides:
+            return jobs
+        index = self.engine.keywords
+        known = index.row_of if index else {}
+        failed = [one for one in jobs.failed if one.items and known.keys() >= {*one.items}]
+        return Jobs(waiting={}, taken=None, running=[], failed=failed)
+
+    @cached_property
+    def _own_search(self) -> "ProjectSearch":
+        from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
+
+        return ProjectSearch(self.workspace.directory)
+
+
+def _watch(watch: Watch, visible: frozenset[str]) -> Watch:
+    """The watch without hidden sources."""
+    return replace(
+        watch,
+        pending=None,
+        watching=[name for name in watch.watching if name in visible],
+        polling={name: why for name, why in watch.polling.items() if name in visible},
+    )
+
+
+def _is_about(problem: Problem, visible: frozenset[str]) -> bool:
+    """Whether a problem is about visible sources alone, or about the server."""
+    if problem.sources:
+        return visible.issuperset(problem.sources)
+    return problem.severity is Severity.ERROR and not (problem.path or problem.item)
+
+
+def _plainer(problem: Problem, watch: Watch | None) -> Problem:
+    """A problem without what is wrong with the configuration, which may name any source."""
+    invalid = watch.configuration_error if watch else ""
+    if not invalid or not problem.message.startswith(invalid):
+        return problem
+    return replace(problem, message=INVALID_CONFIGURATION + problem.message.removeprefix(invalid))

@@ -1,0 +1,32 @@
+"""Groups: what a key carries, and what a source names in ``visible_to``."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from repertory.errors import UsageError
+
+MAX_GROUPS = 100  # of one key or one source
+EXPECTED = "up to 64 letters, digits, '.', '@', '_' and '-'"
+
+_NAME = re.compile(r"[\w.@-]{1,64}")
+
+
+def checked(names: Iterable[object]) -> tuple[str, ...]:
+    """Some names of groups, each once, in order.
+
+    Raises:
+        UsageError: A name is invalid, or there are too many.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise UsageError(f"A group cannot be named {str(name)[:80]!r}; use {EXPECTED}.")
+        found[name] = None
+    if len(found) > MAX_GROUPS:
+        raise UsageError(f"These are {len(found):,} groups; {MAX_GROUPS} is the limit.")
+    return tuple(found)
+
+
+def may_see(groups: frozenset[str], visible_to: Sequence[str]) -> bool:
+    """Whether a caller with some groups may see a source; one without a list is for everyone."""
+    return not visible_to or not groups.isdisjoint(visible_to)

@@ -1,0 +1,103 @@
+"""What is known of the sources: their order, their state, and who may see their items."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from repertory.errors import StoreError
+from repertory.groups import may_see
+from repertory.notices import about_first_index, about_sources
+from repertory.stats import SourceState, WatchStatus
+
+UNKNOWN = (
+    "Which sources you may see is not known yet, since the watch service has not reported; check "
+    "that it runs."
+)
+BUILDING = "The first index is being built, so items are missing."
+
+Audience = frozenset[tuple[str, ...]]  # lists of groups; a caller needs a group of each
+
+
+class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
+    """The sources as the watch service last reported them.
+
+    Attributes:
+        states: Their states, highest precedence first, without numbers that change all the time.
+        audiences: Who may see each, by name.
+        building: What to know about a first index.
+        notices: What to know about the configuration.
+        is_reported: Whether there was a report.
+    """
+
+    states: tuple[SourceState, ...] = ()
+    audiences: Mapping[str, Audience] = {}
+    building: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    is_reported: bool = False
+
+    def after(self, watch: WatchStatus, configuration: str) -> "KnownSources":
+        """What is known after a report.
+
+        Until the collection of the reported configuration is searched, a name may mean another
+        source there: then who may see it needs a group of the new list and of the one before.
+
+        Args:
+            watch: The report.
+            configuration: The configuration of the collection that is searched.
+        """
+        is_same = watch.configuration == configuration
+        before = {} if is_same else self.audiences
+        return KnownSources(
+            states=tuple(
+                replace(one, location="", items=0, seen=0.0, stale=int(bool(one.stale)))
+                for one in watch.sources
+            ),
+            audiences={
+                one.name: before.get(one.name, frozenset()) | {one.visible_to}
+                for one in watch.sources
+            },
+            building=about_first_index(watch),
+            notices=tuple(watch.notices),
+            is_reported=True,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names, highest precedence first."""
+        return tuple(one.name for one in self.states)
+
+    @property
+    def stale(self) -> tuple[str, ...]:
+        """The names of those that failed or of which old items were kept."""
+        return tuple(one.name for one in self.states if one.is_failing or one.stale)
+
+    @property
+    def every_notice(self) -> tuple[str, ...]:
+        """What to know beside each answer, one sentence each."""
+        return *self.building, *self.notices, *about_sources(self.states)
+
+    def visible(self, groups: frozenset[str]) -> frozenset[str]:
+        """The names of the sources that a caller with some groups may see.
+
+        Raises:
+            StoreError: Nothing is known of the sources.
+        """
+        if not self.is_reported:
+            raise StoreError(UNKNOWN)
+        return frozenset(
+            name
+            for name, audience in self.audiences.items()
+            if all(may_see(groups, one) for one in audience)
+        )
+
+    def only(self, names: frozenset[str]) -> "KnownSources":
+        """What a caller learns who may see some of the sources."""
+        if names.issuperset(self.audiences):
+            return self
+        return replace(
+            self,
+            states=tuple(one for one in self.states if one.name in names),
+            audiences={name: one for name, one in self.audiences.items() if name in names},
+            building=(BUILDING,) if self.building else (),  # its numbers count every item
+        )

@@ -1,0 +1,170 @@
+"""Views: the search as callers see it who may see some of the sources only.
+
+A view is an engine of its own. Its keyword index is made without the hidden items, so that no part
+of the keyword arm can know them, and each question to the vectors names the visible sources. An
+item of an unknown source is hidden.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from msgspec.structs import replace
+from typing_extensions import override
+
+from repertory.index.keywords.index import KeywordIndex
+from repertory.index.vectors import Filter, Searched, VectorAnswer, VectorQuery
+from repertory.search.engine import SearchEngine
+from repertory.search.known_sources import KnownSources
+
+MAX_VIEWS = 16  # that are kept; each has a keyword index, which takes memory
+MAX_CALLERS = 1_000  # sets of groups that are remembered
+NOTHING = ("",)  # no source has an empty name
+
+
+class VisibleCollection(Searched):
+    """A collection of which only some sources can be seen.
+
+    Args:
+        collection: The collection.
+        index: The visible items; None if there is no keyword index.
+        sources: The names of the visible sources.
+        is_filtered: Whether the collection may hold points of other sources.
+    """
+
+    def __init__(
+        self,
+        collection: Searched,
+        index: KeywordIndex | None,
+        sources: frozenset[str],
+        *,
+        is_filtered: bool,
+    ) -> None:
+        self._collection = collection
+        self._index = index
+        self._sources = sources
+        self._is_filtered = is_filtered
+        self._names = tuple(sorted(sources)) or NOTHING
+
+    @property
+    @override
+    def name(self) -> str:
+        return self._collection.name
+
+    @override
+    def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
+        """As of a collection; a hidden item costs as little as a missing one, no request."""
+        if self._index is not None:
+            keys = [key for key in keys if key in self._index.row_of_key]
+        found = self._collection.records(keys) if keys else {}
+        return {one: record for one, record in found.items() if record["source"] in self._sources}
+
+    @override
+    def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        if self._is_filtered:
+            queries = [replace(one, where=self._within(one.where)) for one in queries]
+        return self._collection.query(queries)
+
+    def _within(self, where: Filter | None) -> Filter:
+        """A filter, and that the source is visible."""
+        where = where or Filter()
+        wanted = tuple(one for one in where.sources if one in self._sources)
+        return replace(where, sources=(wanted or NOTHING) if where.sources else self._names)
+
+
+def view_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]) -> SearchEngine:
+    """An engine as callers see it who may see some sources.
+
+    Args:
+        engine: The engine of all items.
+        sources: What is known of all sources.
+        visible: The names of those that may be seen.
+    """
+    index = engine.keywords
+    hidden = [one.id for one in index.entries if one.source not in visible] if index else []
+    if index is not None and hidden:
+        index = index.updated(hidden, ())
+        index.prepare()
+    hides = engine.keywords is None or bool(hidden) or not visible.issuperset(sources.audiences)
+    collection = engine.collection
+    if collection is not None:
+        collection = VisibleCollection(collection, index, visible, is_filtered=hides)
+    seen = sources.only(visible)
+    return engine.over(
+        index,
+        collection,
+        precedence=seen.names,
+        stale=seen.stale,
+        notices=seen.every_notice,
+        hides=hides,
+    )
+
+
+class Views:
+    """An engine, and its views, each made at its first use. Thread-safe.
+
+    Args:
+        engine: The engine of all items, which never changes.
+        sources: What is known of their sources.
+    """
+
+    def __init__(self, engine: SearchEngine, sources: KnownSources) -> None:
+        self.engine = engine
+        self._sources = sources
+        self._visible: dict[frozenset[str], frozenset[str]] = {}  # by the groups of a caller
+        self._views: OrderedDict[frozenset[str], _View] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def visible(self, groups: frozenset[str]) -> frozenset[str]:
+        """The names of the sources that callers with some groups may see.
+
+        Raises:
+            StoreError: Nothing is known of the sources.
+        """
+        if (found := self._visible.get(groups)) is None:
+            found = self._sources.visible(groups)
+            with self._lock:
+                if len(self._visible) >= MAX_CALLERS:
+                    self._visible.clear()
+                self._visible[groups] = found
+        return found
+
+    def of(self, groups: frozenset[str]) -> SearchEngine:
+        """The engine as callers with some groups see it; see ``visible`` for errors."""
+        visible = self.visible(groups)
+        with self._lock:
+            view = self._views.pop(visible, None) or _View(self.engine, self._sources, visible)
+            self._views[visible] = view
+            if len(self._views) > MAX_VIEWS:
+                self._views.popitem(last=False)
+        return view.engine
+
+    def prepare(self, before: "Views") -> None:
+        """Make the views that were used of the engine before."""
+        with before._lock:
+            used = {visible: groups for groups, visible in before._visible.items()}
+            recent = [used[one] for one in before._views if one in used]
+        for groups in recent:
+            self.of(groups)
+
+
+class _View:
+    """A view that is made once, by the first thread that asks."""
+
+    def __init__(
+        self, engine: SearchEngine, sources: KnownSources, visible: frozenset[str]
+    ) -> None:
+        self._args = engine, sources, visible
+        self._lock = threading.Lock()
+
+    @property
+    def engine(self) -> SearchEngine:
+        """The engine."""
+        with self._lock:
+            return self._made
+
+    @cached_property
+    def _made(self) -> SearchEngine:
+        return view_of(*self._args)

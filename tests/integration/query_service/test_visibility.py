@@ -1,0 +1,380 @@
+"""Each face shows a caller what a server would show that lacks the sources hidden from it."""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from repertory.coordination.failures import Failure
+from repertory.keys import Keys, Scope
+from tests.support.builders import write, write_skill
+from tests.support.command_line import TOOLS
+from tests.support.query_service import RunningService, metrics, problem, settings_of
+
+MCP = {"Accept": "application/json, text/event-stream"}
+PAGE = {"Accept": "text/html"}
+OPEN = """
+[[sources]]
+type = "skills"
+name = "open"
+path = "open/skills"
+[[sources]]
+type = "documents"
+name = "papers"
+path = "papers"
+[[sources]]
+type = "tools"
+name = "shared-tools"
+path = "shared.json"
+"""
+VAULT = """
+[[sources]]
+type = "tools"
+name = "vault-tools"
+path = "vault.json"
+visible_to = ["team-a", "team-b"]
+[[sources]]
+type = "skills"
+name = "vault"
+path = "vault/skills"
+visible_to = ["team-a"]
+[[sources]]
+type = "skills"
+name = "vault-gone"
+path = "nowhere"
+visible_to = ["team-a"]
+"""
+HIDDEN = (
+    "vault/vault-rotation",
+    "vault/key-rotation",
+    "vault__read_secret",
+    "vault__read_filez",
+)
+
+
+def project_in(folder: Path, configuration: str, *, with_vault: bool) -> Path:
+    """A project with skills, documents and tools, and with those of a vault."""
+    project = folder / "project"
+    for name, text in (
+        ("key-rotation", "Rotate API keys without downtime"),
+        ("release-notes", "Write release notes from merged pull requests"),
+    ):
+        write_skill(project / "open", name, text)
+    write(project / "papers" / "shop.md", "# Shop\n\nThe web shop and its checkout.\n")
+    write(project / "shared.json", json.dumps(TOOLS))
+    write(project / "open" / "skills" / "broken" / "SKILL.md", "---\nname: [\n---\n")
+    write(project / "repertory.toml", configuration)
+    if with_vault:
+        write_skill(project / "vault", "vault-rotation", "Rotate the API keys of the vault")
+        write_skill(project / "vault", "key-rotation", "Rotate API keys without downtime")
+        for number in range(80):
+            text = "Rotate API keys without downtime, and shop at a checkout"
+            write_skill(project / "vault", f"keys-{number}", text)
+        write(project / "vault" / "skills" / "broken" / "SKILL.md", "---\nname: [\n---\n")
+        tools = [
+            {"name": "read_secret", "description": "Read a secret", "inputSchema": {}},
+            {"name": "read_filez", "description": "Read files", "inputSchema": {}},
+            {"name": "read_file", "description": "Read it", "annotations": {"readOnlyHint": True}},
+        ]
+        write(project / "vault.json", json.dumps({"server": "vault", "tools": tools}))
+    return project
+
+
+@contextmanager
+def served(folder: Path, configuration: str, *, with_vault: bool) -> Iterator[RunningService]:
+    """A running server."""
+    project = project_in(folder, configuration, with_vault=with_vault)
+    named = project / "repertory.toml"
+    with RunningService(project, config=named, allow_calls=True) as running:
+        running.scan()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def whole(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A server of all sources, those of the vault first."""
+    assert home
+    configuration = VAULT + OPEN
+    with served(tmp_path_factory.mktemp("whole"), configuration, with_vault=True) as running:
+        failures = running.parts.coordination.failures
+        for name, items in (("f1", ["vault/vault-rotation"]), ("f2", ["open/key-rotation"])):
+            failures.add(
+                Failure(
+                    id=name,
+                    collection="c",
+                    items=dict.fromkeys(items, ""),
+                    error="It is odd.",
+                    at=1.0,
+                    attempts=3,
+                )
+            )
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lacking(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+    """A server without the sources of the vault."""
+    assert home
+    folder = tmp_path_factory.mktemp("lacking")
+    with served(folder, OPEN, with_vault=False) as running:
+        yield running
+
+
+@contextmanager
+def caller(
+    running: RunningService, *groups: str, scope: Scope = Scope.CALL
+) -> Iterator[TestClient]:
+    """A caller with a key."""
+    file = running.project.parent / f"keys-{'-'.join((scope, *groups))}.json"
+    keys = Keys(file)
+    if keys.required:
+        keys.reset()
+    token = keys.create("someone", scope, groups)
+    with running.client(address="192.0.2.7", keys=str(file)) as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+        yield client
+
+
+def rpc(client: TestClient, path: str, method: str, **params: object) -> object:
+    """The result of a request to an MCP server."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.post(path, json=message, headers=MCP).json()
+
+
+def called(client: TestClient, name: str, /, path: str = "/mcp", **arguments: object) -> object:
+    """The result of an MCP tool."""
+    return rpc(client, path, "tools/call", name=name, arguments=arguments)
+
+
+def posted(client: TestClient, path: str, body: object) -> object:
+    """The status and the body of an answer."""
+    answer = client.post(path, json=body)
+    return answer.status_code, answer.json()
+
+
+def answers(client: TestClient) -> dict[str, object]:
+    """The answers of all faces, without times and revisions."""
+    queries = [
+        "q=rotate+API+keys&threshold=0&limit=100",
+        "q=key-rotation&threshold=0",
+        "q=key-rotation&source=vault",
+        "q=key-rotation&server=vault",
+        "q=key-rotation&tag=zq",
+        "q=read_file&limit=50&threshold=0",
+        "q=read+a+secret",
+        "q=vualt",
+        "q=commit+my+changes+to+git",
+    ]
+    paths = [
+        *(f"/v1/search?{query}" for query in queries),
+        *(f"/search?q=read&threshold=0&format={one}" for one in ("markdown", "mcp", "types")),
+        *(f"/search?q=read&threshold=0&format={one}" for one in ("anthropic", "openai")),
+        "/items",
+        "/items?source=vault",
+        "/items?source=vault-gone",
+        "/runtime/tools.ts",
+        "/runtime/tools.ts?filter=vault",
+        "/?q=rotate+keys",
+        "/?source=vault",
+        "/",
+        *(f"/explain?q=rotate+keys&item={one}" for one in ("open/key-rotation", "key-rotation")),
+    ]
+    for one in (*HIDDEN, "open/key-rotation", "vault-rotation"):
+        paths += [f"/items/{one}", f"/explain?q=rotate+keys&item={one}", f"/view/{one}"]
+    sent: dict[str, object] = {}
+    for path in paths:
+        is_page = path.startswith(("/?", "/view")) or path == "/"
+        answer = client.get(path, headers=PAGE if is_page else {})
+        sent[path] = answer.status_code, answer.text
+    ids = [*HIDDEN, "open/key-rotation"]
+    sent["POST /items"] = posted(client, "/items", {"ids": ids})
+    sent["POST /search"] = posted(client, "/search", {"queries": [{"q": "rotate keys"}]})
+    for one in ("vault__read_secret", "vault__nothing", "files__read_file"):
+        sent[f"call {one}"] = posted(client, f"/tools/{one}", {})
+        sent[f"MCP call {one}"] = called(client, "call", tool=one)
+    for name, arguments in (
+        ("skill.discovery.search", {"query": "rotate keys"}),
+        ("search", {"searchQuery": "keys", "fuzzySearch": True}),
+        ("search", {"searchQuery": "team-a"}),
+    ):
+        sent[f"function {name} {arguments}"] = posted(client, f"/functions/{name}", arguments)
+    sent["SearchSkills"] = sorted(
+        one["path"]
+        for one in json.loads(
+            client.post("/functions/Vector.SearchSkills", json={"query": "Rotate keys"}).json()
+        )
+    )
+    sent["MCP search"] = called(client, "search", query="rotate keys", detail=True)
+    sent["MCP get"] = [called(client, "get", id=one) for one in ids]
+    sent["MCP explain"] = called(
+        client, "explain", path="/mcp/explain", query="rotate", item="vault-rotation"
+    )
+    sent["MCP tools"] = rpc(client, "/mcp", "tools/list")
+    sent["MCP resources"] = rpc(client, "/mcp", "resources/list")
+    for one in HIDDEN[:2]:
+        uri = f"skill://{one}/SKILL.md"
+        sent[f"MCP resource {one}"] = rpc(client, "/mcp", "resources/read", uri=uri)
+    return {name: _same_for_all(value) for name, value in sent.items()}
+
+
+def _same_for_all(value: object) -> object:
+    text = json.dumps(value)
+    return re.sub(r'(\\?"indexVersion\\?":\s*)\d+|repertory_\w+', r"\1", text)
+
+
+def stats_of(client: TestClient) -> dict[str, Any]:
+    """The statistics, without what is of one process or left out."""
+    stats: dict[str, Any] = client.get("/stats").json()
+    for name in ("indexVersion", "configuration", "collection", "points", "verification"):
+        del stats[name]
+    for name in ("workers", "counters", "queue"):
+        del stats[name]
+    for source in stats["sources"]:
+        del source["seen"]
+    del stats["watch"]["at"], stats["watch"]["pending"]
+    return stats
+
+
+def test_a_caller_gets_the_answers_of_a_server_without_the_hidden_sources(
+    whole: RunningService, lacking: RunningService
+) -> None:
+    """Over HTTP, MCP, functions, pages and formats, also where a hidden item is named."""
+    with caller(whole) as client, caller(lacking) as other:
+        sent, expected = answers(client), answers(other)
+        for name, answer in expected.items():
+            if not name.startswith("function search"):
+                assert sent[name] == answer, name
+        assert stats_of(client) == stats_of(other)
+        assert "vault" not in client.get("/stats").text
+
+
+def test_project_search_reads_only_the_catalogue_if_something_is_hidden(
+    whole: RunningService,
+) -> None:
+    """The disk has files of hidden sources, and the configuration that names their groups."""
+    with caller(whole) as client, caller(whole, "team-a") as member:
+        for text in ("team-a", "vault"):
+            found = client.post("/functions/search", json={"searchQuery": text}).json()
+            assert found["totalResults"] == 0
+        found = client.post("/functions/search", json={"searchQuery": "downtime"}).json()
+        assert found["totalResults"] == 1
+        found = member.post("/functions/search", json={"searchQuery": "team-a"}).json()
+        assert found["totalResults"] == 1  # nothing is hidden, so the configuration is found
+
+
+def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> None:
+    """Nor does an update say whether there is such a file."""
+    path = "vault/skills/vault-rotation/SKILL.md"
+    update, search = "/functions/Vector.VectorUpdate", "/functions/Vector.SearchSkills"
+    with caller(whole) as client, caller(whole, "team-a") as member:
+        assert member.post(update, json={"filepath": path}).json() == "OK"
+        query = {"query": "Rotate the API keys of the vault"}
+        assert path in member.post(search, json=query).json()
+        assert "vault" not in client.post(search, json=query).json()
+        refusals = [
+            problem(client.post(update, json={"filepath": one}), 403)
+            for one in (path, "vault/nothing", "open/nothing")
+        ]
+        assert len(set(refusals)) == 1
+
+
+def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) -> None:
+    """A group of two sees one source; all of it is seen with the scope admin."""
+    with (
+        caller(whole, "team-b") as some,
+        caller(whole, "team-a") as member,
+        caller(whole, scope=Scope.ADMIN) as admin,
+        whole.client() as local,
+    ):
+        ids = "/items?limit=1000"
+        seen = [
+            {one["id"] for one in client.get(ids).json()["items"]}.intersection(HIDDEN)
+            for client in (some, member, admin, local)
+        ]
+        assert seen == [{*HIDDEN[2:]}, {*HIDDEN}, {*HIDDEN}, {*HIDDEN}]
+        names = [
+            {one["name"]: one["visibleTo"] for one in client.get("/stats").json()["sources"]}
+            for client in (some, member, admin)
+        ]
+        assert names[0].keys() == {"vault-tools", "open", "papers", "shared-tools"}
+        assert names[1].keys() == names[2].keys()
+        assert names[1]["vault"] == []  # the groups of others are no one's matter
+        assert names[2]["vault"] == ["team-a"]
+
+
+def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningService) -> None:
+    """In either order, from the cache of answers and from the lists of MCP tools."""
+    file = whole.project.parent / "several.json"
+    keys = Keys(file)
+    tokens = {
+        name: keys.create(name or "none", Scope.READ, [name] if name else [])
+        for name in ("", "team-a", "team-b")
+    }
+    query = "/search?q=rotate+the+keys+of+the+vault&threshold=0"
+    with whole.client(address="192.0.2.7", keys=str(file)) as client:
+        for _ in range(2):
+            for name, expected in (("team-a", True), ("", False), ("team-b", False)):
+                client.headers["Authorization"] = f"Bearer {tokens[name]}"
+                assert ("vault/vault-rotation" in client.get(query).text) is expected
+                listed = str(rpc(client, "/mcp", "tools/list"))
+                assert ("85 skills" in listed or "84 skills" in listed) is expected
+                assert ("vault-tools" in listed) is bool(name)
+
+
+def test_metrics_and_jobs_are_those_of_visible_sources(whole: RunningService) -> None:
+    """Numbers that count hidden items as well are left out."""
+    with caller(whole) as client, caller(whole, "team-a") as member:
+        numbers = metrics(client)
+        assert numbers["repertory_items"] == 6
+        assert not [name for name in numbers if "vault" in name]
+        left_out = ("queue_", "failed_jobs", "pending_items", "events", "calls", "worker")
+        assert not [
+            name for name in numbers if name.removeprefix("repertory_").startswith(left_out)
+        ]
+        assert metrics(member)["repertory_items"] == 6 + 82 + 3
+        assert 'repertory_source_items{"source": "vault"}' in metrics(member)
+        jobs = client.get("/queue").json()
+        assert [one["id"] for one in jobs["failed"]] == ["f2"]
+        assert (jobs["waiting"], jobs["taken"], jobs["running"]) == ({}, None, [])
+        assert [one["id"] for one in member.get("/queue").json()["failed"]] == ["f1", "f2"]
+        page = client.get("/status", headers=PAGE).text
+        assert "vault" not in page
+
+
+def test_what_is_wrong_with_the_configuration_is_for_administrators(
+    whole: RunningService,
+) -> None:
+    """It may name a hidden source."""
+    board = whole.parts.coordination.status
+    before = board.reports()["watch"]
+    try:
+        error = "Two sources are named 'vault'."
+        board.report("watch", {**before, "configurationError": error, "error": ""})
+        with caller(whole) as client, whole.client() as local:
+            assert "vault" not in client.get("/stats").text
+            assert "The configuration is invalid. The last valid" in client.get("/stats").text
+            assert error in local.get("/stats").text
+    finally:
+        board.report("watch", before)
+
+
+def test_nothing_is_shown_before_the_sources_are_known(tmp_path: Path, home: Path) -> None:
+    """Who may see what is configured, so a caller waits; an administrator does not."""
+    assert home
+    project = project_in(tmp_path, OPEN, with_vault=False)
+    settings = settings_of(project, config=project / "repertory.toml")
+    with RunningService(project, config=project / "repertory.toml") as running:
+        running.scan()
+    (settings.data_dir / "status").rename(settings.data_dir / "lost")
+    with RunningService(project, config=project / "repertory.toml") as running:
+        assert running.live.wait(10)
+        with caller(running) as client, running.client() as local:
+            assert "not known yet" in problem(client.get("/search?q=rotate"), 503)
+            assert client.get("/items").status_code == 503
+            assert "open" not in client.get("/stats").text
+            assert local.get("/search?q=rotate").status_code == 200

@@ -1,0 +1,95 @@
+"""Views of engines, and catalogues in which hidden items crowd the visible ones."""
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+from hypothesis import strategies as st
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.policy import Policy
+from repertory.search.engine import SearchEngine
+from repertory.search.known_sources import KnownSources
+from repertory.search.views import view_of
+from repertory.stats import SourceState, WatchStatus
+from tests.support.search_laws import THINGS, VERBS, items, words
+
+SECRET = "secret-"  # the beginning of the names of hidden sources
+
+
+def is_hidden(item: Item) -> bool:
+    """Whether an item is of a hidden source."""
+    return item.source.startswith(SECRET)
+
+
+def state(name: str, *visible_to: str, **fields: object) -> SourceState:
+    """A source that some groups may see."""
+    given = {"items": 1, "stale": 0, "error": "", "seen": 1.0, "type": "skills", **fields}
+    return msgspec.convert(
+        {"name": name, "location": f"/srv/{name}", "visibleTo": visible_to, **given}, SourceState
+    )
+
+
+def known(*states: SourceState, **fields: object) -> KnownSources:
+    """What is known after a report of some sources."""
+    watch = msgspec.structs.replace(WatchStatus(sources=list(states), at=1.0), **fields)
+    return KnownSources().after(watch, watch.configuration)
+
+
+def sources_of(catalogue: Iterable[Item]) -> KnownSources:
+    """The sources of some items; the hidden ones have a group."""
+    names = dict.fromkeys(item.source for item in catalogue)
+    return known(*(state(name, *(["a"] if name.startswith(SECRET) else [])) for name in names))
+
+
+def seen(engine: SearchEngine, catalogue: Collection[Item]) -> SearchEngine:
+    """The view of a caller without groups."""
+    sources = sources_of(catalogue)
+    return view_of(engine, sources, sources.visible(frozenset()))
+
+
+def hidden(item: Item, number: int = 0) -> Item:
+    """The same item of a hidden source, under an id of its own."""
+    source = f"{SECRET}{item.source}"
+    server = f"{SECRET}{item.server}" if item.server else ""
+    return msgspec.structs.replace(
+        item, id=f"{source}/{number}/{item.id}", source=source, server=server
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy | None:
+    """A policy that refers to names of other items, or none."""
+    if draw(st.booleans()):
+        return None
+    name = f"{draw(st.sampled_from(VERBS))}_{draw(st.sampled_from(THINGS))}"
+    return Policy(
+        pin=tuple(draw(st.lists(words, max_size=1))),
+        aliases=tuple(draw(st.lists(words, max_size=1))),
+        boost=draw(st.sampled_from([0.0, 0.5, -0.5])),
+        deprecated_by=draw(st.sampled_from(["", name])),
+        is_vouched=draw(st.booleans()),
+    )
+
+
+@st.composite
+def governed(draw: st.DrawFn) -> Item:
+    """An item with a policy."""
+    return msgspec.structs.replace(draw(items()), policy=draw(policies()))
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> list[Item]:
+    """Some items, and more hidden ones than any arm finds, which are like them or their betters."""
+    some = draw(st.lists(governed(), min_size=1, max_size=8, unique_by=lambda item: item.id))
+    others = draw(st.lists(governed(), min_size=1, max_size=3))
+    crowd = [
+        hidden(item, number)
+        for item in (*others, *some[:2])
+        for number in range(draw(st.sampled_from([1, 3, 70])))
+    ]
+    return [*some, *{item.id: item for item in crowd}.values()]
+
+
+def tools_of(catalogue: Iterable[Item]) -> list[Item]:
+    """The tools among some items."""
+    return [item for item in catalogue if item.kind is Kind.TOOL]

@@ -1,0 +1,176 @@
+"""Laws of views: a caller gets the answers of a catalogue without the items that are hidden."""
+
+import msgspec
+import pytest
+from hypothesis import example, given
+
+from repertory.catalogue.item import Item
+from repertory.errors import RepertoryError
+from repertory.filters import check
+from repertory.index.vectors import Filter
+from repertory.indexing.between import problems_between
+from repertory.search import lookup
+from repertory.search.engine import SearchEngine
+from repertory.search.explain import explain
+from repertory.search.query import Query
+from tests.support.builders import skill, tool
+from tests.support.hybrid_search import hybrid_engine
+from tests.support.search_laws import BOTH_ARMS, Engine, few, queries
+from tests.support.visibility import crowded, hidden, is_hidden, seen
+
+NOTE = tool("notes__add_note", "Write down a note")
+SHELL = tool("shell__run_command", "Run a command", input_schema={"properties": {"command": {}}})
+
+
+def answers(engine: SearchEngine, text: str) -> list[object]:
+    """The answers to a query, with and without a threshold, filters and names."""
+    wheres = (
+        Filter(),
+        Filter(kinds=("tool",)),
+        Filter(sources=("alpha", "secret-alpha")),
+        Filter(sources=("secret-alpha",)),
+        Filter(servers=("alpha", "secret-beta")),
+        Filter(tags=("git",)),
+    )
+    asked = [
+        Query(text=text, threshold=threshold, limit=limit, where=where)
+        for where in wheres
+        for threshold, limit in ((0.0, 100), (0.35, 5))
+    ]
+    return [engine.search(query) for query in asked]
+
+
+def explained(engine: SearchEngine, text: str, item: str) -> object:
+    """An explanation, or the words in which it is refused."""
+    try:
+        return explain(engine, Query(text=text), item)
+    except RepertoryError as error:
+        return type(error), str(error)
+
+
+def looked_up(engine: SearchEngine, item: str) -> object:
+    """An item, or the words in which it is refused."""
+    try:
+        return lookup.item(engine, item)
+    except RepertoryError as error:
+        return type(error), str(error)
+
+
+def checked(engine: SearchEngine, where: Filter) -> str:
+    """What a filter is refused with."""
+    assert engine.keywords is not None
+    try:
+        check(where, engine.keywords.entries, lambda: ())
+    except RepertoryError as error:
+        return str(error)
+    return ""
+
+
+@BOTH_ARMS
+@few
+@given(catalogue=crowded(), text=queries)
+@example(  # a hidden twin would be the hit, and the visible one its duplicate
+    catalogue=[NOTE, *(hidden(NOTE, number) for number in range(70))], text="add_note"
+)
+@example(  # a hidden pin would take the place of the hit
+    catalogue=[NOTE, hidden(skill("ship", "Ship it", pin=("ship it",), is_vouched=True))],
+    text="ship it now",
+)
+@example(  # a hidden hit would be good enough, so that nothing is inferred
+    catalogue=[SHELL, hidden(skill("git", "Commit all my changes to git"))],
+    text="commit all my changes to git",
+)
+@example(  # a hidden successor would take over
+    catalogue=[
+        skill("roses", "Grows roses", deprecated_by="new-roses"),
+        hidden(skill("new-roses", "Cuts them")),
+    ],
+    text="grows roses",
+)
+@example(  # a hidden word would be a correction of a misspelt one
+    catalogue=[skill("pods", "Debugs zorblaxes"), hidden(skill("zorblux", "Of zorblux"))],
+    text="zorblix",
+)
+def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
+    engine: Engine, catalogue: list[Item], text: str
+) -> None:
+    """Hits, order, confidences, evidence, duplicates, shadowing, inference, numbers, refusals."""
+    view = seen(engine(catalogue), catalogue)
+    visible = [item for item in catalogue if not is_hidden(item)]
+    lacking = seen(engine(visible), visible)
+    assert answers(view, text) == answers(lacking, text)
+    for item in (*visible[:2], *[item for item in catalogue if is_hidden(item)][:2]):
+        for name in (item.id, item.name):
+            assert explained(view, text, name) == explained(lacking, text, name)
+        assert checked(view, Filter(sources=(item.source,))) == checked(
+            lacking, Filter(sources=(item.source,))
+        )
+        assert checked(view, Filter(tags=("zq",), servers=(item.server or "zq",))) == checked(
+            lacking, Filter(tags=("zq",), servers=(item.server or "zq",))
+        )
+        if view.collection is not None:
+            assert looked_up(view, item.id) == looked_up(lacking, item.id)
+    assert lookup.entries(view, Filter()) == lookup.entries(lacking, Filter())
+    assert view.keywords is not None
+    assert lacking.keywords is not None
+    between = [
+        problems_between(one.keywords.entries, ["alpha", "beta"], are_all=True)
+        for one in (view, lacking)
+        if one.keywords
+    ]
+    assert between[0] == between[1]
+
+
+@BOTH_ARMS
+def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -> None:
+    """Each arm takes 60 candidates; with hits removed afterwards, nothing would be left."""
+    crowd = [
+        hidden(tool(f"vault__read_secret_{number}", "Read a secret of the vault"), number)
+        for number in range(200)
+    ]
+    far = skill("secrets", "Says where each secret is kept, of the vault and elsewhere")
+    catalogue = [far, *crowd]
+    query = Query(text="read a secret of the vault", threshold=0.0)
+    everything = engine(catalogue)
+    assert far.id not in {hit.id for hit in everything.search(query).hits}
+    assert [hit.id for hit in seen(everything, catalogue).search(query).hits] == [far.id]
+
+
+def test_an_item_of_an_unknown_source_is_hidden() -> None:
+    """It may be of a source whose configuration has not arrived yet."""
+    catalogue = [NOTE, SHELL]
+    view = seen(hybrid_engine(catalogue), [NOTE])
+    assert [hit.id for hit in view.search(Query(text="note command", threshold=0.0)).hits] == [
+        NOTE.id
+    ]
+    assert view.items([NOTE.id, SHELL.id]).keys() == {NOTE.id}
+    assert view.hides
+
+
+def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
+    """Its source may be new, and not for everyone."""
+    whole = hybrid_engine([NOTE, SHELL])
+    assert whole.keywords is not None
+    late = whole.over(
+        whole.keywords.updated([SHELL.id], ()),
+        whole.collection,
+        precedence=(),
+        stale=(),
+        notices=(),
+        hides=False,
+    )
+    view = seen(late, [NOTE])
+    assert not view.hides
+    assert late.items([SHELL.id])
+    assert not view.items([SHELL.id])
+
+
+@pytest.mark.parametrize("text", ["note", "command"])
+def test_a_view_that_hides_nothing_is_the_search_itself(text: str) -> None:
+    """It shares the index, and asks the vectors the same."""
+    engine = hybrid_engine([NOTE, SHELL])
+    view = seen(engine, [NOTE, SHELL])
+    assert view.keywords is engine.keywords
+    assert not view.hides
+    query = Query(text=text, threshold=0.0)
+    assert view.search(query) == msgspec.structs.replace(engine.search(query), notices=())

@@ -1,0 +1,156 @@
+"""``visible_to`` of a source: how it is read, what it follows, and who learns what."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from repertory.errors import ConfigurationError, StoreError, UsageError
+from repertory.groups import MAX_GROUPS, checked, may_see
+from repertory.indexing.scan import ScanResult, merge
+from repertory.search.known_sources import BUILDING, KnownSources
+from repertory.sources.configured import Catalogue, build_catalogue
+from repertory.sources.registry import build
+from repertory.sources.source import Scan
+from repertory.stats import Building, WatchStatus
+from tests.support.builders import Folder, skill, write
+from tests.support.visibility import known, state
+
+NOBODY: frozenset[str] = frozenset()
+
+
+@pytest.mark.parametrize("name", ["team-a", "Ops", "a.b@c_d", "équipe", "x" * 64])
+def test_a_group_has_a_name_like_a_keys(name: str) -> None:
+    """Letters, digits and four signs."""
+    assert checked([name, name]) == (name,)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "x" * 65, 1, None, "a,b"])
+def test_another_name_is_refused(name: object) -> None:
+    """The message has the name."""
+    with pytest.raises(UsageError, match="A group cannot be named"):
+        checked([name])
+
+
+def test_groups_are_bounded() -> None:
+    """As many as anyone needs."""
+    with pytest.raises(UsageError, match="is the limit"):
+        checked([f"g{number}" for number in range(MAX_GROUPS + 1)])
+
+
+def test_a_source_without_a_list_is_for_everyone() -> None:
+    """One with a list is for callers who share a group with it."""
+    assert may_see(NOBODY, ())
+    assert not may_see(NOBODY, ["a"])
+    assert may_see(frozenset({"b", "c"}), ["a", "b"])
+    assert not may_see(frozenset({"c"}), ["a", "b"])
+
+
+@pytest.mark.parametrize("value", [[], "team-a", None, {"a": 1}, ["a b"], [""], [["a"]], True])
+def test_an_invalid_list_is_refused(value: object, tmp_path: Path) -> None:
+    """It would hide nothing, or everything, by mistake."""
+    entry = {"type": "skills", "path": "skills", "name": "team", "visible_to": value}
+    with pytest.raises(ConfigurationError, match="`visible_to` of the source 'team'"):
+        build(entry, tmp_path)
+
+
+def test_the_list_is_of_every_type_and_not_of_the_identity(tmp_path: Path) -> None:
+    """It changes a source, and neither its collection nor its vectors."""
+    entry = {"type": "skills", "path": "skills", "name": "team"}
+    (one,) = build(entry, tmp_path)
+    (other,) = build({**entry, "visible_to": ["b", "a"]}, tmp_path)
+    assert (one.visible_to, other.visible_to) == ((), ("a", "b"))
+    assert one != other
+    assert one.identity() == other.identity()
+
+
+def test_each_server_of_a_configuration_has_the_list(tmp_path: Path) -> None:
+    """If a server is configured twice, one entry is enough to hide it."""
+    write(tmp_path / "mcp.json", '{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}')
+    entry = {"type": "mcp", "config": "mcp.json", "trusted": True}
+    restricted = {**entry, "visible_to": ["team-a"]}
+    for entries in ([restricted], [entry, restricted], [restricted, entry]):
+        sources = build_catalogue(entries, tmp_path).sources
+        assert {one.name: one.visible_to for one in sources} == dict.fromkeys("ab", ("team-a",))
+
+
+def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
+    """Its items stay in the index meanwhile."""
+    entry = {"type": "skills", "path": "/srv", "name": "team", "visible_to": ["team-a"]}
+    (source,) = build_catalogue([], tmp_path, withheld=[(entry, "It waits.")]).sources
+    assert source.visible_to == ("team-a",)
+
+
+def folder(name: str, *visible_to: str) -> Folder:
+    """A source that some groups may see."""
+    source = Folder(name, "x")
+    source.visible_to = visible_to
+    return source
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        ((), (), "first"),
+        (("a",), ("a",), "first"),
+        (("a",), ("b",), "first"),
+        ((), ("a",), "first"),
+        (("a",), (), "second"),  # a hidden item takes no place of a visible one
+        (("a",), ("a", "b"), "second"),
+        (("a", "b"), ("a",), "first"),
+    ],
+)
+def test_of_two_items_with_one_id_the_one_for_more_callers_stays(
+    first: tuple[str, ...], second: tuple[str, ...], winner: str
+) -> None:
+    """The problem is about both sources, so only who sees both learns of it."""
+    sources = folder("first", *first), folder("second", *second)
+    scanned = [
+        ScanResult(
+            source=source,
+            scan=Scan(items=[replace(skill("x"), source=source.name)]),
+            error="",
+            at=1.0,
+        )
+        for source in sources
+    ]
+    items, problems = merge(scanned, Catalogue(sources))
+    assert items["team/x"].source == winner
+    assert [{*one.sources} for one in problems] == [{"first", "second"}]
+
+
+def test_nothing_is_visible_before_a_report() -> None:
+    """Whether a source is restricted is unknown."""
+    with pytest.raises(StoreError, match="not known yet"):
+        KnownSources().visible(NOBODY)
+
+
+def test_a_caller_learns_of_visible_sources_alone() -> None:
+    """Their order and state, and what is said beside an answer."""
+    sources = known(
+        state("vault", "a", error="It is locked.", quarantined=2),
+        state("open", error="It is away."),
+        state("stale", stale=3),
+        building=Building(collection="", done=1, total=9),
+    )
+    seen = sources.only(sources.visible(NOBODY))
+    assert seen.names == ("open", "stale")
+    assert seen.stale == ("open", "stale")
+    assert [one.rpartition(": ")[2] for one in seen.every_notice] == [BUILDING, "It is away."]
+    assert sources.only(sources.visible(frozenset({"a"}))) == sources
+    assert "vault" in str(sources.every_notice)
+
+
+def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new() -> None:
+    """A name may be that of another source in the collection that is still searched."""
+    before = KnownSources().after(
+        WatchStatus(configuration="1", sources=[state("x", "a"), state("y"), state("gone")]), "1"
+    )
+    report = WatchStatus(
+        configuration="2", sources=[state("x"), state("y", "b"), state("new"), state("z", "a")]
+    )
+    between = before.after(report, "1")
+    assert between.visible(NOBODY) == {"new"}
+    assert between.visible(frozenset({"a"})) == {"x", "new", "z"}
+    assert between.after(report, "1") == between
+    assert between.after(report, "2").visible(NOBODY) == {"x", "new"}
