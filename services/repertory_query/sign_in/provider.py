@@ -23,7 +23,7 @@ MAX_SIZE = 1 << 20  # bytes of a document
 FRESH_S = 3_600.0  # until a document is fetched again
 STALE_S = 86_400.0  # until it is no longer used while the provider is away
 RETRY_INTERVAL_S = 2.0  # after a failure; requests in between fail at once
-FORCED_INTERVAL_S = 10.0  # between fetches because of unknown keys, which callers can cause
+AGAIN_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens of unknown keys
 MAX_KEYS = 50
 
 T = TypeVar("T")
@@ -69,16 +69,17 @@ class Provider:
         """
         return await self._endpoints.get()
 
-    async def keys(self, *, is_one_unknown: bool = False) -> tuple[Key, ...]:
+    async def keys(self, *, again: bool = False, at_once: bool = False) -> tuple[Key, ...]:
         """The keys that it signs with.
 
         Args:
-            is_one_unknown: Whether a token named another key, so that they may have changed.
+            again: Whether a token names another key, so that they may have changed.
+            at_once: Whether the provider itself gave us that token. Everybody can make another.
 
         Raises:
             ProviderError: It is away, or its documents are invalid.
         """
-        return await self._keys.get(forced=is_one_unknown)
+        return await self._keys.get(again=again, at_once=at_once)
 
     async def _fetch_endpoints(self) -> Endpoints:
         url = self.issuer.rstrip("/") + DISCOVERY
@@ -114,17 +115,16 @@ class _Kept(Generic[T]):
         self._fetch = fetch
         self._value: T | None = None
         self._failure = ProviderError("The sign-in provider was not asked yet.")
-        self._fetched = self._failed = self._forced = -STALE_S
+        self._fetched = self._failed = self._again = -STALE_S
         self._lock = asyncio.Lock()
 
-    async def get(self, *, forced: bool = False) -> T:
+    async def get(self, *, again: bool = False, at_once: bool = False) -> T:
         async with self._lock:
             now = time.monotonic()
-            if forced and now - self._forced >= FORCED_INTERVAL_S:
-                self._forced = now
-            else:
-                forced = False
-            is_due = forced or self._value is None or now - self._fetched >= FRESH_S
+            if again and not at_once:
+                again = now - self._again >= AGAIN_INTERVAL_S
+                self._again = now if again else self._again
+            is_due = again or self._value is None or now - self._fetched >= FRESH_S
             if is_due and now - self._failed >= RETRY_INTERVAL_S:
                 try:
                     self._value, self._fetched = await self._fetch(), now

@@ -50,9 +50,10 @@ async def claims_of(
         raise TokenError(_OTHER_TYPE)
     if header.get("alg") not in ALGORITHMS:
         raise TokenError(_UNSIGNED)
-    found = _verified(token, _named(header, await provider.keys()))
-    if found is None:
-        again = await provider.keys(is_one_unknown=True)
+    keys = _named(header, await provider.keys())
+    found = _verified(token, keys)
+    if found is None and (nonce or not keys):
+        again = await provider.keys(again=True, at_once=bool(nonce))
         found = _verified(token, _named(header, again))
     if found is None:
         raise TokenError(_UNSIGNED)
@@ -61,7 +62,7 @@ async def claims_of(
 
 
 def _named(header: dict[str, Any], keys: tuple[Key, ...]) -> list[Key]:
-    """The keys that may have signed; a provider with one key need not name it."""
+    """The keys that may have signed; all of them if the token names none."""
     wanted = header.get("kid")
     return [key for key in keys if wanted is None or key.kid == wanted]
 
