@@ -66,7 +66,7 @@ class Access:
         keys: The keys.
         host: The name of this server.
         owner: The user who started it; None for a team's server.
-        people: Those who may use it without a key; None if nobody may.
+        people: Those who may use it without a key; None if keys are needed.
     """
 
     def __init__(

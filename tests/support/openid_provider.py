@@ -27,9 +27,13 @@ HOST_ID = "a-program"
 CLIENT_SECRET = "a secret of the team's client"
 LIFETIME_S = 600
 
+_FORM = """<link rel="icon" href="data:,">
+<form method="post"><input name="name"><button>Sign in</button></form>
+"""
+
 
 class OpenIdProvider:
-    """A provider that signs in whoever is named in the form, if it knows the name.
+    """A provider that signs in the person whom the form names, if it knows them.
 
     Attributes:
         issuer: Its URL.
@@ -287,7 +291,7 @@ def _app(provider: OpenIdProvider) -> flask.Flask:
         name = flask.request.form.get("name", "")
         grant = server.get_consent_grant()  # type: ignore[no-untyped-call] # as it is declared
         if flask.request.method == "GET":
-            return '<form method="post"><input name="name"><button>Sign in</button></form>'
+            return _FORM
         return server.create_authorization_response(
             grant_user=_User(name) if name in provider.users else None, grant=grant
         )

@@ -17,7 +17,7 @@ def test_a_plain_name_stays(name: str) -> None:
 
 
 def test_a_changed_name_is_no_other_persons() -> None:
-    """A digest follows, so that nobody becomes somebody else by what is left out."""
+    """A digest follows, so that no person becomes another by what is left out."""
     names = ["an na", "an\nna", "an_na", "an\u202ena", "a" * 64, "a" * 65, "a" * 66]
     found = [person_of(name, []).name for name in names]
     assert len(set(found)) == len(names)
@@ -29,7 +29,7 @@ def test_a_changed_name_is_no_other_persons() -> None:
 def test_a_name_is_safe_in_a_log(name: str) -> None:
     """Whatever it was: one short word without quotes, spaces or invisible characters."""
     if not name.strip():
-        with pytest.raises(ValueError, match="nobody"):
+        with pytest.raises(ValueError, match="no person"):
             person_of(name, [])
         return
     found = person_of(name, []).name
@@ -41,7 +41,7 @@ def test_a_name_is_safe_in_a_log(name: str) -> None:
 @pytest.mark.parametrize("name", [None, "", "  ", 7, ["anna"], {"a": 1}, True])
 def test_who_has_no_name_is_nobody(name: object) -> None:
     """There is no nameless caller."""
-    with pytest.raises(ValueError, match="nobody"):
+    with pytest.raises(ValueError, match="no person"):
         person_of(name, ["ops"])
 
 

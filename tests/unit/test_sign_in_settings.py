@@ -30,7 +30,7 @@ def _people(**changed: object) -> People | None:
 
 
 def test_without_them_there_are_keys_alone() -> None:
-    """Nothing is imported for a sign-in that nobody asked for."""
+    """Nothing is imported for a sign-in that is not asked for."""
     assert people_of(Values()) is None
     assert people_of(Values(read_groups="a")) is None
 

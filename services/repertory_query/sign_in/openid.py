@@ -205,7 +205,7 @@ class OpenId:
             return claims
         try:
             more = msgspec.json.decode(await fetch(url, token), type=dict[str, Any])
-        except msgspec.MsgspecError as error:  # it may be signed, which nobody needs over TLS
+        except msgspec.MsgspecError as error:  # it may be signed, which is not needed over TLS
             raise ProviderError(f"{url} answers no JSON object.") from error
         if more.get("sub") != claims["sub"]:
             raise TokenError("The provider answers for another person; begin again.")

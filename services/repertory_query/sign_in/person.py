@@ -10,7 +10,7 @@ from repertory.errors import ConfigurationError
 from repertory.keys import Scope
 from repertory.values import Values
 
-EVERYONE = "*"  # in a setting: whoever signs in, with or without groups
+EVERYONE = "*"  # in a setting: everyone who signs in, with or without groups
 MAX_NAME_LENGTH = 64
 MAX_GROUPS = 200
 MAX_GROUP_LENGTH = 200
@@ -35,7 +35,7 @@ def person_of(name: object, groups: object) -> Person:
         ValueError: There is no name, or there are more than 200 groups.
     """
     if not isinstance(name, str) or not name.strip():
-        raise ValueError("it names nobody")
+        raise ValueError("it names no person")
     listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
     if len(listed) > MAX_GROUPS:
         raise ValueError(
@@ -51,7 +51,7 @@ class Roles:
         values: The settings.
 
     Raises:
-        ConfigurationError: Nobody has any.
+        ConfigurationError: No group has any.
     """
 
     def __init__(self, values: Values) -> None:
@@ -62,7 +62,7 @@ class Roles:
         }
         if not any(self._groups.values()):
             raise ConfigurationError(
-                "Nobody who signs in may do anything: set access.read_groups to groups, or to * "
+                "No person who signs in may do anything: set access.read_groups to groups, or to * "
                 "for everyone who can sign in."
             )
 

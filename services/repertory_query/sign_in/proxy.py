@@ -21,7 +21,7 @@ class TrustedProxy:
 
     A request with such a header from elsewhere, with one twice, with an empty one, or with a name
     that differs in "_" and "-" alone is refused as a whole: a proxy that lets it pass is set up
-    wrongly, or somebody tries to be someone else.
+    wrongly, or a caller pretends to be another.
 
     Args:
         values: The settings.

@@ -179,7 +179,7 @@ def _encoded(part: bytes) -> str:
         ({"sub": None}, "sub"),
         ({"azp": "another"}, "azp"),
         ({"aud": [CLIENT_ID, "another"], "azp": "another"}, "azp"),
-        ({"preferred_username": ["anna"]}, "names nobody"),
+        ({"preferred_username": ["anna"]}, "names no person"),
     ],
 )
 def test_a_token_that_is_not_for_this_sign_in_is_refused(
@@ -195,7 +195,7 @@ def test_a_token_that_is_not_for_this_sign_in_is_refused(
 
 
 def test_groups_fill_no_more_than_a_cookie(url: str, provider: OpenIdProvider) -> None:
-    """A hundred random ids do; who has more is told what to do, and has no fewer by accident."""
+    """A hundred random ids do; who has more reads what to do, and has no fewer by accident."""
     provider.replaced = {"groups": ["team-a", *(str(uuid4()) for _ in range(100))]}
     browser = Browser(url)
     browser.sign_in("anna")
@@ -396,7 +396,7 @@ def test_answers_of_other_providers_are_refused(url: str, provider: OpenIdProvid
 def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) -> None:
     """By its code, and without what it says: anybody can write an address."""
     browser = Browser(url)
-    refused = browser.get(authorized(browser.begin(), "nobody"))
+    refused = browser.get(authorized(browser.begin(), "stranger"))
     assert refused.status_code == 401
     assert "(access_denied)" in refused.text
     state = fields(browser.begin())["state"]

@@ -26,7 +26,7 @@ def url(server: RunningService) -> Iterator[str]:
 
 
 def test_a_proxy_names_the_person(url: str) -> None:
-    """Whose groups have the scopes of the settings; without a name nobody is let in."""
+    """Whose groups have the scopes of the settings; without a name no person is let in."""
     assert httpx.get(f"{url}/items", headers=ANNA).status_code == 200
     assert httpx.post(f"{url}/queue/retry", headers=ANNA, json={"ids": []}).status_code == 200
     assert httpx.get(f"{url}/items", headers=BEN).status_code == 200
@@ -106,14 +106,14 @@ def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
         ([("X-Forwarded-User", ""), ("X-Forwarded-Groups", "ops")], "empty"),
         ([("X-Forwarded-User", "anna"), ("X-Forwarded-Groups", "")], "empty"),
         ([("X-Forwarded-User", b"\xff")], "UTF-8"),
-        ([("X-Forwarded-Groups", "ops")], "nobody"),
+        ([("X-Forwarded-Groups", "ops")], "no person"),
         ([("X-Forwarded-User", "a"), ("X-Forwarded-Groups", ",".join("g" * 201))], "200 groups"),
     ],
 )
 def test_headers_that_contradict_themselves_are_refused(
     url: str, headers: list[tuple[str, str]], why: str
 ) -> None:
-    """Also from the proxy: it passes on what somebody added."""
+    """Also from the proxy: it passes on what a caller added."""
     assert why in problem(httpx.get(f"{url}/items", headers=headers), 403)
 
 
