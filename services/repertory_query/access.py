@@ -13,6 +13,7 @@ from repertory import proof
 from repertory.keys import Keys, Scope
 from repertory_query import cookies
 from repertory_query.addresses import address_of, is_loopback
+from repertory_query.origins import check_origin, is_json
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.hosts import METADATA, pointer
 from repertory_query.sign_in.people import CALLBACK, People
@@ -156,10 +157,9 @@ class Access:
         if token and (key := self._keys.find(token)):
             return Caller(f"key:{key.name}", key.scopes)
         if proxied:
-            # Its browser may be signed in at the proxy by a cookie. No page of another site can
-            # send JSON, and programs name no origin.
+            # The browser may be signed in at the proxy by a cookie; programs name no origin.
             changes = request.scope["method"] not in ("GET", "HEAD")
-            check_origin(request, needed=changes and not _is_json(request))
+            check_origin(request, needed=changes and not is_json(request))
             request.state.is_proxied = True
             return self.caller_of(proxied)
         return await self._by_token(request, token) if token else self._by_cookie(request)
@@ -199,7 +199,7 @@ class Access:
         if any(name in request.cookies for name in self.cookie_names(request.scope)):
             raise self._unauthorized(
                 request,
-                "The key is not valid, or no longer; sign in again.",
+                "The key or the session is not valid, or no longer; sign in again.",
                 ', error="invalid_token"',
             )
         if self._owner:
@@ -301,33 +301,3 @@ def is_bearer(request: HTTPConnection, secret: str) -> bool:
 
 def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
-    """Refuse a request that a page of another site sent.
-
-    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
-    sites may only link here, which is a GET.
-
-    Raises:
-        HTTPException: 403 for such a request, or if the header is needed and missing.
-    """
-    headers = request.headers
-    origin = headers.get("origin")
-    is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-    if (
-        (origin is None and needed)
-        or (origin is not None and origin.partition("://")[2] != headers.get("host"))
-        or (is_foreign and not _is_link(request))
-    ):
-        raise HTTPException(403, "A page of another site may not call this server.")
-
-
-def _is_link(request: HTTPConnection) -> bool:
-    is_page = request.headers.get("sec-fetch-dest") == "document"
-    return is_page and request.scope["method"] in ("GET", "HEAD")
-
-
-def _is_json(request: HTTPConnection) -> bool:
-    media_type = request.headers.get("content-type", "").partition(";")[0]
-    return media_type.strip().lower() == "application/json"

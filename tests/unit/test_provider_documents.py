@@ -108,7 +108,7 @@ def test_known_keys_are_used_while_the_provider_is_away(monkeypatch: pytest.Monk
         assert kids() == ["one"]
         answers["/keys"] = {"keys": [rsa_key("two").as_dict(private=False)]}
         assert kids() == ["one"]  # it has just failed
-        now += provider_module.RETRY_INTERVAL_S
+        now += provider_module.REFRESH_INTERVAL_S
         assert kids() == ["two"]
         answers["/keys"] = 500
         now += provider_module.STALE_S

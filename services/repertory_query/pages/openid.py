@@ -1,5 +1,6 @@
 """Signing in at the team's provider: the way there, and back."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
@@ -15,6 +16,8 @@ from repertory_query.sign_in.people import CALLBACK
 
 if TYPE_CHECKING:
     from repertory_query.sign_in.openid import OpenId
+
+_log = logging.getLogger(__name__)
 
 
 def routes(access: Access) -> list[BaseRoute]:
@@ -49,7 +52,7 @@ class _Steps:
         root, cookie = root_of(request), request.cookies.get(self._pending(request), "")
         try:
             person, target = await self._openid.finish(root, request.query_params, cookie)
-            self._access.caller_of(person)  # refuses who may do nothing here
+            caller = self._access.caller_of(person)  # refuses who may do nothing here
             session = self._openid.session_of(person)
         except TokenError as error:
             return self._refused(request, 401, str(error), f"{root}/")
@@ -57,6 +60,7 @@ class _Steps:
             return self._refused(request, 503, str(error), f"{root}/")
         except HTTPException as error:
             return self._refused(request, error.status_code, error.detail, f"{root}/")
+        _log.info("signed_in", extra={"caller": caller.who})
         response = _redirection(target)
         own = self._access.session_cookie(request.scope)
         others = [*self._access.cookie_names(request.scope), self._pending(request)]
@@ -65,6 +69,7 @@ class _Steps:
         return response
 
     def _refused(self, request: Request, status: int, detail: str, target: str) -> Response:
+        _log.warning("sign_in_refused", extra={"status": status, "reason": detail})
         response = page(request, "login.html", status, detail=detail, target=target)
         forget(response, [self._pending(request)])  # the answer to a sign-in is taken once
         return response

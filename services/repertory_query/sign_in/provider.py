@@ -23,6 +23,7 @@ MAX_SIZE = 1 << 20  # bytes of a document
 FRESH_S = 3_600.0  # until a document is fetched again
 STALE_S = 86_400.0  # until it is no longer used while the provider is away
 RETRY_INTERVAL_S = 2.0  # after a failure; requests in between fail at once
+REFRESH_INTERVAL_S = 30.0  # the same while there is a document from before
 AGAIN_INTERVAL_S = 10.0  # between fetches that callers can cause, by tokens of unknown keys
 MAX_KEYS = 50
 
@@ -119,13 +120,16 @@ class _Kept(Generic[T]):
         self._lock = asyncio.Lock()
 
     async def get(self, *, again: bool = False, at_once: bool = False) -> T:
+        if self._lock.locked() and self._value is not None and not again:
+            return self._value  # only one request waits for a slow provider
         async with self._lock:
             now = time.monotonic()
             if again and not at_once:
                 again = now - self._again >= AGAIN_INTERVAL_S
                 self._again = now if again else self._again
             is_due = again or self._value is None or now - self._fetched >= FRESH_S
-            if is_due and now - self._failed >= RETRY_INTERVAL_S:
+            interval = RETRY_INTERVAL_S if self._value is None else REFRESH_INTERVAL_S
+            if is_due and (at_once or now - self._failed >= interval):
                 try:
                     self._value, self._fetched = await self._fetch(), now
                 except ProviderError as error:

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from repertory.keys import Keys, Scope
 from repertory_query.app import create_app
 from repertory_query.sign_in import provider as provider_module
+from tests.support.listening import KEY
 from tests.support.openid_provider import CLIENT_ID, OpenIdProvider, rsa_key
 from tests.support.query_service import RunningService, settings_of
 from tests.support.signing_in import (
@@ -72,6 +73,20 @@ def test_groups_decide_what_a_person_may_do(
     assert browser.has_session()
     answer = browser.post("/rebuild", headers={"Origin": url, "Accept": "*/*"}, json={})
     assert answer.status_code == rebuild, answer.text
+
+
+def test_each_project_of_a_server_has_sessions_of_its_own(
+    url: str, provider: OpenIdProvider
+) -> None:
+    """Below its address, with a cookie and a redirect URL of its own."""
+    root = f"/projects/{KEY}"
+    provider.redirect_urls.append(f"{url}{root}/login/callback")
+    browser = Browser(url)
+    begun = browser.get(f"{root}/login/openid", params={"target": f"{root}/status"})
+    back = browser.get(authorized(begun.headers["location"], "anna"))
+    assert back.headers["location"] == f"{root}/status"
+    assert "Signed in as anna" in browser.get(f"{root}/status").text
+    assert not browser.has_session()  # of the server's own project
 
 
 def test_who_is_in_no_group_is_not_signed_in(
