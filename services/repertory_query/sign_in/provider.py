@@ -133,7 +133,7 @@ class _Kept(Generic[T]):
                 try:
                     self._value, self._fetched = await self._fetch(), now
                 except ProviderError as error:
-                    self._failure, self._failed = error, now
+                    self._failure, self._failed = error, time.monotonic()
             if self._value is None or now - self._fetched >= STALE_S:
                 raise self._failure
             return self._value
