@@ -1,7 +1,6 @@
-"""Access control: by key if there are keys, else by the address of the caller."""
+"""Access control: by key, token or sign-in if there are any, else by the address of the caller."""
 
 import hmac
-import ipaddress
 import socket
 from urllib.parse import urlsplit
 
@@ -13,15 +12,24 @@ from starlette.types import Scope as ASGIScope
 from repertory import proof
 from repertory.keys import Key, Keys, Scope
 from repertory_query import cookies
+from repertory_query.addresses import address_of, is_loopback
+from repertory_query.origins import check_origin, is_json
+from repertory_query.sign_in.failures import ProviderError, TokenError
+from repertory_query.sign_in.hosts import METADATA, pointer
+from repertory_query.sign_in.people import CALLBACK, People
+from repertory_query.sign_in.person import Person
 
 OPEN = frozenset({"/healthz", "/readyz"})  # for probes without a key; they reveal nothing
 STATIC = "/static/"  # the files of the pages, the same for every caller
 LOGIN = "/login"
+LOGIN_OPENID = "/login/openid"
+SIGNING_IN = frozenset({LOGIN, LOGIN_OPENID, CALLBACK})
+RETRY_AFTER_S = 5  # while the provider is away
 _CHALLENGE = 'Bearer realm="repertory"'
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A caller, as ``key:NAME``, ``owner`` or ``address:ADDRESS``, its scopes and its groups."""
+    """A caller: ``key:NAME``, ``user:NAME``, ``owner`` or ``address:ADDRESS``, and its rights."""
 
     who: str
     scopes: frozenset[Scope]
@@ -59,17 +67,27 @@ class Access:
         keys: The keys.
         host: The name of this server.
         owner: The user who started it; None for a team's server.
+        people: Those who may use it without a key; None if keys are needed.
     """
 
-    def __init__(self, keys: Keys, host: str, owner: Owner | None = None) -> None:
+    def __init__(
+        self, keys: Keys, host: str, owner: Owner | None = None, people: People | None = None
+    ) -> None:
         self._keys = keys
         self._owner = owner
+        self._people = people
+        self.openid = people.openid if people else None
         self._names = {"localhost", host.lower(), socket.gethostname().lower()}
 
     @property
     def takes_keys(self) -> bool:
-        """Whether callers need a key or a token."""
-        return self._owner is not None or self._keys.required
+        """Whether callers need a key or a token, or have to sign in."""
+        return bool(self._owner or self._people or self._keys.required)
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider that people sign in at; empty without one."""
+        return self.openid.provider.name if self.openid else ""
 
     def proof(self, challenge: str) -> str:
         """The proof that this server left its note; empty without a note or a usable challenge."""
@@ -88,19 +106,36 @@ class Access:
     def cookie_names(self, scope: ASGIScope) -> list[str]:
         """The names of the cookies of a request's project."""
         owner = [cookies.owner_cookie(self._owner.browser_secret)] if self._owner else []
-        return [*owner, cookie_of(scope)]
+        session = [self.session_cookie(scope)] if self.openid else []
+        return [*owner, *session, cookie_of(scope)]
 
-    def caller(self, request: HTTPConnection) -> Caller:
+    def session_cookie(self, scope: ASGIScope, *, is_pending: bool = False) -> str:
+        """The name of the cookie of a person's session, or of a sign-in that goes on.
+
+        With TLS no other server of the domain can set a cookie of this name.
+        """
+        prefix = "__Host-" if self.is_secure else ""
+        kind = cookies.SIGN_IN_COOKIE if is_pending else cookies.SESSION_COOKIE
+        return prefix + kind + cookie_of(scope).removeprefix(cookies.COOKIE)
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach the server over TLS, as far as it is known."""
+        return self.openid is not None and self.openid.public_url.startswith("https:")
+
+    async def caller(self, request: HTTPConnection) -> Caller:
         """The caller of a request.
 
         Raises:
-            HTTPException: 401 for a missing or invalid key; 403 for a request that a web page may
-                have sent.
+            HTTPException: 401 for a missing or invalid key or sign-in; 403 for a request that a web
+                page may have sent, a person who may do nothing here, and a header that must not be
+                believed; 503 if the provider has to be asked and is away.
         """
         address = request.client.host if request.client else ""
+        person = self._people.behind_proxy(request) if self._people else None
         if self.takes_keys:  # reads the key file if it changed
-            if route_path(request.scope) != LOGIN:
-                return self._by_token(request) or self._by_cookie(request)
+            if route_path(request.scope) not in SIGNING_IN:
+                return await self._known(request, person)
             check_origin(request)
             return Caller(f"address:{address}", frozenset())
         if not self._is_own(request.headers.get("host", "")):
@@ -113,20 +148,48 @@ class Access:
         scopes = frozenset(Scope) if is_loopback(address) else frozenset({Scope.READ})
         return Caller(f"address:{address}", scopes)
 
-    def _by_token(self, request: HTTPConnection) -> Caller | None:
-        """The caller with a key or token in the header; None without one."""
+    async def _known(self, request: HTTPConnection, proxied: Person | None) -> Caller:
+        """The caller whom a key, a token, a proxy or a cookie names; a key comes first."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token:
-            return None
-        if self._owner and _same(token, self._owner.token):
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        if self._owner and token and _same(token, self._owner.token):
             return _OWNER
-        key = self._keys.find(token)
-        if key is None:
-            raise _unauthorized(
-                "The key is not valid, or no longer; ask for another.", ', error="invalid_token"'
+        if token and (key := self._keys.find(token)):
+            return caller_with(key)
+        if proxied:
+            # The browser may be signed in at the proxy by a cookie; programs name no origin.
+            changes = request.scope["method"] not in ("GET", "HEAD")
+            check_origin(request, needed=changes and not is_json(request))
+            request.state.is_proxied = True
+            return self.caller_of(proxied)
+        return await self._by_token(request, token) if token else self._by_cookie(request)
+
+    async def _by_token(self, request: HTTPConnection, token: str) -> Caller:
+        """The caller with a token of the provider."""
+        why = "The key is not valid, or no longer; ask for another."
+        if self.openid:
+            try:
+                return self.caller_of(await self.openid.person_of_token(token))
+            except TokenError as error:
+                why = str(error)
+            except ProviderError as error:
+                raise HTTPException(503, str(error), {"Retry-After": str(RETRY_AFTER_S)}) from error
+        raise self._unauthorized(request, why, ', error="invalid_token"')
+
+    def caller_of(self, person: Person) -> Caller:
+        """The caller who is a person.
+
+        Raises:
+            HTTPException: 403; none of the person's groups may do anything.
+        """
+        scopes = self._people.roles.scopes(person.groups) if self._people else frozenset()
+        if not scopes:
+            raise HTTPException(
+                403,
+                "None of your groups may use this server; ask the person who runs it, or sign in "
+                "again if your groups have changed.",
             )
-        return caller_of(key)
+        return Caller(f"user:{person.name}", scopes, person.groups)
 
     def _by_cookie(self, request: HTTPConnection) -> Caller:
         """The caller of a browser that has signed in."""
@@ -134,15 +197,22 @@ class Access:
             check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
             return found
         if any(name in request.cookies for name in self.cookie_names(request.scope)):
-            raise _unauthorized(
-                "The key is not valid, or no longer; sign in again.", ', error="invalid_token"'
+            raise self._unauthorized(
+                request,
+                "The key or the session is not valid, or no longer; sign in again.",
+                ', error="invalid_token"',
             )
         if self._owner:
-            raise _unauthorized(
+            raise self._unauthorized(
+                request,
                 "This server answers only who started it, and callers with a key. Send "
-                "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key."
+                "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key.",
             )
-        raise _unauthorized("This server asks for a key; send it as `Authorization: Bearer KEY`.")
+        other = f", or a token of {self.provider}" if self.openid else ""
+        raise self._unauthorized(
+            request,
+            f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",
+        )
 
     def _signed_in(self, request: HTTPConnection) -> Caller | None:
         if self._owner:
@@ -150,12 +220,22 @@ class Access:
             name = cookies.owner_cookie(secret)
             if cookies.fits(request.cookies.get(name, ""), secret, name):
                 return _OWNER
+        if self.openid:
+            cookie = request.cookies.get(self.session_cookie(request.scope), "")
+            if person := self.openid.person_of_session(cookie):
+                return self.caller_of(person)
         name = cookie_of(request.scope)
         if given := request.cookies.get(name):
             for key in self._keys.active():
                 if cookies.fits(given, key.digest, name):
-                    return caller_of(key)
+                    return caller_with(key)
         return None
+
+    def _unauthorized(self, request: HTTPConnection, detail: str, error: str = "") -> HTTPException:
+        challenge = _CHALLENGE + error
+        if self.openid and not request.scope.get("root_path"):
+            challenge += pointer(self.openid.public_url, route_path(request.scope))
+        return HTTPException(401, detail, {"WWW-Authenticate": challenge})
 
     def _is_own(self, host: str) -> bool:
         """Whether no foreign web page can be loaded from the name in a Host header.
@@ -170,10 +250,10 @@ class Access:
         if not name:
             return False
         local = name in self._names or name.endswith(".localhost")
-        return local or _address(name) is not None
+        return local or address_of(name) is not None
 
 
-def caller_of(key: Key) -> Caller:
+def caller_with(key: Key) -> Caller:
     """The caller with a key."""
     return Caller(f"key:{key.name}", key.scopes, frozenset(key.groups))
 
@@ -193,7 +273,7 @@ def cookie_of(scope: ASGIScope) -> str:
 def is_open(scope: ASGIScope) -> bool:
     """Whether a request needs no key and has no rate limit."""
     path = route_path(scope)
-    return path in OPEN or path.startswith(STATIC)
+    return path in OPEN or path.startswith((STATIC, METADATA))
 
 
 def require(caller: Caller, scope: Scope) -> None:
@@ -205,15 +285,13 @@ def require(caller: Caller, scope: Scope) -> None:
     if scope not in caller.scopes:
         if caller.who.startswith("key:"):
             raise _forbidden(f"This takes a key of the scope {scope}.", scope)
+        if caller.who.startswith("user:"):
+            raise _forbidden(f"This takes the scope {scope}, which no group of yours has.", scope)
         raise _forbidden(
             "Without keys this is only for the machine that the server runs on; make one with "
             "`repertory keys create`.",
             scope,
         )
-
-
-def _unauthorized(detail: str, error: str = "") -> HTTPException:
-    return HTTPException(401, detail, {"WWW-Authenticate": _CHALLENGE + error})
 
 
 def _forbidden(detail: str, scope: Scope) -> HTTPException:
@@ -228,42 +306,3 @@ def is_bearer(request: HTTPConnection, secret: str) -> bool:
 
 def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
-
-
-def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
-    """Refuse a request that a page of another site sent.
-
-    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
-    sites may only link here, which is a GET.
-
-    Raises:
-        HTTPException: 403 for such a request, or if the header is needed and missing.
-    """
-    headers = request.headers
-    origin = headers.get("origin")
-    is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
-    if (
-        (origin is None and needed)
-        or (origin is not None and origin.partition("://")[2] != headers.get("host"))
-        or (is_foreign and not _is_link(request))
-    ):
-        raise HTTPException(403, "A page of another site may not call this server.")
-
-
-def _is_link(request: HTTPConnection) -> bool:
-    is_page = request.headers.get("sec-fetch-dest") == "document"
-    return is_page and request.scope["method"] in ("GET", "HEAD")
-
-
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(name.partition("%")[0])
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
-
-
-def is_loopback(name: str) -> bool:
-    """Whether an address is of this machine alone."""
-    address = _address(name)
-    return address is not None and address.is_loopback

@@ -32,6 +32,8 @@ from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
+from repertory_query.sign_in import hosts
+from repertory_query.sign_in.people import people_of
 
 # Most searches wait for their embedding, so there are more threads than cores.
 THREADS_PER_CORE = 4
@@ -75,7 +77,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
-    access = Access(keys, values.host, entrance.owner)
+    access = Access(keys, values.host, entrance.owner, people_of(values))
     routes: list[BaseRoute] = [
         *searching.routes(answers, values),
         *functions.routes(service, searches),
@@ -98,6 +100,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *routes,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, access, values),
             *mcp.routes,
+            *hosts.routes(access.openid),
             Route("/openapi.json", openapi),
         ],
         lifespan=mcp.lifespan,

@@ -5,6 +5,8 @@ import asyncio
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from repertory_query.sign_in.proxy import PEER
+
 TIMEOUT_S = 30.0  # for a request to arrive whole, and for a part of an answer to be taken
 
 
@@ -21,6 +23,8 @@ class Connection(H11Protocol):
         """Start the request timeout."""
         # The type is uvicorn's: it is never given another kind of transport.
         super().connection_made(transport)
+        # Proxies may change the client that a request shows, and not this.
+        self.app_state = {**self.app_state, PEER: self.client}
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:

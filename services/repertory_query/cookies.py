@@ -10,6 +10,8 @@ import time
 
 COOKIE = "repertory_key"
 OWNER_COOKIE = "repertory_owner"
+SESSION_COOKIE = "repertory_session"
+SIGN_IN_COOKIE = "repertory_sign_in"
 LIFETIME_S = 30 * 86_400  # revoking the key ends it at once
 
 

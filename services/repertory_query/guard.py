@@ -40,9 +40,10 @@ class Guard:
             return
         try:
             check_address(scope)
+            state = scope.setdefault("state", {})
+            state["provider"] = self._access.provider
             if not is_open(scope):
-                caller = self._access.caller(HTTPConnection(scope))
-                scope.setdefault("state", {})["caller"] = caller
+                caller = state["caller"] = await self._access.caller(HTTPConnection(scope))
                 CALLER.set(caller.who)
                 self._rates.count(caller.who)
             receive = bounded(scope, receive)

@@ -23,8 +23,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from repertory.errors import RepertoryError
 from repertory.wire import PROJECTS, WantedProject
-from repertory_query.access import check_origin, is_bearer, is_loopback
+from repertory_query.access import is_bearer
+from repertory_query.addresses import is_loopback
 from repertory_query.limits import bounded
+from repertory_query.origins import check_origin
 from repertory_query.problems import problem, refusal
 
 _BELOW = re.compile(rf"(?P<root>{PROJECTS}/(?P<key>[0-9a-f]+))(?P<rest>/.*)?", re.DOTALL)

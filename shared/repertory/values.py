@@ -37,6 +37,14 @@ def _at(
 
 
 _personal = partial(_at, personal=True)
+_header = partial(
+    _personal, pattern=r"^[A-Za-z0-9-]{1,64}\Z", form="a name of letters, digits and hyphens"
+)
+
+
+def _groups(key: str, action: str) -> Meta:
+    return _personal(key, f"Groups whose members may {action}; separated by commas.")
+
 
 # Without "_" and ":", which end it in names of collections and keys.
 NAMESPACE_PATTERN = "[a-z][a-z0-9-]{0,31}"
@@ -171,6 +179,52 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             ge=1,
         ),
     ] = 6_000
+    public_url: Annotated[
+        str,
+        _personal(
+            "server.public_url",
+            "The URL that browsers and hosts reach the server at  [default: its host and port]",
+        ),
+    ] = ""
+    read_groups: Annotated[
+        str, _groups("access.read_groups", "search; * is everyone who signs in")
+    ] = ""
+    call_groups: Annotated[str, _groups("access.call_groups", "call tools")] = ""
+    admin_groups: Annotated[str, _groups("access.admin_groups", "do everything")] = ""
+    oidc_issuer: Annotated[
+        str, _personal("oidc.issuer", "The OpenID provider that people sign in with: its URL.")
+    ] = ""
+    oidc_client_id: Annotated[
+        str, _personal("oidc.client_id", "What the provider calls this server.")
+    ] = ""
+    oidc_client_secret: Annotated[
+        str | None, _personal("oidc.client_secret", "The secret for the provider.", secret=True)
+    ] = None
+    oidc_client_secret_file: Annotated[
+        str, _personal("oidc.client_secret_file", "A file with that secret, instead of it.")
+    ] = ""
+    oidc_scopes: Annotated[
+        str, _personal("oidc.scopes", "What the provider is asked for; some need also `groups`.")
+    ] = "openid profile email"
+    oidc_name_claim: Annotated[
+        str, _personal("oidc.name_claim", "The claim with a person's name; without it `sub` is.")
+    ] = "preferred_username"
+    oidc_groups_claim: Annotated[
+        str, _personal("oidc.groups_claim", "The claim with a person's groups.")
+    ] = "groups"
+    proxy_addresses: Annotated[
+        str,
+        _personal(
+            "proxy.addresses",
+            "Proxies that say who their callers are: addresses or networks, separated by commas.",
+        ),
+    ] = ""
+    proxy_user_header: Annotated[
+        str, _header("proxy.user_header", "The header in which they name the person.")
+    ] = "X-Forwarded-User"
+    proxy_groups_header: Annotated[
+        str, _header("proxy.groups_header", "The header with the groups, separated by commas.")
+    ] = "X-Forwarded-Groups"
     debounce: Annotated[
         float,
         _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),

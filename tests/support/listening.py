@@ -42,7 +42,7 @@ def served(running: RunningService, **flags: object) -> Iterator[str]:
 
     It also answers at ``/projects/KEY``.
     """
-    settings = settings_of(running.project, port=0, **flags)
+    settings = settings_of(running.project, **{"port": 0, **flags})
     listener = listening(settings)
     app = Projects(create_app(running.service, settings), Own(), "secret", _find)
     server = uvicorn.Server(configuration(app))

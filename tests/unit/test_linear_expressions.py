@@ -131,6 +131,8 @@ EXAMPLES = {
     "repertory_eval.generate._WORD": ["don't-a.b c"],
     "repertory_query.mcp.contents._NAME": ["a.b:c/d"],
     "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
+    "repertory_query.sign_in.openid [a-z_]{1,40}": ["access_denied"],
+    "repertory_query.sign_in.person._UNSAFE": ["a b"],
     "repertory_query.visible._FOLDERS": ["a file:///home/a b/c.d/e: x", "(/a/b)"],
     "repertory_query.visible._LISTED": ["  Path: /a/b/c"],
     "repertory_query.visible._WRITTEN": [f"a{SAYS}b c\n"],

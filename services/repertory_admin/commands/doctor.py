@@ -31,12 +31,15 @@ _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
     examples=("repertory doctor", "repertory doctor --output json"),
 )
 def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
-    """Check data directory, model, index or server, and sources.
+    """Check data directory, model, index or server, sign-in, and sources.
 
     Every source is read once; nothing is indexed. What could hold items and was passed over is
     listed with the reason. Exit code 1 if something is wrong.
     """
-    from repertory_admin import checks  # noqa: PLC0415 - imports numpy and the engine
+    from repertory_admin import (  # noqa: PLC0415 - they import numpy and the engine
+        checks,
+        sign_in_check,
+    )
 
     settings, directory = here(flags)
     with Bars() as bars:
@@ -53,6 +56,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
                     findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
                 if settings.values.redis_url:
                     findings += checks.redis(settings.values.redis_url)
+                findings += sign_in_check.sign_in(settings.values)
                 found = checks.sources(repertory, bars.step)
                 findings += found.findings
     if output is Output.JSON:

@@ -65,8 +65,13 @@ def page(
         values: The values of the template.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
-    root = root_of(request)
-    text = _environment().get_template(template).render(caller=caller, root=root, **values)
+    given = {
+        "caller": caller,
+        "root": root_of(request),
+        "provider": getattr(request.state, "provider", ""),
+        "is_proxied": getattr(request.state, "is_proxied", False),
+    }
+    text = _environment().get_template(template).render(**given, **values)
     content = text.encode("utf-8", "replace")
     return Response(content, status, {**HEADERS, **(headers or {})}, "text/html; charset=utf-8")
 

@@ -16,7 +16,7 @@ from repertory.search.lookup import close_to
 from repertory.stats import Jobs
 from repertory.values import Values
 from repertory_query.access import STATIC, Access, require
-from repertory_query.pages import review, sign_in
+from repertory_query.pages import openid, review, sign_in
 from repertory_query.pages.choices import Choices
 from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.page import STATIC_FILES, page, root_of, static_file
@@ -92,6 +92,7 @@ def routes(
 
     return [
         *sign_in.routes(access),
+        *openid.routes(access),
         Route("/", search),
         Route("/view/{item_id:path}", view),
         Route("/status", status),

@@ -1,6 +1,7 @@
 """Signing in with a key or a token, after which a browser has a cookie, and out."""
 
 import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
@@ -42,6 +43,7 @@ def routes(access: Access) -> list[BaseRoute]:
             return page(request, "login.html", 401, detail=detail, target=target)
         response = RedirectResponse(target, 303, {"Referrer-Policy": "no-referrer"})
         name, value = found
+        forget(response, access.cookie_names(request.scope), but=name)
         response.set_cookie(
             name,
             value,
@@ -56,8 +58,7 @@ def routes(access: Access) -> list[BaseRoute]:
     async def sign_out(request: Request) -> Response:
         """Have the browser forget that it has signed in."""
         response = RedirectResponse(root_of(request) + LOGIN, 303)
-        for name in access.cookie_names(request.scope):
-            response.delete_cookie(name, httponly=True, samesite="lax")
+        forget(response, access.cookie_names(request.scope))
         return response
 
     return [
@@ -70,3 +71,12 @@ def routes(access: Access) -> list[BaseRoute]:
 def here(target: str) -> str:
     """An address on this server; one that might lead elsewhere becomes the first page."""
     return target if re.fullmatch(r"/(?![/\\])[!-~]*", target) else "/"
+
+
+def forget(response: Response, names: Iterable[str], but: str = "") -> None:
+    """Have a browser forget cookies, but for one."""
+    for name in names:
+        if name != but:
+            # Of one with this prefix a browser takes nothing without `secure`.
+            secure = name.startswith("__Host-")
+            response.delete_cookie(name, httponly=True, samesite="lax", secure=secure)

@@ -7,7 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from tests.support.builders import write_shop
+from tests.support.openid_provider import OpenIdProvider, openid_provider
 from tests.support.query_service import RunningService
+from tests.support.signing_in import signing_in
 
 
 @pytest.fixture(scope="module")
@@ -32,3 +34,26 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
 def client(server: RunningService) -> TestClient:
     """A client on the same machine; the server has no keys."""
     return server.client()
+
+
+@pytest.fixture(scope="module")
+def running_provider() -> Iterator[OpenIdProvider]:
+    """A provider of all tests here."""
+    with openid_provider() as found:
+        yield found
+
+
+@pytest.fixture
+def provider(running_provider: OpenIdProvider) -> Iterator[OpenIdProvider]:
+    """The provider, honest again after each test."""
+    yield running_provider
+    honest = OpenIdProvider()
+    for name in ("users", "checks_pkce", "is_thin", "replaced", "answered", "spoil"):
+        setattr(running_provider, name, getattr(honest, name))
+
+
+@pytest.fixture(scope="module")
+def url(server: RunningService, running_provider: OpenIdProvider) -> Iterator[str]:
+    """A server that signs people in."""
+    with signing_in(server, running_provider) as found:
+        yield found

@@ -1,0 +1,35 @@
+"""Where requests of browsers come from: this server's own pages, or those of other sites."""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
+
+
+def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
+    """Refuse a request that a page of another site sent.
+
+    Browsers send the Origin header with forms, and Sec-Fetch-Site with images and the like. Other
+    sites may only link here, which is a GET.
+
+    Raises:
+        HTTPException: 403 for such a request, or if the header is needed and missing.
+    """
+    headers = request.headers
+    origin = headers.get("origin")
+    is_foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    if (
+        (origin is None and needed)
+        or (origin is not None and origin.partition("://")[2] != headers.get("host"))
+        or (is_foreign and not _is_link(request))
+    ):
+        raise HTTPException(403, "A page of another site may not call this server.")
+
+
+def _is_link(request: HTTPConnection) -> bool:
+    is_page = request.headers.get("sec-fetch-dest") == "document"
+    return is_page and request.scope["method"] in ("GET", "HEAD")
+
+
+def is_json(request: HTTPConnection) -> bool:
+    """Whether a request has JSON, which no page of another site can send."""
+    media_type = request.headers.get("content-type", "").partition(";")[0]
+    return media_type.strip().lower() == "application/json"

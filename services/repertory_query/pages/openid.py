@@ -1,0 +1,86 @@
+"""Signing in at the team's provider: the way there, and back."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from repertory_query.access import LOGIN_OPENID, Access
+from repertory_query.pages.page import page, root_of
+from repertory_query.pages.sign_in import forget, here
+from repertory_query.sign_in.failures import ProviderError, TokenError
+from repertory_query.sign_in.people import CALLBACK
+
+if TYPE_CHECKING:
+    from repertory_query.sign_in.openid import OpenId
+
+_log = logging.getLogger(__name__)
+
+
+def routes(access: Access) -> list[BaseRoute]:
+    """The routes; none without a provider."""
+    if access.openid is None:
+        return []
+    steps = _Steps(access, access.openid)
+    return [Route(LOGIN_OPENID, steps.begin), Route(CALLBACK, steps.back)]
+
+
+class _Steps:
+    """The two requests of a browser that signs in."""
+
+    def __init__(self, access: Access, openid: "OpenId") -> None:
+        self._access = access
+        self._openid = openid
+
+    async def begin(self, request: Request) -> Response:
+        """Go to the provider."""
+        root = root_of(request)
+        target = here(request.query_params.get("target", f"{root}/"))
+        try:
+            url, cookie = await self._openid.begin(root, target)
+        except ProviderError as error:
+            return self._refused(request, 503, str(error), target)
+        response = _redirection(url)
+        self._keep(response, self._pending(request), cookie, self._openid.pending.lifetime_s)
+        return response
+
+    async def back(self, request: Request) -> Response:
+        """Come back from the provider, signed in or not."""
+        root, cookie = root_of(request), request.cookies.get(self._pending(request), "")
+        try:
+            person, target = await self._openid.finish(root, request.query_params, cookie)
+            caller = self._access.caller_of(person)  # refuses who may do nothing here
+            session = self._openid.session_of(person)
+        except TokenError as error:
+            return self._refused(request, 401, str(error), f"{root}/")
+        except ProviderError as error:
+            return self._refused(request, 503, str(error), f"{root}/")
+        except HTTPException as error:
+            return self._refused(request, error.status_code, error.detail, f"{root}/")
+        _log.info("signed_in", extra={"caller": caller.who})
+        response = _redirection(target)
+        own = self._access.session_cookie(request.scope)
+        others = [*self._access.cookie_names(request.scope), self._pending(request)]
+        forget(response, others, but=own)
+        self._keep(response, own, session, self._openid.session.lifetime_s)
+        return response
+
+    def _refused(self, request: Request, status: int, detail: str, target: str) -> Response:
+        _log.warning("sign_in_refused", extra={"status": status, "reason": detail})
+        response = page(request, "login.html", status, detail=detail, target=target)
+        forget(response, [self._pending(request)])  # the answer to a sign-in is taken once
+        return response
+
+    def _pending(self, request: Request) -> str:
+        return self._access.session_cookie(request.scope, is_pending=True)
+
+    def _keep(self, response: Response, name: str, value: str, seconds: int) -> None:
+        secure = self._access.is_secure
+        response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure)
+
+
+def _redirection(url: str) -> Response:
+    return RedirectResponse(url, 303, {"Referrer-Policy": "no-referrer"})

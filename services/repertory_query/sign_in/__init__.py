@@ -1,0 +1,1 @@
+"""Signing in without a key: OpenID Connect, and the headers of a trusted proxy."""

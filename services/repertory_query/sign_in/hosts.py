@@ -1,0 +1,49 @@
+"""Where programs such as MCP hosts find the provider: OAuth's metadata of a resource (RFC 9728)."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory_query.mcp.http import PATHS
+
+if TYPE_CHECKING:
+    from repertory_query.sign_in.openid import OpenId
+
+METADATA = "/.well-known/oauth-protected-resource"
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    """What a program has to know to get a token for this server."""
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...]
+    bearer_methods_supported: tuple[str, ...] = ("header",)
+    resource_name: str = "Repertory"
+
+
+def routes(openid: "OpenId | None") -> list[BaseRoute]:
+    """The routes, one for the server and one for each MCP address; none without a provider."""
+    if openid is None:
+        return []
+
+    def described(path: str) -> Route:
+        scopes, issuers = tuple(openid.scopes.split()), (openid.provider.issuer,)
+        body = msgspec.json.encode(Metadata(openid.public_url + path, issuers, scopes))
+
+        async def metadata(_: Request) -> Response:
+            """Say who signs people in."""
+            return Response(body, media_type="application/json")
+
+        return Route(METADATA + path, metadata)
+
+    return [described(path) for path in ("", *PATHS)]
+
+
+def pointer(public_url: str, path: str) -> str:
+    """The part of a challenge that leads to the metadata of an address."""
+    of = path if path in PATHS else ""
+    return f', resource_metadata="{public_url}{METADATA}{of}"'

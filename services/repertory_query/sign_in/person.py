@@ -1,0 +1,91 @@
+"""A person whom a provider or a proxy vouches for, and what the person's groups may do."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from repertory.errors import ConfigurationError
+from repertory.keys import Scope
+from repertory.values import Values
+
+EVERYONE = "*"  # in a setting: everyone who signs in, with or without groups
+MAX_NAME_LENGTH = 64
+MAX_GROUPS = 200
+MAX_GROUP_LENGTH = 200
+_UNSAFE = re.compile(r"[^\w.@+-]")
+
+
+class Person(msgspec.Struct, frozen=True):
+    """A name that is safe in logs, and groups exactly as they were given."""
+
+    name: str
+    groups: frozenset[str]
+
+
+def person_of(name: object, groups: object) -> Person:
+    """A person of untrusted values.
+
+    Of a name only letters, digits and ``.@+-_`` remain, at most 64; if it changes by that, a digest
+    of the whole name follows, so that two people stay two. A single text is one group. What is no
+    text, is empty or too long, or has invisible characters is no group.
+
+    Raises:
+        ValueError: There is no name, or there are more than 200 groups.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError("it names no person")
+    listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
+    if len(listed) > MAX_GROUPS:
+        raise ValueError(
+            f"it names more than {MAX_GROUPS} groups; have it name only those that matter here"
+        )
+    return Person(_cleaned(name.strip()), frozenset(one for one in listed if _is_group(one)))
+
+
+class Roles:
+    """Which groups have which scope.
+
+    Args:
+        values: The settings.
+
+    Raises:
+        ConfigurationError: No group has any.
+    """
+
+    def __init__(self, values: Values) -> None:
+        self._groups = {
+            Scope.READ: frozenset(listed(values.read_groups)),
+            Scope.CALL: frozenset(listed(values.call_groups)),
+            Scope.ADMIN: frozenset(listed(values.admin_groups)),
+        }
+        if not any(self._groups.values()):
+            raise ConfigurationError(
+                "No person who signs in may do anything: set access.read_groups to groups, or to * "
+                "for everyone who can sign in."
+            )
+
+    def scopes(self, groups: Iterable[str]) -> frozenset[Scope]:
+        """The scopes of a person with some groups: the highest one, and those it includes."""
+        own = {EVERYONE, *groups}
+        order = list(Scope)
+        highest = max((n for n, one in enumerate(order) if own & self._groups[one]), default=-1)
+        return frozenset(order[: highest + 1])
+
+
+def listed(text: str) -> list[str]:
+    """The parts of a text between commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _cleaned(name: str) -> str:
+    safe = _UNSAFE.sub("_", name[:MAX_NAME_LENGTH])
+    if safe == name:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{safe[: MAX_NAME_LENGTH - 9]}~{digest}"
+
+
+def _is_group(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= MAX_GROUP_LENGTH and value.isprintable()

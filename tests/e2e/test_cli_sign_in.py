@@ -1,0 +1,109 @@
+"""People sign in at the server of a command, and `repertory doctor` says what is wrong with it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from repertory.values import Values
+from repertory_admin.sign_in_check import sign_in
+from tests.support.command_line import Cli
+from tests.support.openid_provider import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    OpenIdProvider,
+    openid_provider,
+)
+from tests.support.ports import free_port
+from tests.support.server_process import Serve, bearer
+from tests.support.signing_in import Browser, sign_in_settings
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[OpenIdProvider]:
+    """A provider."""
+    with openid_provider() as found:
+        yield found
+
+
+def _settings(provider: OpenIdProvider) -> dict[str, str]:
+    """The environment of a command."""
+    return {
+        "REPERTORY_OIDC_ISSUER": provider.issuer,
+        "REPERTORY_OIDC_CLIENT_ID": CLIENT_ID,
+        "REPERTORY_OIDC_CLIENT_SECRET": CLIENT_SECRET,
+        "REPERTORY_ACCESS_READ_GROUPS": "team-a",
+    }
+
+
+def test_people_sign_in_at_a_server(
+    own: Cli, project: Path, tmp_path: Path, provider: OpenIdProvider
+) -> None:
+    """Beside its user, and with the rights of their groups; its log says who, and no secret."""
+    port = free_port()
+    own.environment |= _settings(provider)
+    provider.redirect_urls.append(f"http://127.0.0.1:{port}/login/callback")
+    log = tmp_path / "log"
+    with Serve(own, project, log, "--port", str(port)) as server:
+        browser = Browser(server.url)
+        assert browser.get("/").status_code == 401
+        browser.sign_in("anna")
+        assert "Signed in as anna" in browser.get("/status").text
+        assert browser.post("/rebuild", headers={"Origin": server.url}).status_code == 403
+        assert browser.get("/items", headers=bearer(server.token)).status_code == 200
+    text = log.read_text()
+    callers = {json.loads(line).get("caller") for line in text.splitlines() if "caller" in line}
+    assert {"user:anna", "owner"} <= callers
+    assert CLIENT_SECRET not in text
+
+
+def test_a_server_does_not_start_with_half_a_sign_in(
+    own: Cli, project: Path, provider: OpenIdProvider
+) -> None:
+    """It would be open to everyone by mistake."""
+    half = _settings(provider) | {"REPERTORY_OIDC_ISSUER": ""}
+    done = own.run(project, "serve", "--port", "0", **half)
+    assert done.returncode == 2
+    assert "oidc.issuer is missing" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_doctor_asks_the_provider(own: Cli, project: Path, provider: OpenIdProvider) -> None:
+    """And says which redirect URL it has to know."""
+    done = own.run(project, "doctor", "--output", "json", **_settings(provider))
+    (found,) = (one for one in json.loads(done.stdout)["checks"] if one["subject"] == "sign-in")
+    assert found["state"] == "good"
+    assert found["text"] == (
+        f"{provider.issuer} answers, with 1 key; it must allow the redirect URL "
+        "http://127.0.0.1:7700/login/callback"
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"oidc_issuer": "", "oidc_client_id": "", "oidc_client_secret": None}, []),
+        ({"host": "0.0.0.0"}, [("good", "it must allow"), ("unsure", "server.public_url is not")]),
+        ({"oidc_issuer": "http://127.0.0.1:9"}, [("bad", "127.0.0.1:9 does not answer")]),
+        ({"oidc_client_secret": "short"}, [("bad", "less than 16 characters")]),
+        ({"read_groups": "", "admin_groups": ""}, [("bad", "access.read_groups")]),
+        ({"proxy_addresses": "10.0.0.1"}, [("good", "it must"), ("good", "10.0.0.1 may name")]),
+    ],
+)
+def test_doctor_names_what_is_wrong(
+    provider: OpenIdProvider, changed: dict[str, object], found: list[tuple[str, str]]
+) -> None:
+    """With the settings, or with the provider; without a sign-in nothing is said."""
+    values = msgspec.convert(sign_in_settings(provider, **changed), Values)
+    for one, (state, text) in zip(sign_in(values), found, strict=True):
+        assert one.state == state
+        assert text in one.text
+
+
+def test_the_secret_is_not_shown(own: Cli, project: Path, provider: OpenIdProvider) -> None:
+    """Neither by the list of settings nor by an error."""
+    done = own.run(project, "config", "show", **_settings(provider))
+    assert "oidc.client_secret" in done.stdout
+    assert CLIENT_SECRET not in done.stdout + done.stderr

@@ -1,0 +1,80 @@
+"""A server whose people sign in at a provider, and browsers that do so."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.support.listening import served
+from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, OpenIdProvider
+from tests.support.ports import free_port
+from tests.support.query_service import RunningService
+
+CALLBACK = "/login/callback"
+
+
+def sign_in_settings(provider: OpenIdProvider, **more: object) -> dict[str, object]:
+    """The settings of a server with a provider."""
+    return {
+        "oidc_issuer": provider.issuer,
+        "oidc_client_id": CLIENT_ID,
+        "oidc_client_secret": CLIENT_SECRET,
+        "read_groups": "team-a, team-b",
+        "admin_groups": "ops",
+        **more,
+    }
+
+
+@contextmanager
+def signing_in(running: RunningService, provider: OpenIdProvider, **more: object) -> Iterator[str]:
+    """Serve with a provider; yields the URL."""
+    given = {"port": free_port(), **more}
+    with served(running, **sign_in_settings(provider, **given)) as url:
+        public = str(more.get("public_url", url))
+        provider.redirect_urls += [f"{public}{CALLBACK}"]
+        yield url
+
+
+class Browser(httpx.Client):
+    """A browser that follows no redirection by itself."""
+
+    def __init__(self, url: str) -> None:
+        lonely = httpx.Limits(max_keepalive_connections=0)  # nothing stays open
+        super().__init__(base_url=url, headers={"Accept": "text/html"}, timeout=30, limits=lonely)
+
+    def begin(self, target: str = "/") -> str:
+        """Begin to sign in; returns the address at the provider."""
+        answer = self.get("/login/openid", params={"target": target})
+        assert answer.status_code == 303, answer.text
+        return str(answer.headers["location"])
+
+    def sign_in(self, name: str, target: str = "/") -> httpx.Response:
+        """Sign in; returns the response to the return from the provider."""
+        return self.get(authorized(self.begin(target), name))
+
+    def sign_out(self, **headers: str) -> httpx.Response:
+        """Press the button that signs out."""
+        return self.post("/logout", headers={"Origin": str(self.base_url).rstrip("/"), **headers})
+
+    def has_session(self) -> bool:
+        """Whether it is signed in."""
+        return self.get("/items", headers={"Accept": "*/*"}).status_code == 200
+
+
+def authorized(address: str, name: str) -> str:
+    """What the provider answers to someone who signs in there: the address to go back to."""
+    answer = httpx.post(address, data={"name": name}, timeout=30)
+    assert answer.status_code == 302, answer.text
+    return str(answer.headers["location"])
+
+
+def fields(address: str) -> dict[str, str]:
+    """The parameters of an address."""
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def with_token(token: str, **more: str) -> dict[str, Any]:
+    """The headers of a program with a token."""
+    return {"headers": {"Authorization": f"Bearer {token}", **more}}

@@ -1,0 +1,116 @@
+"""What a provider publishes, and how long it is believed."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+from joserfc.jwk import OctKey
+
+from repertory_query.sign_in import provider as provider_module
+from repertory_query.sign_in.failures import ProviderError
+from repertory_query.sign_in.provider import DISCOVERY, MAX_SIZE, Provider
+from tests.support.http_stub import serving
+from tests.support.openid_provider import rsa_key
+
+
+@contextmanager
+def publishing(answers: dict[str, Any]) -> Iterator[str]:
+    """A server that answers with JSON, a text, or a status; yields its URL."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        found = answers.get(request.path, 404)
+        is_status = isinstance(found, int)
+        body = found.encode() if isinstance(found, str) else json.dumps(found).encode()
+        request.send_response(found if is_status else 200)
+        if is_status:
+            request.send_header("Location", "/elsewhere")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    with serving(answer) as url:
+        answers[DISCOVERY] = {
+            "issuer": url,
+            "authorization_endpoint": f"{url}/authorize",
+            "token_endpoint": f"{url}/token",
+            "jwks_uri": f"{url}/keys",
+            **answers.pop("more", {}),
+        }
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"issuer": "https://another.example"}, "names the issuer 'https://another.example'"),
+        ({"jwks_uri": "http://another.example/keys"}, "not https"),
+        ({"token_endpoint": "http://another.example/token"}, "not https"),
+        ({"userinfo_endpoint": "file:///etc/passwd"}, "not https"),
+        ({"jwks_uri": None}, "no discovery document"),
+        ({"jwks_uri": ["x"]}, "no discovery document"),
+    ],
+)
+def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> None:
+    """Who it is from, and that nothing is sent in the open."""
+    with publishing({"more": more}) as url, pytest.raises(ProviderError, match=why):
+        asyncio.run(Provider(url).keys())
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        (404, "with status 404"),
+        (302, "with status 302"),  # followed, it could lead anywhere
+        ("no JSON", "no set of keys"),
+        ([], "no set of keys"),
+        ({"keys": 7}, "no set of keys"),
+        ({"keys": [{"kty": "RSA", "n": "?", "e": "AQAB"}]}, "no set of keys"),
+        (" " * (MAX_SIZE + 1), "more than 1,048,576 bytes"),
+    ],
+)
+def test_what_is_no_set_of_keys_is_refused(keys: object, why: str) -> None:
+    """With the address and the reason."""
+    with publishing({"/keys": keys}) as url, pytest.raises(ProviderError, match=why):
+        asyncio.run(Provider(url).keys())
+
+
+def test_only_keys_that_sign_are_used() -> None:
+    """No secret that everyone can read, none for encryption, and none of an unknown kind."""
+    good = rsa_key("good").as_dict(private=False)
+    others = [
+        OctKey.import_key("0" * 32).as_dict(),
+        {**rsa_key("encrypts").as_dict(private=False), "use": "enc"},
+        {"kty": "of-tomorrow"},
+    ]
+    with publishing({"/keys": {"keys": [*others, good]}}) as url:
+        assert [key.kid for key in asyncio.run(Provider(url).keys())] == ["good"]
+
+
+def test_known_keys_are_used_while_the_provider_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a day; a failure is not repeated by each request."""
+    answers: dict[str, Any] = {"/keys": {"keys": [rsa_key("one").as_dict(private=False)]}}
+    now = 1e6
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    with publishing(answers) as url:
+        provider = Provider(url)
+
+        def kids() -> list[str | None]:
+            return [key.kid for key in asyncio.run(provider.keys())]
+
+        assert kids() == ["one"]
+        answers["/keys"] = 500
+        now += provider_module.FRESH_S
+        assert kids() == ["one"]
+        answers["/keys"] = {"keys": [rsa_key("two").as_dict(private=False)]}
+        assert kids() == ["one"]  # it has just failed
+        now += provider_module.REFRESH_INTERVAL_S
+        assert kids() == ["two"]
+        answers["/keys"] = 500
+        now += provider_module.STALE_S
+        with pytest.raises(ProviderError, match="status 500"):
+            kids()
