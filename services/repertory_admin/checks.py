@@ -240,7 +240,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
             findings.append(Finding(State.GOOD, subject, text))
         else:
             is_skipped = not one.source.is_trusted and not one.source.fault
-            state = State.UNSURE if is_skipped else State.BAD
+            state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))

@@ -24,6 +24,7 @@ from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
+SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
 
 

@@ -24,7 +24,7 @@ from repertory.indexing.scan import ScanResult
 from repertory.indexing.unused import UnusedIndexes
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import error
+from repertory.sources.source import error, warning
 from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
@@ -167,6 +167,7 @@ class Coordinator:
         indexed = searched.per_source if searched else Ledger.NOTHING
         sources = self._scans.status(indexed, self._emptied)
         failed = [error(one.name, one.error) for one in sources if one.is_failing]
+        failed += [warning(one.name, one.error) for one in sources if one.awaits_sign_in]
         problems = [*failed, *self._scans.problems]
         return WatchStatus(
             # Empty while there are no sources: nothing can be built from it.
