@@ -51,25 +51,20 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
         again = own.run(project, "logout", "vault")
         assert again.stdout == "The sign-in at vault is forgotten.\n"
         assert own.run(project, "logout", "vault").returncode == 1
-        assert WAITING in " ".join(own.run(project, "index").stdout.split())
+        assert "1 tool indexed." in pasted(own, project)
 
 
-def test_the_address_can_be_pasted(own: Cli, project: Path) -> None:
-    """Without a browser here, as in a container."""
-    with started("oauth.py", "registers") as url:
-        config = write(project / ".mcp.json", json.dumps({"mcpServers": {"vault": {"url": url}}}))
-        process = subprocess.Popen(
-            [*COMMAND, "login", "vault", "--no-browser", "--mcp-config", str(config)],
-            cwd=project,
-            env=own.environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdin
+def pasted(own: Cli, project: Path) -> str:
+    """Sign in without a browser here, as in a container; returns what it says."""
+    with subprocess.Popen(
+        [*COMMAND, "login", "vault", "--no-browser"],
+        cwd=project,
+        env=own.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout
         address = process.stdout.readline().removeprefix("Sign in at ").strip()
         location = httpx2.get(address).headers["Location"]
-        output, _ = process.communicate(f"no address\n{location}\n")
-        assert process.returncode == 0
-        assert "Signed in at vault." in output
+        return process.communicate(f"no address\n{location}\n")[0]

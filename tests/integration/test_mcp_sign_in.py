@@ -232,7 +232,7 @@ def test_a_redirect_with_another_state_is_ignored(guarded: Guarded) -> None:
     guarded.control(state="forged")
     message = failure(guarded, timeout=1)
     assert message == (
-        "Not signed in at the MCP server web: nobody signed in within 1 s."
+        "Not signed in at the MCP server web: there was no sign-in within 1 s."
     )
 
 

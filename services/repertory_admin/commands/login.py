@@ -70,6 +70,7 @@ def login(
             "If that browser runs on another machine, its last page cannot be loaded: paste the "
             "address of that page here."
         )
+        sys.stdout.flush()
         threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
 
     sign_in(config, show)

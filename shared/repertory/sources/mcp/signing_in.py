@@ -210,4 +210,4 @@ class _Person:
             return AuthorizationCodeResult(
                 code=found.get("code", ""), state=found.get("state"), iss=found.get("iss")
             )
-        raise SourceError(f"nobody signed in within {self._timeout:g} s")
+        raise SourceError(f"there was no sign-in within {self._timeout:g} s")
