@@ -17,7 +17,7 @@ MAX_FILES = 3  # with the way to trust them
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
-    """The sources that are starting, unreadable, awaiting trust or a sign-in, or with items in quarantine."""
+    """The sources that are starting, unreadable, waiting for a person, or with withheld items."""
     failed = [one for one in sources if one.is_failing]
     starting = [one_line(one.name) for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []

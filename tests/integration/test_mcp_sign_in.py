@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -231,9 +231,7 @@ def test_a_redirect_with_another_state_is_ignored(guarded: Guarded) -> None:
     """Any page can send one to the port; the sign-in goes on until its own comes."""
     guarded.control(state="forged")
     message = failure(guarded, timeout=1)
-    assert message == (
-        "Not signed in at the MCP server web: there was no sign-in within 1 s."
-    )
+    assert message == ("Not signed in at the MCP server web: there was no sign-in within 1 s.")
 
 
 def test_an_error_of_the_redirect_is_reported(guarded: Guarded) -> None:
@@ -274,9 +272,7 @@ def test_a_server_without_registration(tmp_path: Path) -> None:
             transport=Transport.HTTP,
             url=url,
             sign_ins=guarded.config.sign_ins,
-            oauth=OAuthClient(
-                client_id="by-hand", client_secret="${SECRET}", callback_port=port
-            ),
+            oauth=OAuthClient(client_id="by-hand", client_secret="${SECRET}", callback_port=port),
             environment={"SECRET": "by-hand-secret"},
         )
         guarded.sign_in()
@@ -353,7 +349,9 @@ def test_nothing_secret_is_logged(guarded: Guarded, caplog: pytest.LogCaptureFix
     secrets += [held["client"]["client_secret"], "code=", "state="]
     text = "".join(f"{record.getMessage()}{vars(record)}" for record in caplog.records)
     assert not [secret for secret in secrets if secret in text]
-    assert not [secret for secret in secrets[:3] if secret in repr(guarded.sign_ins.read(guarded.url))]
+    assert not [
+        secret for secret in secrets[:3] if secret in repr(guarded.sign_ins.read(guarded.url))
+    ]
 
 
 @pytest.mark.parametrize(

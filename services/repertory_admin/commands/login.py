@@ -16,6 +16,7 @@ from repertory.sources.mcp.variables import fill_in
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.auditing import audited
 from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
@@ -51,9 +52,9 @@ def login(
         ),
     ] = True,
 ) -> None:
-    """Sign in at an MCP server that asks for it (OAuth), in a browser, and index its tools.
+    """Sign in at an MCP server that asks for it.
 
-    The tokens stay in the data directory, where only you can read them, and are renewed by
+    A browser opens for that (OAuth), and the server's tools are indexed afterwards. The tokens stay in the data directory, where only you can read them, and are renewed by
     themselves. For a team, run this where its watch service runs, with the same data directory.
     """
     target = target_of(flags)
@@ -73,7 +74,8 @@ def login(
         sys.stdout.flush()
         threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
 
-    sign_in(config, show)
+    with audited(flags, "login", [server]):
+        sign_in(config, show)
     terminal.tell(f"Signed in at {server}.")
     if target.server or target.settings.values.redis_url:
         terminal.tell("A running server asks it for its tools within seconds.")
@@ -83,7 +85,10 @@ def login(
 
 @command(app, "logout", settings=SETTINGS, examples=("repertory logout github",))
 def logout(flags: Flags, server: ServerArgument) -> None:
-    """Forget the sign-in at an MCP server; its indexed items stay."""
+    """Forget the sign-in at an MCP server.
+
+    Its indexed items stay.
+    """
     target = target_of(flags)
     url = ""
     workspace = Workspace(target.settings, target.directory)
@@ -91,7 +96,9 @@ def logout(flags: Flags, server: ServerArgument) -> None:
         if isinstance(source, McpServer) and source.name == server and source.config.url:
             config = source.config
             url = fill_in(config, config.environment or os.environ).url
-    if not SignIns(target.settings.data_dir / SIGN_INS).forget(server, url):
+    with audited(flags, "logout", [server]):
+        is_forgotten = SignIns(target.settings.data_dir / SIGN_INS).forget(server, url)
+    if not is_forgotten:
         terminal.tell(f"There is no sign-in at {server}.")
         raise typer.Exit(ExitCode.NOT_FOUND)
     terminal.tell(f"The sign-in at {server} is forgotten.")
@@ -113,8 +120,8 @@ def _source(target: Target, name: str) -> McpServer:
         return servers[name]
     there = ", ".join(servers) or "none"
     raise UsageError(
-        f"There is no MCP server {name[:100]!r} in this catalogue, which has: {there}. Sign in where "
-        "the server is configured; for a team, where its watch service runs."
+        f"There is no MCP server {name[:100]!r} in this catalogue, which has: {there}. Sign in "
+        "where the server is configured; for a team, where its watch service runs."
     )
 
 

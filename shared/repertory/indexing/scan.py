@@ -58,9 +58,7 @@ def scan_source(source: Source) -> ScanResult:
         return ScanResult(source=source, scan=source.scan(), error="", at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
-        return ScanResult(
-            source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits
-        )
+        return ScanResult(source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:

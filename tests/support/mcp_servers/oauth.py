@@ -1,7 +1,9 @@
+# ruff: noqa: D102, ARG002 - the methods are those of the SDK's protocol
 """An authorization server and an MCP server that it protects, on the SDK, in one process.
 
-``oauth.py`` prints the URL of the MCP server. Tests control it with ``POST /test`` and a JSON object
-of ``Behaviour``, and read what it has seen with ``GET /test``. ``/authorize`` asks nobody: it grants.
+It prints the URL of the MCP server. With ``registers``, clients register themselves; with
+``closed PORT``, there is one that was registered by hand. Tests change ``Behaviour`` with
+``POST /test`` and read what was seen. ``/authorize`` grants everything.
 """
 
 import contextlib
@@ -10,7 +12,6 @@ import socket
 import sys
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import anyio
 import uvicorn
@@ -31,7 +32,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 @dataclass
@@ -91,9 +92,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             resource=params.resource,
         )
         self.codes[code.code] = code
-        return construct_redirect_uri(
-            uri, code=code.code, state=state, iss=behaviour.iss or None
-        )
+        return construct_redirect_uri(uri, code=code.code, state=state, iss=behaviour.iss or None)
 
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
@@ -104,9 +103,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
         del self.codes[authorization_code.code]
-        return self._issue(
-            client.client_id, authorization_code.scopes, authorization_code.resource
-        )
+        return self._issue(client.client_id, authorization_code.scopes, authorization_code.resource)
 
     async def load_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: str
@@ -132,6 +129,12 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         self.access.pop(token.token, None)
         self.refresh.pop(token.token, None)
 
+    def revoke(self, *, everything: bool) -> None:
+        """Revoke all access tokens, and all refresh tokens as well."""
+        self.access.clear()
+        if everything:
+            self.refresh.clear()
+
     def _issue(self, client_id: str, scopes: list[str], resource: str | None) -> OAuthToken:
         access, refresh = (f"{kind}-{secrets.token_urlsafe(24)}" for kind in ("acc", "ref"))
         self.access[access] = AccessToken(
@@ -151,31 +154,59 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         )
 
 
-def application(url: str, *, registers: bool) -> ASGIApp:
+def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
     """The two servers at one address."""
-    provider = Provider()
-    if not registers:
-        provider.clients["by-hand"] = OAuthClientInformationFull(
-            client_id="by-hand",
-            client_secret="by-hand-secret",
-            redirect_uris=[AnyUrl(f"http://127.0.0.1:{sys.argv[2]}/callback")],
-            scope="use",
-            token_endpoint_auth_method="client_secret_post",
-        )
-    server = MCPServer(
-        "guarded",
-        auth=AuthSettings.model_validate(
-            {
-                "issuer_url": url,
-                "resource_server_url": f"{url}/mcp",
-                "required_scopes": ["use"],
-                "validate_token_resource": True,
-                "client_registration_options": ClientRegistrationOptions(
-                    enabled=registers, valid_scopes=["use"], default_scopes=["use"]
-                ),
-            }
+    mcp = guarded(url, provider, registers=registers).streamable_http_app()
+
+    async def test(request: Request) -> Response:
+        for name, value in (await request.json()).items():
+            if name == "revoke":
+                provider.revoke(everything=value == "all")
+            else:
+                setattr(behaviour, name, value)
+        return JSONResponse(asdict(behaviour))
+
+    async def token(scope: Scope, receive: Receive, send: Send) -> None:
+        await anyio.sleep(behaviour.slow)
+        answer = Response(status_code=behaviour.token_status) if behaviour.token_status else mcp
+        await answer(scope, _noting(receive), send)
+
+    async def metadata(scope: Scope, receive: Receive, send: Send) -> None:
+        urls = {"authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token"}
+        forged = JSONResponse({"issuer": behaviour.issuer, **urls})
+        await (forged if behaviour.issuer else mcp)(scope, receive, send)
+
+    async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        behaviour.authorizations.append(headers.get(b"authorization", b"").decode())
+        await mcp(scope, receive, send)
+
+    places = {
+        "/test": Starlette(routes=[Route("/test", test, methods=["POST"])]),
+        "/token": token,
+        "/.well-known/oauth-authorization-server": metadata,
+        "/mcp": noted,
+    }
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await places.get(scope.get("path", ""), mcp)(scope, receive, send)
+
+    return app
+
+
+def guarded(url: str, provider: Provider, *, registers: bool) -> MCPServer:
+    """The MCP server, with a tool."""
+    auth = {
+        "issuer_url": url,
+        "resource_server_url": f"{url}/mcp",
+        "required_scopes": ["use"],
+        "validate_token_resource": True,
+        "client_registration_options": ClientRegistrationOptions(
+            enabled=registers, valid_scopes=["use"], default_scopes=["use"]
         ),
-        auth_server_provider=provider,
+    }
+    server = MCPServer(
+        "guarded", auth=AuthSettings.model_validate(auth), auth_server_provider=provider
     )
 
     @server.tool()
@@ -183,43 +214,22 @@ def application(url: str, *, registers: bool) -> ASGIApp:
         """Open a door that is locked."""
         return f"{door} is open"
 
-    mcp = server.streamable_http_app()
+    return server
 
-    async def test(request: Request) -> Response:
-        if request.method == "POST":
-            for name, value in (await request.json()).items():
-                if name == "revoke":
-                    provider.access.clear()
-                    if value == "all":
-                        provider.refresh.clear()
-                else:
-                    setattr(behaviour, name, value)
-        return JSONResponse(asdict(behaviour))
 
-    control = Starlette(routes=[Route("/test", test, methods=["GET", "POST"])])
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
-        if path == "/test":
-            await control(scope, receive, send)
-        elif path == "/token":
-            await anyio.sleep(behaviour.slow)
-            answer = Response(status_code=behaviour.token_status) if behaviour.token_status else mcp
-            await answer(scope, _noting(receive), send)
-        elif path == "/.well-known/oauth-authorization-server" and behaviour.issuer:
-            urls = {"authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token"}
-            await JSONResponse({"issuer": behaviour.issuer, **urls})(scope, receive, send)
-        else:
-            if path == "/mcp":
-                headers = dict(scope["headers"])
-                behaviour.authorizations.append(headers.get(b"authorization", b"").decode())
-            await mcp(scope, receive, send)
-
-    return app
+def by_hand(port: str) -> OAuthClientInformationFull:
+    """A client that was registered by hand."""
+    return OAuthClientInformationFull(
+        client_id="by-hand",
+        client_secret="by-hand-secret",
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        scope="use",
+        token_endpoint_auth_method="client_secret_post",
+    )
 
 
 def _noting(receive: Receive) -> Receive:
-    async def noted() -> Any:
+    async def noted() -> Message:
         message = await receive()
         for pair in message.get("body", b"").decode().split("&"):
             name, _, value = pair.partition("=")
@@ -235,6 +245,9 @@ with socket.socket() as listener:
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
     print(f"{address}/mcp", flush=True)
-    app = application(address, registers=sys.argv[1] == "registers")
+    provider = Provider()
+    if sys.argv[1] == "closed":
+        provider.clients["by-hand"] = by_hand(sys.argv[2])
+    app = application(address, provider, registers=sys.argv[1] == "registers")
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])

@@ -6,7 +6,6 @@ Imported only when a server is contacted: the SDK is slow to import.
 import contextlib
 import logging
 import os
-import shlex
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 
@@ -137,18 +136,12 @@ def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) 
     )
 
 
-def _explain(
-    error: BaseException | None, name: str, launch: Launch, traffic: Traffic
-) -> str:
+def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Traffic) -> str:
     """Describe the failure, to follow the name of the server."""
-    if traffic.flooded:
-        return TOO_MUCH
+    if known := TOO_MUCH if traffic.flooded else traffic.about_sign_in(name):
+        return known
     if traffic.exit_code is not None:
         return f"ended with exit code {traffic.exit_code} before it had answered"
-    if traffic.trouble:
-        return f"could not be queried: {quote(launch.redact(traffic.trouble))}"
-    if traffic.awaits_sign_in:
-        return f"is waiting for sign-in; run `repertory login {shlex.quote(name)}`"
     if traffic.status >= 400:
         hint = ": its headers must permit the call" if traffic.status in (401, 403) else ""
         return f"answered with HTTP status {traffic.status}{hint}"

@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import shlex
 from typing import Any, NoReturn
 
 import anyio
@@ -176,11 +175,8 @@ class Conversation:
             raise LineLostError(taken=True) from None
         if traffic.forgotten:  # by the protocol, the server has not processed the call
             raise LineLostError(taken=False) from None
-        if traffic.trouble:
-            raise self._error(f"could not be called: {quote(traffic.trouble)}") from None
-        if traffic.awaits_sign_in:
-            name = shlex.quote(self._server.name)
-            raise self._error(f"is waiting for sign-in; run `repertory login {name}`") from None
+        if known := traffic.about_sign_in(self._server.name):
+            raise self._error(known) from None
         status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""
         words = quote(self._launch.redact(error.message))
         raise self._error(f"answered with an error{status}: {words}") from None

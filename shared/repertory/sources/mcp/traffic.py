@@ -1,5 +1,6 @@
 """The bounded record of a session with one server; it keeps enough to explain a failure."""
 
+import shlex
 from typing import Any
 
 import anyio
@@ -84,6 +85,14 @@ class Traffic:
         self._lines += lines
         self.flooded |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
         return not self.flooded
+
+    def about_sign_in(self, name: str) -> str:
+        """What is wrong with the sign-in at a server of a name, to follow it; empty if nothing."""
+        if self.trouble:
+            return f"could not be queried: {quote(self.trouble)}"
+        if self.awaits_sign_in:
+            return f"is waiting for sign-in; run `repertory login {shlex.quote(name)}`"
+        return ""
 
     def add_stderr(self, data: bytes) -> None:
         """Keep the end of the server's stderr."""
