@@ -1,11 +1,13 @@
-"""The files of the audit log: bounded, whole lines, whoever writes them."""
+"""The files of the audit log: bounded, whole lines of several writers."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from repertory import audit
 from repertory.audit import FILE, Audit, AuditFile
@@ -56,7 +58,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     file = AuditFile(tmp_path, 1_000, 2)
     file.add({"number": 0})
     assert file.flush()
-    write = audit.os.write
+    write = os.write
 
     def full(place: int, data: bytes) -> int:
         if len(data) < 5:
@@ -64,7 +66,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
         return write(place, data[:-4])
 
     with monkeypatch.context() as patch:
-        patch.setattr(audit.os, "write", full)
+        patch.setattr(os, "write", full)
         file.add({"number": 1})
         assert not file.flush()
         assert file.trouble == "No space left on device"
@@ -81,7 +83,7 @@ def test_a_disk_that_hangs_keeps_a_bounded_number_of_lines(
     """The others are counted as lost."""
     monkeypatch.setattr(audit, "MAX_WAITING", 5)
     monkeypatch.setattr(audit, "LOCK_TIMEOUT_S", 60)
-    holder = audit.FileLock(tmp_path / f"{FILE}.lock")
+    holder = FileLock(tmp_path / f"{FILE}.lock")
     file = AuditFile(tmp_path, 10_000, 2)
     with holder:
         for number in range(20):

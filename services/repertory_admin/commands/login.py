@@ -54,8 +54,9 @@ def login(
 ) -> None:
     """Sign in at an MCP server that asks for it.
 
-    A browser opens for that (OAuth), and the server's tools are indexed afterwards. The tokens stay in the data directory, where only you can read them, and are renewed by
-    themselves. For a team, run this where its watch service runs, with the same data directory.
+    A browser opens for that (OAuth), and the server's tools are indexed afterwards. The tokens
+    stay in the data directory, where only you can read them, and are renewed by themselves. For a
+    team, run this where its watch service runs, with the same data directory.
     """
     target = target_of(flags)
     source = _source(target, server)

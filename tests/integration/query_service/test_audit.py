@@ -1,10 +1,8 @@
 """What a server records in its audit log: one line for each action, and nothing secret."""
 
 import asyncio
-import json
 import re
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -313,11 +311,9 @@ def test_every_recorded_route_exists(recorded: Recorded) -> None:
     app: Any = recorded.client.app
     there = {(m, route.path) for route in app.routes for m in getattr(route, "methods", None) or ()}
     assert auditing.ACTIONS.keys() <= there
-    assert json.dumps(sorted(a.name for a in auditing.ACTIONS.values()))
 
 
 @pytest.fixture(autouse=True)
-def refusals(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """No limit unless a test sets it."""
     monkeypatch.setattr(auditing, "MAX_REFUSALS", 10_000)
-    yield

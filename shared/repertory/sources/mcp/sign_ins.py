@@ -75,7 +75,7 @@ class SignIns:
         return self._folder / f"{key_of(url)}.json"
 
     def read(self, url: str) -> SignIn | None:
-        """The sign-in at a URL; None if there is none that can be read."""
+        """The sign-in at a URL; None without one that can be read."""
         found = _read(self.path(url))
         return found if found and found.key == key_of(url) else None
 
