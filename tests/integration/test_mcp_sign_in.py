@@ -4,7 +4,6 @@ import json
 import logging
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -24,6 +23,7 @@ from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.signing_in import sign_in
+from tests.support.at_once import answers_at_once
 from tests.support.mcp_servers import started
 from tests.support.waiting import until
 
@@ -195,6 +195,7 @@ from repertory.sources.mcp.server import ServerConfig, Transport
 url, folder = sys.argv[1:]
 server = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=folder, timeout=60)
 import repertory.sources.mcp.client
+print("ready", flush=True)
 sys.stdin.readline()
 print([item.name for item in McpServer(server, trusted=True).scan().items])
 """
@@ -203,12 +204,9 @@ print([item.name for item in McpServer(server, trusted=True).scan().items])
 def test_processes_that_renew_at_once_lose_nothing(guarded: Guarded) -> None:
     """One of them renews; a refresh token that is used twice would be refused."""
     guarded.sign_in()
-    guarded.control(revoke="access", slow=0.3)
-    arguments = [sys.executable, "-c", _SCAN, guarded.url, str(guarded.sign_ins.path("").parent)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(arguments, **pipes) for _ in range(2)]  # type: ignore[call-overload]  # of a dict
-    answers = [process.communicate("\n")[0] for process in processes]
-    assert answers == ["['unlock']\n"] * 2
+    guarded.control(revoke="access", slow=1.0)
+    command = [sys.executable, "-c", _SCAN, guarded.url, str(guarded.sign_ins.path("").parent)]
+    assert answers_at_once([command] * 2) == ["['unlock']\n"] * 2
     seen = guarded.seen
     assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
 

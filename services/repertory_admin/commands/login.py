@@ -79,7 +79,7 @@ def login(
         sign_in(config, show)
     terminal.tell(f"Signed in at {server}.")
     if target.server or target.settings.values.redis_url:
-        terminal.tell("A running server asks it for its tools within seconds.")
+        terminal.tell("Servers with this data directory ask it for its tools within seconds.")
     else:
         _index(target, server)
 

@@ -181,7 +181,7 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
         behaviour.authorizations.append(headers.get(b"authorization", b"").decode())
         await mcp(scope, receive, send)
 
-    places = {
+    places: dict[str, ASGIApp] = {
         "/test": Starlette(routes=[Route("/test", test, methods=["POST"])]),
         "/token": token,
         "/.well-known/oauth-authorization-server": metadata,

@@ -232,4 +232,5 @@ def _is_loopback(host: str) -> bool:
 
 def _asks(response: httpx2.Response) -> bool:
     """Whether a server asks for OAuth, rather than for another header."""
-    return response.headers.get("WWW-Authenticate", "").lower().startswith("bearer")
+    challenges = response.headers.get("WWW-Authenticate", "").lower().split(",")
+    return any(one.strip().startswith("bearer") for one in challenges)
