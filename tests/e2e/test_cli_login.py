@@ -28,13 +28,11 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
 
         trusted = own.run(project, "config", "trust", config)
         assert WAITING in " ".join(trusted.stdout.split())
-        found = own.json(project, "search", "read a file")
-        assert found["results"][0]["toolId"] == "files__read_file"
-        assert WAITING in found["notices"]
         stats = own.json(project, "stats")
         [vault] = [one for one in stats["sources"] if one["name"] == "vault"]
         assert (vault["awaitsSignIn"], vault["error"]) == (True, WAITING)
         assert WAITING in [one["message"] for one in stats["problems"]]
+        assert stats["items"] > 5
         checks = own.json(project, "doctor")["checks"]
         [check] = [one for one in checks if one["subject"] == "source vault"]
         assert (check["state"], check["text"]) == ("unsure", WAITING)
@@ -45,8 +43,6 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
         done = own.run(project, "login", "vault")
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[-2:] == ["Signed in at vault.", "1 tool indexed."]
-        found = own.json(project, "search", "unlock")
-        assert found["results"][0]["toolId"] == "vault__unlock"
 
         again = own.run(project, "logout", "vault")
         assert again.stdout == "The sign-in at vault is forgotten.\n"

@@ -36,6 +36,7 @@ USUAL = {
     "issuer": "",
     "token_status": 0,
     "slow": 0.0,
+    "lockout": False,
     "registrations": 0,
     "renewals": 0,
     "refused_renewals": 0,
@@ -334,6 +335,30 @@ def test_a_watched_server_is_not_asked_until_someone_signs_in(guarded: Guarded) 
         until(has_tools)
     finally:
         end()
+
+
+def test_a_server_that_rejects_new_tokens_is_not_asked_for_ever(guarded: Guarded) -> None:
+    """One renewal, and then it waits, although the stored tokens have changed."""
+    guarded.sign_in()
+    guarded.control(lockout=True, authorizations=[])
+    source = McpServer(guarded.config, trusted=True)
+    end = source.watch(lambda: None, 0.1)
+    assert end is not None
+    try:
+        with pytest.raises(SignInError, match=WAITING):
+            source.scan()
+        time.sleep(1.5)
+        assert (guarded.seen["renewals"], len(guarded.seen["authorizations"])) == (1, 2)
+    finally:
+        end()
+
+
+def test_a_server_without_oauth(tmp_path: Path) -> None:
+    """There is nothing to sign in at."""
+    with started("sdk.py", "http") as url:
+        config = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
+        with pytest.raises(SourceError, match="names no authorization server"):
+            sign_in(config, follow)
 
 
 def test_nothing_secret_is_logged(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:

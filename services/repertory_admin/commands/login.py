@@ -25,6 +25,8 @@ from repertory_admin.progress import Bars
 if TYPE_CHECKING:
     from repertory.sources.mcp.redirects import Redirects
 
+MAX_PASTED = 65_536  # bytes of a line
+
 SETTINGS = (*STORE, *INDEXING, *ASKING, *TEAM)
 
 ServerArgument = Annotated[
@@ -64,14 +66,15 @@ def login(
     from repertory.sources.mcp.signing_in import sign_in  # noqa: PLC0415 - the SDK is slow
 
     def show(address: str, redirects: "Redirects") -> None:
-        if browser and webbrowser.open(address):
+        if browser:
             terminal.tell(f"Sign in in the browser that opens, or at {address}")
-            return
-        terminal.tell(f"Sign in at {address}")
-        terminal.tell(
-            "If that browser runs on another machine, its last page cannot be loaded: paste the "
-            "address of that page here."
-        )
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        else:
+            terminal.tell(f"Sign in at {address}")
+            terminal.tell(
+                "If that browser runs on another machine, its last page cannot be loaded: paste "
+                "the address of that page here."
+            )
         sys.stdout.flush()
         threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
 
@@ -127,12 +130,14 @@ def _source(target: Target, name: str) -> McpServer:
 
 
 def _paste(redirects: "Redirects") -> None:
-    """Take the address of the last page from the standard input."""
-    for line in sys.stdin:
-        if redirects.accept(line):
-            return
-        if line.strip():
-            terminal.warn("This is not the address of the last page of this sign-in.")
+    """Take the address of the last page from the standard input, until the process ends."""
+    text = b""
+    # Not buffered: a thread that waits in a buffered read would keep the process from ending.
+    while piece := os.read(sys.stdin.fileno(), MAX_PASTED):
+        *lines, text = (text + piece)[-MAX_PASTED:].split(b"\n")
+        for line in lines:
+            if not redirects.accept(line.decode("utf-8", "replace")) and line.strip():
+                terminal.warn("This is not the address of the last page of this sign-in.")
 
 
 def _index(target: Target, server: str) -> None:

@@ -46,6 +46,7 @@ class Behaviour:
     issuer: str = ""  # another issuer in the metadata
     token_status: int = 0  # of the token endpoint, instead of an answer
     slow: float = 0.0  # seconds of a renewal
+    lockout: bool = False  # whether the MCP server rejects all tokens
     registrations: int = 0
     renewals: int = 0
     refused_renewals: int = 0
@@ -179,7 +180,9 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
     async def noted(scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
         behaviour.authorizations.append(headers.get(b"authorization", b"").decode())
-        await mcp(scope, receive, send)
+        challenge = {"WWW-Authenticate": "Bearer"}
+        locked = Response(status_code=401, headers=challenge)
+        await (locked if behaviour.lockout else mcp)(scope, receive, send)
 
     places: dict[str, ASGIApp] = {
         "/test": Starlette(routes=[Route("/test", test, methods=["POST"])]),

@@ -18,7 +18,6 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from repertory.errors import SignInError, SourceError
-from repertory.files import Signature, signature
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import Listing
@@ -93,7 +92,7 @@ class ServerFollower:
             while True:
                 began = anyio.current_time()
                 self._has_listed = self._is_open = False
-                before = self._sign_in()
+                before = self._signed_in_at()
                 try:
                     await converse(self._server, self._talk)
                 except SourceError as error:
@@ -117,19 +116,20 @@ class ServerFollower:
         finally:
             self._first.set()
 
-    def _sign_in(self) -> Signature | None:
-        """A value that changes with the stored sign-in; None without one."""
+    def _signed_in_at(self) -> float:
+        """When someone signed in at the server, in Unix seconds; 0 without a sign-in."""
         server = self._server
         if not (server.sign_ins and server.url):
-            return None
+            return 0.0
         with contextlib.suppress(SourceError):  # of a variable without a value
             url = fill_in(server, server.environment or os.environ).url
-            return signature(str(SignIns(Path(server.sign_ins)).path(url)))
-        return None
+            found = SignIns(Path(server.sign_ins)).read(url)
+            return found.at if found else 0.0
+        return 0.0
 
-    async def _wait_for_sign_in(self, before: Signature | None) -> None:
+    async def _wait_for_sign_in(self, before: float) -> None:
         """Wait until someone signs in; the server is not asked meanwhile."""
-        while self._server.sign_ins and self._sign_in() == before:
+        while self._server.sign_ins and self._signed_in_at() == before:
             await anyio.sleep(MIN_INTERVAL_S)
 
     async def _talk(self, conversation: "Conversation") -> None:

@@ -24,12 +24,11 @@ from pydantic import AnyUrl
 
 from repertory.errors import SourceError, StoreError
 from repertory.files import PRIVATE
-from repertory.sources.mcp.sign_ins import SignIn, SignIns
+from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
 
 TIMEOUT_S = 15.0  # of each request to an issuer
-LOCK_TIMEOUT_S = 2 * TIMEOUT_S  # while another process renews the same tokens
 PATH = "/callback"  # of the address that the issuer redirects to
 
 NewClient = Callable[[], httpx2.AsyncClient]

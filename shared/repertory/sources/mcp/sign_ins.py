@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from filelock import FileLock, Timeout
 
 from repertory.bounded import read_bytes
 from repertory.errors import StoreError
-from repertory.files import make_private, write_atomically
+from repertory.files import PRIVATE, make_private, write_atomically
 
 MAX_FILE_SIZE = 2**20  # bytes
+LOCK_TIMEOUT_S = 30.0  # while another process renews the same tokens
 
 
 class SignIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +28,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True):
         client: What we are at the issuer (RFC 7591), without a configured secret.
         metadata: The issuer's metadata (RFC 8414).
         resource: The server's metadata (RFC 9728), if it has any.
+        at: When the user signed in, in Unix seconds; renewals do not change it.
         tokens: The tokens; None after the issuer has revoked them.
         expires_at: When the access token expires, in Unix seconds; None if that is unknown.
     """
@@ -36,6 +39,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True):
     client: dict[str, Any]
     metadata: dict[str, Any]
     resource: dict[str, Any] | None = None
+    at: float = 0.0
     tokens: dict[str, Any] | None = None
     expires_at: float | None = None
 
@@ -80,7 +84,7 @@ class SignIns:
         return found if found and found.key == key_of(url) else None
 
     def write(self, url: str, sign_in: SignIn) -> None:
-        """Store the sign-in at a URL.
+        """Store the sign-in at a URL; to be called with its lock.
 
         Raises:
             StoreError: The data directory cannot be written.
@@ -94,7 +98,7 @@ class SignIns:
             ) from error
 
     def lock_file(self, url: str) -> Path:
-        """The file to lock while the tokens are renewed; its folder exists afterwards.
+        """The file to lock while the sign-in is changed; its folder exists afterwards.
 
         Raises:
             StoreError: The data directory cannot be written.
@@ -117,7 +121,10 @@ class SignIns:
             found = [path for path in (self.path(url),) if path.exists()]
         for path in found:
             try:
-                path.unlink(missing_ok=True)
+                with FileLock(path.with_suffix(".lock"), LOCK_TIMEOUT_S, PRIVATE):
+                    path.unlink(missing_ok=True)
+            except Timeout as error:
+                raise StoreError(f"{path} is being renewed; try again.") from error
             except OSError as error:
                 raise StoreError(f"{path} cannot be removed: {error.strerror}.") from error
         return bool(found)

@@ -5,26 +5,29 @@ Imported only by ``repertory login``: the SDK is slow to import.
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+from filelock import AsyncFileLock
 from mcp.client.auth import (
     OAuthClientProvider,
     OAuthFlowError,
     OAuthRegistrationError,
     OAuthTokenError,
 )
-from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata
 from pydantic import AnyUrl
 
 from repertory.errors import SourceError, UsageError
+from repertory.files import PRIVATE
 from repertory.sources.mcp.oauth import PATH, Memory, check_address, provider_of, send, with_tokens
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import ServerConfig, Transport
-from repertory.sources.mcp.sign_ins import SignIn, SignIns, key_of
+from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns, key_of
 from repertory.sources.mcp.traffic import Traffic, quote
 from repertory.sources.mcp.transports import http_client
 from repertory.sources.mcp.variables import Launch, fill_in
@@ -94,6 +97,7 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
         try:
             await _drive(provider, launch)
         except OAuthRegistrationError:
+            _check_metadata(provider)
             raise SourceError(
                 "its authorization server registers no clients by itself; register Repertory there "
                 f"with the redirect address http://127.0.0.1:PORT{PATH}, and write "
@@ -106,7 +110,7 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
             raise SourceError(quote(str(error))) from None
         except ValueError as error:
             raise SourceError(f"its metadata cannot be read: {type(error).__name__}") from None
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise SourceError(f"it cannot be reached: {type(error).__name__}") from None
     context, tokens = provider.context, memory.new_tokens
     if tokens is None or context.client_info is None or context.oauth_metadata is None:
@@ -121,9 +125,12 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
         issuer=str(context.oauth_metadata.issuer),
         client=client,
         metadata=context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        at=time.time(),
         resource=resource.model_dump(mode="json", exclude_none=True) if resource else None,
     )
-    sign_ins.write(url, with_tokens(found, tokens))
+    # With the lock: a renewal that is under way must not replace it.
+    async with AsyncFileLock(sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE):
+        sign_ins.write(url, with_tokens(found, tokens))
 
 
 def _memory(launch: Launch, port: int) -> Memory:
@@ -162,6 +169,13 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
         await flow.aclose()
 
 
+def _check_metadata(provider: OAuthClientProvider) -> OAuthMetadata:
+    """The issuer's metadata; SourceError without any."""
+    if provider.context.oauth_metadata is None:
+        raise SourceError("it names no authorization server for a sign-in (RFC 9728, RFC 8414)")
+    return provider.context.oauth_metadata
+
+
 class _Person:
     """Sends the person to the issuer, and waits for the redirect."""
 
@@ -182,9 +196,7 @@ class _Person:
     async def ask(self, address: str) -> None:
         """Check that the issuer is fit for a sign-in, and show its address."""
         context = self._provider.context
-        metadata = context.oauth_metadata
-        if metadata is None:
-            raise SourceError("it names no authorization server with metadata (RFC 8414)")
+        metadata = _check_metadata(self._provider)
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
             raise SourceError("its authorization server does not support PKCE with S256")
         check_address(address, self._launch.url)
