@@ -32,6 +32,8 @@ SECTIONS = {
             "Check data directory, model, index or server, and sources.",
         ),
         "config": ("admin.commands.config", "Show and check the settings; trust MCP servers."),
+        "login": ("admin.commands.login", "Sign in at an MCP server that asks for it."),
+        "logout": ("admin.commands.login", "Forget the sign-in at an MCP server."),
         "trust": ("admin.commands.trust", "Review and approve what has changed."),
         "history": (
             "admin.commands.history",

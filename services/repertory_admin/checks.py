@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.audit import Audit
 from repertory.client import Client
 from repertory.embedding.device import accelerators
 from repertory.embedding.folder import Format
@@ -31,6 +32,7 @@ from repertory.review.gate import Gate
 from repertory.search.answer import Mode
 from repertory.search.calibration import Fitted, stored
 from repertory.search.query import query_of
+from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory_admin import terminal
@@ -107,6 +109,17 @@ def data_directory(data: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(data).free
     room = State.GOOD if free > MIN_FREE_BYTES else State.BAD
     yield Finding(room, "free space", f"{free / 1e9:.1f} GB")
+
+
+def audit(settings: Settings) -> Finding:
+    """Whether the audit log can be written."""
+    if settings.values.audit_off:
+        return Finding(State.GOOD, "audit log", "off")
+    file = Audit(settings, settings.data_dir).file
+    place = terminal.short_path(str(file.path))
+    if trouble := file.check():
+        return Finding(State.BAD, "audit log", f"{place} cannot be written: {trouble}")
+    return Finding(State.GOOD, "audit log", place)
 
 
 def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
@@ -244,7 +257,7 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
             findings.append(Finding(State.GOOD, subject, text))
         else:
             is_skipped = not one.source.is_trusted and not one.source.fault
-            state = State.UNSURE if is_skipped else State.BAD
+            state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
             findings.append(Finding(state, subject, one.error))
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))

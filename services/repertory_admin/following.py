@@ -81,6 +81,7 @@ class Following(Forwarding):
     def joined(self, joined: "Joined") -> None:
         """Ask a server that serves the directory for this process, until it ends."""
         client = Client(joined.url, joined.key, is_own=True)
+        client.is_recorded = True
         self._use(client)
         while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
             pass
@@ -105,6 +106,7 @@ class Following(Forwarding):
         """Ask the server of the directory until it ends; whether there is one."""
         client = running.client(self._settings, self._directory)
         if client:
+            client.is_recorded = True  # which only a server of our own user heeds
             self._use(client)
             with self._changed:
                 while self._uses(client):

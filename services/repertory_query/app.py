@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from repertory.audit import Audit
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
 from repertory.settings import Settings
@@ -22,6 +23,7 @@ from repertory_query import (
 )
 from repertory_query.access import Access, Owner
 from repertory_query.api import answer, document, versioned
+from repertory_query.auditing import Trail
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
@@ -74,7 +76,8 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
-    mcp = Mcp(service, values, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
+    audit = Audit(settings, service.workspace.directory)
+    mcp = Mcp(service, values, audit, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values))
@@ -108,5 +111,5 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     app.router.redirect_slashes = False
     problems.install(app)
     app.add_middleware(Guard, access, entrance.rates)
-    app.add_middleware(Record, metrics)  # added last, so it is the outermost
+    app.add_middleware(Record, metrics, Trail(audit))  # added last, so it is the outermost
     return app

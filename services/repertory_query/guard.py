@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from repertory.logs import CALLER
 from repertory.wire import V1
 from repertory_query.access import Access, is_open
+from repertory_query.auditing import Trail
 from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
 from repertory_query.problems import failure, refusal
@@ -54,11 +55,12 @@ class Guard:
 
 
 class Record:
-    """Middleware that logs and measures each request, and answers unexpected failures."""
+    """Middleware that logs, measures and records each request, and answers unexpected failures."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, trail: Trail) -> None:
         self._app = app
         self._metrics = metrics
+        self._trail = trail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -80,6 +82,7 @@ class Record:
                     headers.setdefault(name, value)
             await send(message)
 
+        receive = self._trail.listening(scope, receive)
         try:
             await self._app(scope, receive, noting)
         # The outermost boundary: the client gets an answer that reveals nothing.
@@ -88,6 +91,7 @@ class Record:
             if not status:
                 await response(scope, receive, noting)
         seconds = time.perf_counter() - began
+        self._trail.request(scope, status, seconds)
         route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
         route = route.removeprefix(V1)  # one name for both spellings
         self._metrics.request(method, route, status, seconds)

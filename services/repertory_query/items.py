@@ -12,6 +12,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.wire import Ids, Items, Summaries, summary
 from repertory_query.api import Nothing, Operations, answer
+from repertory_query.auditing import about
 from repertory_query.pool import Pool
 from repertory_query.searching import Filters
 from repertory_query.service import Service
@@ -38,6 +39,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     @operations.post("/items", Ids, returns=Items, summary="Show several items")
     async def some(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
+        about(request, given.ids)
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 

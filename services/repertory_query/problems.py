@@ -94,7 +94,7 @@ def install(app: Starlette) -> None:
         return refusal(error, error_is_message=_error_is_message(request))
 
     async def failed(request: Request, error: Exception) -> Response:
-        status = next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
+        status = status_of(error)
         if not status:
             return failure(error)
         detail = text_for(getattr(request.state, "caller", None), str(error))
@@ -104,6 +104,11 @@ def install(app: Starlette) -> None:
 
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(RepertoryError, failed)
+
+
+def status_of(error: Exception) -> int:
+    """The status of an error of ours; 0 for any other."""
+    return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 0)
 
 
 def _error_is_message(request: Request) -> bool:

@@ -8,6 +8,7 @@ from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory.review.wire import Approve, Approved, History, Reviews, Which
 from repertory_query.api import Nothing, Operations, answer
+from repertory_query.auditing import about
 from repertory_query.pool import Pool
 
 
@@ -28,7 +29,10 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
     async def approve(request: Request, given: Approve) -> Response:
         """Approve items as they are now; agents see them within seconds."""
         who = request.state.caller.who
-        return await pool.run(lambda: answer(Approved(items=reviews.approve(given.items, who))))
+        about(request, given.items or ())
+        done = await pool.run(lambda: reviews.approve(given.items, who))
+        about(request, done)
+        return answer(Approved(items=done))
 
     @operations.get(
         "/reviews/history", Which, returns=History, scope=Scope.ADMIN, summary="History"

@@ -24,6 +24,7 @@ from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
 from repertory.wire import (
     MAX_IDS,
+    RECORDED,
     V1,
     Alive,
     Ids,
@@ -63,7 +64,10 @@ class Client(Backend):
 
     Attributes:
         url: The URL of the server.
+        is_recorded: Whether this process records what it asks; its own user's server then does not.
     """
+
+    is_recorded = False
 
     def __init__(self, url: str, api_key: str | None = None, *, is_own: bool = False) -> None:
         """Use a server; nothing is sent to it yet.
@@ -262,7 +266,8 @@ class Client(Backend):
                 f"The server at {self.url} cannot be reached: what answers there is not the server "
                 "that left a note in the data directory; start that one again."
             )
-        status, data = self._exchange(method, target, body, timeout_s, self._headers)
+        headers = {**self._headers, RECORDED: "1"} if self.is_recorded else self._headers
+        status, data = self._exchange(method, target, body, timeout_s, headers)
         if self._token and status == http.HTTPStatus.UNAUTHORIZED:
             self._is_proven = False
             raise StoreError(f"The server at {self.url} has been started again; try again.")

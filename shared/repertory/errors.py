@@ -45,6 +45,10 @@ class SourceError(RepertoryError):
     """A source could not be read at all; its items are kept."""
 
 
+class SignInError(SourceError):
+    """A server asks for a sign-in that only a person can make."""
+
+
 class JobError(RepertoryError):
     """A job cannot be read; it is set aside, never dropped."""
 

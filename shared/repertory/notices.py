@@ -17,7 +17,7 @@ MAX_FILES = 3  # with the way to trust them
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
-    """The sources that are starting, unreadable, awaiting trust, or with items in quarantine."""
+    """The sources that are starting, unreadable, waiting for a person, or with withheld items."""
     failed = [one for one in sources if one.is_failing]
     starting = [one_line(one.name) for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
@@ -36,6 +36,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         names = named(one.name for one in waiting)
         kind = "MCP servers" if all(one.type == "mcp" for one in waiting) else "Sources"
         found.append(f"{kind} await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
+    found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_FAILED]
     if withheld := sum(one.quarantined for one in sources):
         names = named(one_line(one.name) for one in sources if one.quarantined)
         number = "1 item is" if withheld == 1 else f"{withheld:,} items are"

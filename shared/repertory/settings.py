@@ -24,6 +24,7 @@ from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
 TRUST_FILE = "trusted.json"  # in the data directory
+SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
 
 
@@ -274,7 +275,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
                     f"own config.toml, or name this file with --config."
                 )
-            if key in ("data_dir", "sandbox") and isinstance(value, str):
+            if key in ("data_dir", "sandbox", "audit.folder") and isinstance(value, str):
                 value = str(path.parent / Path(value).expanduser())  # noqa: PLW2901 - as sources
             found[known[key].field] = value
     return found

@@ -23,6 +23,9 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     awaits_trust: Annotated[
         bool, msgspec.Meta(description="Whether it does not run until the user trusts it.")
     ] = False
+    awaits_sign_in: Annotated[
+        bool, msgspec.Meta(description="Whether its server asks for a sign-in, by OAuth.")
+    ] = False
     is_starting: Annotated[
         bool, msgspec.Meta(description="Whether its first scan has not ended yet.")
     ] = False
@@ -40,14 +43,16 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def is_failing(self) -> bool:
-        """Whether it cannot be read; a source that awaits trust has not failed."""
-        return bool(self.error) and not self.awaits_trust
+        """Whether it cannot be read; a source that awaits trust or a sign-in has not failed."""
+        return bool(self.error) and not (self.awaits_trust or self.awaits_sign_in)
 
     @property
     def state(self) -> str:
         """Its state in a word or three."""
         if self.awaits_trust:
             return "waiting for trust"
+        if self.awaits_sign_in:
+            return "waiting for sign-in"
         if self.error:
             return "failing"
         if self.is_starting:

@@ -225,6 +225,24 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     proxy_groups_header: Annotated[
         str, _header("proxy.groups_header", "The header with the groups, separated by commas.")
     ] = "X-Forwarded-Groups"
+    audit_off: Annotated[
+        bool, _personal("audit.off", "Do not record who did what in the audit log.")
+    ] = False
+    audit_folder: Annotated[
+        str | None,
+        _personal("audit.folder", "The folder of the audit log  [default: in the data directory]"),
+    ] = None
+    audit_texts: Annotated[
+        bool,
+        _personal("audit.texts", "Record the texts of queries and the arguments of calls, too."),
+    ] = False
+    audit_file_size: Annotated[
+        int,
+        _personal("audit.file_size", "Megabytes of each file of the audit log.", ge=1, le=1_000),
+    ] = 10
+    audit_files: Annotated[
+        int, _personal("audit.files", "How many files the audit log has.", ge=1, le=1_000)
+    ] = 10
     debounce: Annotated[
         float,
         _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),

@@ -15,7 +15,7 @@ import msgspec
 from repertory.errors import StoreError, UsageError
 from repertory.files import is_project, write_atomically
 from repertory.notices import about_withheld
-from repertory.settings import TRUST_FILE, Settings, files, load
+from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files, load
 from repertory.text import one_line
 from repertory.trust import TrustStore, lies_in
 from repertory.values import NAMESPACE
@@ -355,6 +355,8 @@ class Workspace:
             more["timeout"] = timeout
         if entry["type"] == "mcp" and self._settings.environment is not None:
             more["environment"] = self._settings.environment
+        if entry["type"] == "mcp":
+            more["sign_ins"] = str(self._data.absolute() / SIGN_INS)
         return {**entry, **more}
 
     @property

@@ -1,5 +1,6 @@
 """The notices beside an answer, and the checks of filters."""
 
+import msgspec
 import pytest
 
 from repertory.catalogue.item import Kind
@@ -58,6 +59,13 @@ def test_servers_that_await_trust_have_not_failed() -> None:
     """One notice names them all, and the command that trusts each file."""
     waiting = [source(name, error="Run X.", awaits_trust=True) for name in ("a", "b")]
     assert about_sources(waiting) == ("MCP servers await your trust: a, b. Run X.",)
+
+
+def test_a_server_that_waits_for_a_sign_in_says_so() -> None:
+    """It has not failed; its error is what to do."""
+    state = msgspec.structs.replace(source("web", error="Run Y."), awaits_sign_in=True)
+    assert about_sources([state]) == ("Run Y.",)
+    assert (state.is_failing, state.state) == (False, "waiting for sign-in")
 
 
 def test_the_age_of_tools_is_said_from_a_limit_on() -> None:

@@ -16,6 +16,7 @@ from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
+from repertory_admin.auditing import audited
 from repertory_admin.backend import here, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
@@ -157,11 +158,14 @@ def trust(flags: Flags, files: FilesArgument) -> None:
     names: set[str] = set()
     for file in files:
         if file.name == PROJECT_FILE:
-            _trust_project(file, workspace, flags)
+            with audited(flags, "trust", [file.absolute()]):
+                _trust_project(file, workspace, flags)
             continue
-        digest = digest_of(file.expanduser().read_bytes()) if file.expanduser().is_file() else ""
-        sources = defined_by(file, workspace)
-        workspace.trust.trust(file, digest, env_files(sources))
+        with audited(flags, "trust", [file.absolute()]):
+            known = file.expanduser()
+            digest = digest_of(known.read_bytes()) if known.is_file() else ""
+            sources = defined_by(file, workspace)
+            workspace.trust.trust(file, digest, env_files(sources))
         terminal.tell(f"Trusted {file} until it changes: {described(sources)}.")
         names |= {source.name for source in sources}
     # A file that is no part of this catalogue is trusted for another directory.
@@ -194,7 +198,8 @@ def untrust(flags: Flags, files: FilesArgument) -> None:
     """Revoke trust in configurations: servers are not run, and folders not read, any more."""
     workspace = Workspace(*here(flags))
     for file in files:
-        workspace.trust.revoke(file)
+        with audited(flags, "untrust", [file.absolute()]):
+            workspace.trust.revoke(file)
         terminal.tell(f"{file} is no longer trusted; its indexed items stay.")
 
 

@@ -47,6 +47,7 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         findings = list(checks.data_directory(settings.data_dir))
         found = checks.Sources(findings=[])
         if findings[0].state is checks.State.GOOD:
+            findings.append(checks.audit(settings))
             with Target(settings, directory, None).open_here(bars) as repertory:
                 findings += checks.model(repertory, bars)
                 try:

@@ -15,6 +15,7 @@ from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.asking import confirm
+from repertory_admin.auditing import audited
 from repertory_admin.backend import here
 from repertory_admin.options import TEAM, Flags, Output, OutputOption, YesOption
 
@@ -71,7 +72,8 @@ def create(
     keys, server, is_team = _keys(flags)
     is_first = not keys.required
     groups = list(dict.fromkeys(group or ()))
-    token = keys.create(name, scope, groups)
+    with audited(flags, "key-create", [name]):
+        token = keys.create(name, scope, groups)
     if output is Output.JSON:
         terminal.show_json(
             {"name": name, "scope": scope, "groups": groups, "key": token, "server": server}
@@ -129,7 +131,8 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     `repertory keys reset`.
     """
     keys, server, is_team = _keys(flags)
-    keys.revoke(name)
+    with audited(flags, "key-revoke", [name]):
+        keys.revoke(name)
     terminal.tell(f"The key {name!r} is no longer valid.")
     if is_team and not keys.list():
         terminal.note(
@@ -190,7 +193,8 @@ def reset(
         terminal.tell(f"There are no keys of {server}, so {after}.")
         return
     confirm(f"Remove all keys of {server}, so that {after}?", yes=yes)
-    keys.reset()
+    with audited(flags, "key-reset", []):
+        keys.reset()
     terminal.tell(f"All keys of {server} are removed; {after}.")
 
 

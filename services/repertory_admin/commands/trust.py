@@ -1,13 +1,14 @@
 """``repertory trust``: what has changed in the catalogue, and its approval."""
 
-import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from repertory.audit import user
 from repertory.errors import UsageError
 from repertory_admin import terminal
 from repertory_admin.app import command, group
+from repertory_admin.auditing import audited
 from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
@@ -69,7 +70,11 @@ def approve(
         raise UsageError("Name the items to approve, or give --all.")
     target = target_of(flags)
     wanted = None if everything else items
-    done = target.server.approve(wanted) if target.server else _approve_here(target, wanted)
+    if target.server:  # which records it
+        done = target.server.approve(wanted)
+    else:
+        with audited(flags, "approve", items or ["--all"]):
+            done = _approve_here(target, wanted)
     terminal.say(f"Approved {terminal.count(len(done), 'item')}.")
     if items and len(done) < len(set(items)):
         raise typer.Exit(ExitCode.NOT_FOUND)
@@ -87,17 +92,9 @@ def _approve_here(target: Target, items: list[str] | None) -> list[str]:
     with Bars() as bars, target.open_here(bars) as repertory:
         reviews = repertory.parts.reviews
         waiting = reviews.waiting()
-        done = reviews.approve(items, _user())
+        done = reviews.approve(items, user())
         sources = {one.source for one in waiting if one.item in done and one.state == "quarantined"}
         if sources:
             bars.wait()
             repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name in sources)
     return done
-
-
-def _user() -> str:
-    """Who runs this command; an account may have no name."""
-    try:
-        return f"user:{getpass.getuser()}"
-    except (KeyError, OSError):
-        return "user"

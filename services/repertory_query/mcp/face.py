@@ -32,6 +32,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
+from repertory.audit import Audit
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
@@ -42,8 +43,10 @@ from repertory.keys import Scope
 from repertory.text import cut, one_line
 from repertory_query.mcp.catalogue import CALL, text_of
 from repertory_query.mcp.contents import contents
+from repertory_query.mcp.recording import Recorded, Recorder
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
+from repertory_query.problems import status_of
 from repertory_query.service import Service
 from repertory_query.visible import visibility, visible_to
 
@@ -82,6 +85,7 @@ class Face:
         tools: The tools, in this order.
         threads: Runs the calls of the backend.
         announcing: Whether ``announce`` runs, so that clients may wait for changes.
+        audit: Records what is done; None if another process does.
 
     Attributes:
         server: The SDK's server.
@@ -94,10 +98,12 @@ class Face:
         threads: Threads,
         *,
         announcing: bool = False,
+        audit: Audit | None = None,
     ) -> None:
         self._backend = backend
         self._tools = {tool.function.name: tool for tool in tools}
         self._threads = threads
+        self._record = Recorder(audit)
         self._listed: dict[Hashable, tuple[float, str, bool]] = {}
         self._told: tuple[str, bool] | None = None
         self._session: ServerSession | None = None
@@ -167,12 +173,21 @@ class Face:
         return said, calls_allowed
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        with self._record.tool(context, params) as record:
+            result = await self._answer(context, params, record)
+            record.note(is_error=bool(result.is_error))
+            return result
+
+    async def _answer(
+        self, context: Context, params: CallToolRequestParams, record: Recorded
+    ) -> CallToolResult:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(
                 INVALID_PARAMS, f"There is no tool {params.name[:200]!r}; list those there are."
             )
         if tool.scope not in _scopes(context):
+            record.status = 403
             return tool.failure(
                 f"{params.name} takes a key of the scope {tool.scope}; ask who runs this server."
             )
@@ -182,6 +197,7 @@ class Face:
                 tool.work, lambda: tool.answer(backend, params.arguments or {})
             )
         except RepertoryError as error:
+            record.status = status_of(error)
             return tool.failure(str(error))
         # The boundary: the client gets an answer that reveals nothing.
         except Exception as error:
@@ -190,15 +206,20 @@ class Face:
     async def _list_resources(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
-        after = _after(params.cursor if params else None)
-        backend, _ = self._seen(context)
-        resources, cursor = await self._read(lambda: _skills(backend, after))
+        with self._record.action(context, "list"):
+            after = _after(params.cursor if params else None)
+            backend, _ = self._seen(context)
+            resources, cursor = await self._read(lambda: _skills(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def _read_resource(
         self, context: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         uri = str(params.uri)
+        with self._record.action(context, "read", [id_of(uri) or uri]):
+            return await self._resource(context, uri)
+
+    async def _resource(self, context: Context, uri: str) -> ReadResourceResult:
         item_id = id_of(uri)
         if item_id is None:
             raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")

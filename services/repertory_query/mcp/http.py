@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from repertory.audit import Audit
 from repertory.errors import StoreError
 from repertory.values import Values
 from repertory_query.limits import MAX_BODY_SIZE
@@ -44,15 +45,19 @@ class Mcp:
     Args:
         service: The server.
         values: The settings for missing arguments of a search.
+        audit: Records what is done.
         pools: The threads, by what a tool occupies.
 
     Attributes:
         routes: Their routes.
     """
 
-    def __init__(self, service: Service, values: Values, pools: Mapping[Work, Pool]) -> None:
+    def __init__(
+        self, service: Service, values: Values, audit: Audit, pools: Mapping[Work, Pool]
+    ) -> None:
         self._service = service
         self._values = values
+        self._audit = audit
         self._pools = pools
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
         self._requested = anyio.Event()
@@ -93,7 +98,12 @@ class Mcp:
 
         return {
             path: StreamableHTTPSessionManager(
-                Face(self._service, tools_of([toolset], self._values), self._threads).server,
+                Face(
+                    self._service,
+                    tools_of([toolset], self._values),
+                    self._threads,
+                    audit=self._audit,
+                ).server,
                 json_response=True,
                 stateless=True,
                 max_request_body_size=MAX_BODY_SIZE,

@@ -8,6 +8,7 @@ from anyio import CapacityLimiter, create_task_group, to_thread
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.stdio import stdio_server
 
+from repertory.audit import Audit
 from repertory.backend import Backend
 from repertory_query.mcp.face import Face
 from repertory_query.mcp.tool import Tool
@@ -18,24 +19,25 @@ THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
 T = TypeVar("T")
 
 
-def run(backend: Backend, tools: Sequence[Tool]) -> None:
+def run(backend: Backend, tools: Sequence[Tool], audit: Audit | None = None) -> None:
     """Answer until the standard input ends.
 
     Args:
         backend: The backend.
         tools: The tools.
+        audit: Records what is done; None if a team's server does.
     """
-    anyio.run(_serve, backend, tools)
+    anyio.run(_serve, backend, tools, audit)
 
 
-async def _serve(backend: Backend, tools: Sequence[Tool]) -> None:
+async def _serve(backend: Backend, tools: Sequence[Tool], audit: Audit | None) -> None:
     limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
 
     async def threads(work: Work, call: Callable[[], T]) -> T:
         # A cancelled request is not waited for; its work ends by itself.
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
-    face = Face(backend, tools, threads, announcing=True)
+    face = Face(backend, tools, threads, announcing=True, audit=audit)
     options = face.server.create_initialization_options(NotificationOptions(tools_changed=True))
     async with stdio_server() as (received, sent), create_task_group() as tasks:
         tasks.start_soon(face.announce)

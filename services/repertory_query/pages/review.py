@@ -7,6 +7,7 @@ from starlette.routing import BaseRoute, Route
 from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory_query.access import require
+from repertory_query.auditing import about
 from repertory_query.pages import sign_in
 from repertory_query.pages.page import page, root_of
 from repertory_query.pool import Pool
@@ -28,7 +29,7 @@ def routes(store: ReviewStore, pool: Pool) -> list[BaseRoute]:
         require(caller, Scope.ADMIN)
         sent = await sign_in.fields(request)
         item = f"{sent.get('item', '')}@{sent.get('version', '')}"
-        await pool.run(lambda: store.approve([item], caller.who))
+        about(request, await pool.run(lambda: store.approve([item], caller.who)))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
     return [Route(PATH, reviews), Route(PATH, approve, methods=["POST"])]

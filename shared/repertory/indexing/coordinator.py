@@ -25,7 +25,7 @@ from repertory.indexing.scan import ScanResult
 from repertory.indexing.unused import UnusedIndexes
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, error
+from repertory.sources.source import Problem, error, warning
 from repertory.stats import WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
@@ -168,9 +168,11 @@ class Coordinator:
         indexed = searched.per_source if searched else Ledger.NOTHING
         sources = self._scans.status(indexed, self._emptied)
         failed = [
-            msgspec.structs.replace(error(one.name, one.error), sources=(one.name,))
-            for one in sources
-            if one.is_failing
+            msgspec.structs.replace(say(one.name, one.error), sources=(one.name,))
+            for one, say in (
+                *((one, error) for one in sources if one.is_failing),
+                *((one, warning) for one in sources if one.awaits_sign_in),
+            )
         ]
         problems = [*failed, *self._scans.problems]
         return WatchStatus(

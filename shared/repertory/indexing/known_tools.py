@@ -55,4 +55,5 @@ def _known(
         error=error,
         at=last.seen if last else 0.0,
         is_known=True,
+        awaits_sign_in=bool(last and last.awaits_sign_in),
     )

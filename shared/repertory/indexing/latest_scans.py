@@ -158,6 +158,7 @@ class LatestScans:
                     stale=max(indexed[name] - offered[name], 0) if partial else 0,
                     error=error,
                     awaits_trust=not (source.is_trusted or source.fault),
+                    awaits_sign_in=scan is not None and scan.awaits_sign_in,
                     is_starting=scan is None,
                     seen=self._seen.get(name, 0.0),
                     quarantined=self._gate.quarantined(name) if self._gate else 0,

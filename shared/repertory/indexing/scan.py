@@ -9,7 +9,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Rule
-from repertory.errors import SourceError, StoreError
+from repertory.errors import SignInError, SourceError, StoreError
 from repertory.indexing.between import problems_between
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
@@ -23,6 +23,7 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
     """One source and the result of scanning it: a scan, or the error that prevented it.
 
     Attributes:
+        awaits_sign_in: Whether the source's server asks for a sign-in.
         is_known: Whether it is what the last command knew: the source was not asked.
     """
 
@@ -31,6 +32,7 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
     error: str
     at: float
     is_known: bool = False
+    awaits_sign_in: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -53,7 +55,8 @@ def scan_source(source: Source) -> ScanResult:
     try:
         return ScanResult(source=source, scan=source.scan(), error="", at=at)
     except SourceError as error:
-        return ScanResult(source=source, scan=None, error=str(error), at=at)
+        waits = isinstance(error, SignInError)
+        return ScanResult(source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits)
 
 
 def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanResult]:

@@ -26,6 +26,7 @@ class _Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trusted: bool = False
     approved: dict[str, str] | None = None
     environment: dict[str, str] | None = None
+    sign_ins: str = ""
 
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
@@ -36,8 +37,8 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
             ``timeout`` in seconds, which overrides the files, and ``include`` and ``exclude``,
             globs of tool names. The workspace sets ``trusted``: whether the servers may run;
             ``approved``: the digests of ``TrustStore`` that what is read must have for it, None if
-            the user named the files; and ``environment``, if they start with another one than this
-            process's.
+            the user named the files; ``environment``, if they start with another one than this
+            process's; and ``sign_ins``, the folder of the stored sign-ins.
         base: The folder that relative paths start from.
 
     Raises:
@@ -57,6 +58,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     if options.environment is not None:
         own = options.environment
         servers = [msgspec.structs.replace(s, environment=own) for s in servers]
+    servers = [msgspec.structs.replace(s, sign_ins=options.sign_ins) for s in servers]
     if approved is not None:
         servers = [_bound(server, approved) for server in servers]
     return [

@@ -14,7 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 from mcp_types import CONNECTION_CLOSED, Implementation, ToolListChangedNotification
 
-from repertory.errors import SourceError
+from repertory.errors import SignInError, SourceError
 from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
@@ -31,6 +31,7 @@ def list_tools(server: ServerConfig) -> Listing:
     not from within an event loop.
 
     Raises:
+        SignInError: It asks for a sign-in.
         SourceError: It cannot be started or reached, exits, hangs, or does not speak MCP. The
             message contains no secret of its configuration.
     """
@@ -82,12 +83,12 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
             # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)
-                failure = failure or _explain(error, launch, traffic)
+                failure = failure or _explain(error, server.name, launch, traffic)
                 if _is_refusal(error, traffic):
                     continue
             break
     if is_cut_off and not failure:
-        failure = _explain(None, launch, traffic)
+        failure = _explain(None, server.name, launch, traffic)
     if not failure and traffic.complete:
         return ""
     failure = failure or f"did not answer within {server.timeout:g} s"
@@ -95,7 +96,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     message = f"The MCP server {server.name} {words}."
     if not traffic.complete:
         # Raised here, without its cause: that may quote URLs with their secrets.
-        raise SourceError(message)
+        raise SignInError(message) if traffic.awaits_sign_in else SourceError(message)
     return message
 
 
@@ -116,7 +117,7 @@ def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
 
 def _is_refusal(error: BaseException, traffic: Traffic) -> bool:
     """Whether a server rejected the protocol, rather than failed."""
-    if traffic.greeted or traffic.flooded or traffic.status in (401, 403):
+    if traffic.greeted or traffic.flooded or traffic.trouble or traffic.status in (401, 403):
         return False
     return isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
 
@@ -135,10 +136,10 @@ def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) 
     )
 
 
-def _explain(error: BaseException | None, launch: Launch, traffic: Traffic) -> str:
+def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Traffic) -> str:
     """Describe the failure, to follow the name of the server."""
-    if traffic.flooded:
-        return TOO_MUCH
+    if known := TOO_MUCH if traffic.flooded else traffic.about_sign_in(name):
+        return known
     if traffic.exit_code is not None:
         return f"ended with exit code {traffic.exit_code} before it had answered"
     if traffic.status >= 400:

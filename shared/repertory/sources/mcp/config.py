@@ -24,7 +24,7 @@ import msgspec
 
 from repertory.bounded import read_bytes, read_inside
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.server import DEFAULT_TIMEOUT, ServerConfig, Transport
+from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import one_line
 from repertory.trust import digest_of
@@ -67,6 +67,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     url: str = ""
     http_url: str = ""
     headers: dict[str, str] = {}
+    oauth: OAuthClient = OAuthClient()
     enabled: bool = True
     disabled: bool = False
     include_tools: Names = []
@@ -232,6 +233,7 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
         cwd=entry.cwd,
         url=entry.http_url or entry.url,
         headers=headers,
+        oauth=entry.oauth,
         include=(*entry.include_tools, *codex.enabled_tools),
         exclude=(*entry.exclude_tools, *codex.disabled_tools),
         timeout=_timeout(entry, codex),

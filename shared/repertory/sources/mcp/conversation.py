@@ -175,6 +175,8 @@ class Conversation:
             raise LineLostError(taken=True) from None
         if traffic.forgotten:  # by the protocol, the server has not processed the call
             raise LineLostError(taken=False) from None
+        if known := traffic.about_sign_in(self._server.name):
+            raise self._error(known) from None
         status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""
         words = quote(self._launch.redact(error.message))
         raise self._error(f"answered with an error{status}: {words}") from None

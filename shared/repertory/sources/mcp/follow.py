@@ -6,18 +6,22 @@ other server is polled, in a new session each time.
 
 import contextlib
 import logging
+import os
 import random
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.from_thread import start_blocking_portal
 
-from repertory.errors import SourceError
+from repertory.errors import SignInError, SourceError
 from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import Listing
+from repertory.sources.mcp.variables import fill_in
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.conversation import Conversation
@@ -70,6 +74,8 @@ class ServerFollower:
         latest = self._latest
         if isinstance(latest, Listing):
             return latest
+        if isinstance(latest, SignInError):
+            raise SignInError(str(latest))
         raise SourceError(str(latest or f"The MCP server {self._server.name} is not followed."))
 
     def _publish(self, latest: Listing | SourceError) -> None:
@@ -86,11 +92,14 @@ class ServerFollower:
             while True:
                 began = anyio.current_time()
                 self._has_listed = self._is_open = False
+                before = self._signed_in_at()
                 try:
                     await converse(self._server, self._talk)
                 except SourceError as error:
                     if not self._has_listed:  # else the connection was lost: reconnect first
                         self._publish(error)
+                    if isinstance(error, SignInError):
+                        await self._wait_for_sign_in(before)
                 # A boundary: a scan waits for a result, and the next attempt may succeed.
                 except Exception as error:
                     kind = type(error).__name__  # only its kind, because it may quote secrets
@@ -106,6 +115,22 @@ class ServerFollower:
                 pause = min(2 * pause, self._poll)
         finally:
             self._first.set()
+
+    def _signed_in_at(self) -> float:
+        """When someone signed in at the server, in Unix seconds; 0 without a sign-in."""
+        server = self._server
+        if not (server.sign_ins and server.url):
+            return 0.0
+        with contextlib.suppress(SourceError):  # of a variable without a value
+            url = fill_in(server, server.environment or os.environ).url
+            found = SignIns(Path(server.sign_ins)).read(url)
+            return found.at if found else 0.0
+        return 0.0
+
+    async def _wait_for_sign_in(self, before: float) -> None:
+        """Wait until someone signs in; the server is not asked meanwhile."""
+        while self._server.sign_ins and self._signed_in_at() == before:
+            await anyio.sleep(MIN_INTERVAL_S)
 
     async def _talk(self, conversation: "Conversation") -> None:
         renewal = anyio.current_time() + _jittered(MAX_SESSION_S)

@@ -2,7 +2,7 @@
 
 import re
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -19,6 +19,18 @@ class Transport(StrEnum):
     SSE = "sse"
 
 
+class OAuthClient(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A client that was registered by hand, with unresolved variables."""
+
+    client_id: str = ""
+    client_secret: str = ""
+    callback_port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 0
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"OAuthClient({self.client_id!r})"
+
+
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of one MCP server, with unresolved variables.
 
@@ -30,6 +42,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
         env_file_digest: The SHA-256 that it must have; empty if it was not trusted, None for any.
         env_names: Variables of our own environment to pass on if they are set.
         url, headers: The address; http and sse only.
+        oauth: What we are at its authorization server, if that registers no clients by itself.
+        sign_ins: The folder of the stored sign-ins; empty without a data directory.
         include, exclude: Globs of the tools to take; an empty ``include`` takes all.
         timeout: Seconds to start it and to list all its tools.
         call_timeout: Seconds for one call of a tool; None if not configured.
@@ -51,6 +65,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
+    oauth: OAuthClient = OAuthClient()
+    sign_ins: str = ""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT

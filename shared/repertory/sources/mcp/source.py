@@ -127,8 +127,13 @@ class McpServer(Source):
         ]
         return Scan(items=items, problems=problems)
 
-    @override
-    def to_call(self, tool: str) -> ServerConfig:
+    def to_contact(self) -> ServerConfig:
+        """Return the server, which may be started or called.
+
+        Raises:
+            CallsOffError: It is not trusted, or is Repertory itself.
+            CallError: Its configuration is invalid.
+        """
         server = self._server
         if server.fault:
             raise CallError(server.fault)
@@ -136,6 +141,16 @@ class McpServer(Source):
             raise CallsOffError(self._is_repertory)
         if not self.is_trusted:
             raise CallsOffError(self._is_not_trusted)
+        return server
+
+    @property
+    def config(self) -> ServerConfig:
+        """The server's configuration, trusted or not."""
+        return self._server
+
+    @override
+    def to_call(self, tool: str) -> ServerConfig:
+        server = self.to_contact()
         if not self._takes({"name": tool}):
             raise CallsOffError(
                 f"The tool {one_line(tool)} of the MCP server {self.name} is left out by its "

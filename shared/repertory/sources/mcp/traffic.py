@@ -1,5 +1,6 @@
 """The bounded record of a session with one server; it keeps enough to explain a failure."""
 
+import shlex
 from typing import Any
 
 import anyio
@@ -38,6 +39,9 @@ class Traffic:
         changed: Set when the server reports changed tools, and when a connection ends.
         ended: Set when the connection to the server is closed.
         status: The last HTTP status; 0 if there was none.
+        awaits_sign_in: Whether it asks for a sign-in that only a person can make.
+        trouble: Why its tokens could not be renewed; empty if they could.
+        was_signed_in: Whether it was sent a token, or one was revoked.
         forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
         exit_code: The exit code of its process, if the process ended by itself.
         stray: The first line on stdout that is not MCP.
@@ -48,6 +52,9 @@ class Traffic:
         self.greeted = False
         self.ended = anyio.Event()
         self.status = 0
+        self.awaits_sign_in = False
+        self.was_signed_in = False
+        self.trouble = ""
         self.forgotten = False
         self.exit_code: int | None = None
         self._stderr = b""
@@ -78,6 +85,14 @@ class Traffic:
         self._lines += lines
         self.flooded |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
         return not self.flooded
+
+    def about_sign_in(self, name: str) -> str:
+        """What is wrong with the sign-in at a server of a name, to follow it; empty if nothing."""
+        if self.trouble:
+            return f"could not be queried: {quote(self.trouble)}"
+        if self.awaits_sign_in:
+            return f"is waiting for sign-in; run `repertory login {shlex.quote(name)}`"
+        return ""
 
     def add_stderr(self, data: bytes) -> None:
         """Keep the end of the server's stderr."""

@@ -8,6 +8,7 @@ import contextlib
 import functools
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,8 +21,10 @@ from mcp_types import JSONRPCResponse
 
 from repertory.errors import SourceError
 from repertory.sources.mcp.mending import mended
+from repertory.sources.mcp.oauth import SignedIn
 from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import Transport
+from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
 from repertory.sources.mcp.variables import Launch
 
@@ -36,7 +39,9 @@ async def open_streams(
             case Transport.STDIO:
                 streams: Any = run_process(launch, traffic)
             case Transport.HTTP:
-                client = await stack.enter_async_context(_http_client(traffic, launch.headers))
+                client = await stack.enter_async_context(
+                    http_client(traffic, launch.headers, auth=_auth(launch, traffic))
+                )
                 streams = streamable_http_client(
                     launch.url, http_client=client, max_sse_event_size=MAX_BYTES
                 )
@@ -44,7 +49,8 @@ async def open_streams(
                 streams = sse_client(
                     launch.url,
                     launch.headers,
-                    httpx_client_factory=functools.partial(_http_client, traffic),
+                    httpx_client_factory=functools.partial(http_client, traffic),
+                    auth=_auth(launch, traffic),
                 )
         received, to_send = await stack.enter_async_context(streams)
         yield _Intake(received, traffic), to_send
@@ -79,7 +85,15 @@ class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
         await self._inner.aclose()
 
 
-def _http_client(
+def _auth(launch: Launch, traffic: Traffic) -> SignedIn | None:
+    """How the requests to a server are signed; None if its configuration does it itself."""
+    if any(name.lower() == "authorization" for name in launch.headers):
+        return None
+    sign_ins = SignIns(Path(launch.sign_ins)) if launch.sign_ins else None
+    return SignedIn(sign_ins, launch, traffic, lambda: http_client(Traffic()))
+
+
+def http_client(
     traffic: Traffic,
     headers: Mapping[str, str] | None = None,
     timeout: httpx2.Timeout | None = None,

@@ -26,7 +26,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved launch parameters of a server. Never stored or logged.
 
     ``inherited`` is the environment that a process takes a few harmless variables from.
-    ``secrets`` are the values, and the words in them, that no message may contain.
+    ``secrets`` are the values, and the words in them, that no message may contain; ``learned`` are
+    those that came later, such as tokens.
     """
 
     command: str
@@ -36,7 +37,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     url: str
     headers: dict[str, str]
+    client_id: str
+    client_secret: str
+    callback_port: int
+    sign_ins: str
     secrets: frozenset[str]
+    learned: set[str] = msgspec.field(default_factory=set)
 
     def __repr__(self) -> str:
         """Without any value: they may be secrets."""
@@ -44,7 +50,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     def redact(self, text: str) -> str:
         """Mask every secret of this launch in a text."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
+        for secret in sorted(self.secrets | self.learned, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
@@ -73,7 +79,8 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
     command, url = fill(server.command), fill(server.url)
     args = tuple(fill(argument) for argument in server.args)
     cwd = str(Path(server.workspace, fill(server.cwd)))
-    values = {*env.values(), *headers.values(), *_url_secrets(url), *used}
+    client_id, client_secret = fill(server.oauth.client_id), fill(server.oauth.client_secret)
+    values = {client_secret, *env.values(), *headers.values(), *_url_secrets(url), *used}
     return Launch(
         command=command,
         args=args,
@@ -82,6 +89,10 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
         cwd=cwd,
         url=url,
         headers=headers,
+        client_id=client_id,
+        client_secret=client_secret,
+        callback_port=server.oauth.callback_port,
+        sign_ins=server.sign_ins,
         secrets=frozenset(
             secret
             for value in values

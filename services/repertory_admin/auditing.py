@@ -1,0 +1,37 @@
+"""The lines of the audit log for administrative commands."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from repertory.audit import Audit, user
+from repertory.errors import UsageError
+from repertory.project import located
+from repertory_admin import terminal
+from repertory_admin.options import Flags
+
+
+@contextmanager
+def audited(flags: Flags, action: str, what: Iterable[object]) -> Iterator[None]:
+    """Record what a command does, with its outcome; warn if the log cannot be written."""
+    settings, project = located(flags, Path.cwd())
+    audit, began, outcome = Audit(settings, project.directory), time.perf_counter(), "failed"
+    try:
+        yield
+        outcome = "ok"
+    except UsageError:
+        outcome = "refused"
+        raise
+    finally:
+        audit.record(
+            action,
+            user(),
+            "cli",
+            outcome=outcome,
+            what=map(str, what),
+            seconds=time.perf_counter() - began,
+        )
+        if not audit.file.flush():
+            reason = audit.file.trouble or "the disk does not answer"
+            terminal.warn(f"The audit log {audit.file.path} cannot be written: {reason}.")

@@ -1,0 +1,152 @@
+"""``repertory login`` and ``repertory logout``: the sign-ins at MCP servers with OAuth."""
+
+import os
+import sys
+import threading
+import webbrowser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.errors import UsageError
+from repertory.settings import SIGN_INS
+from repertory.sources.mcp.sign_ins import SignIns
+from repertory.sources.mcp.source import McpServer
+from repertory.sources.mcp.variables import fill_in
+from repertory.workspace import Workspace
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.auditing import audited
+from repertory_admin.backend import Target, target_of
+from repertory_admin.exits import ExitCode
+from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
+from repertory_admin.progress import Bars
+
+if TYPE_CHECKING:
+    from repertory.sources.mcp.redirects import Redirects
+
+MAX_PASTED = 65_536  # bytes of a line
+
+SETTINGS = (*STORE, *INDEXING, *ASKING, *TEAM)
+
+ServerArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SERVER", help="The name of an MCP server of this catalogue.", show_default=False
+    ),
+]
+
+
+@command(
+    app,
+    "login",
+    settings=SETTINGS,
+    examples=("repertory login github", "repertory login github --no-browser"),
+)
+def login(
+    flags: Flags,
+    server: ServerArgument,
+    browser: Annotated[
+        bool,
+        typer.Option(
+            "--browser/--no-browser",
+            help="Open a browser; without, show the address, for a browser anywhere.",
+        ),
+    ] = True,
+) -> None:
+    """Sign in at an MCP server that asks for it.
+
+    A browser opens for that (OAuth), and the server's tools are indexed afterwards. The tokens
+    stay in the data directory, where only you can read them, and are renewed by themselves. For a
+    team, run this where its watch service runs, with the same data directory.
+    """
+    target = target_of(flags)
+    source = _source(target, server)
+    config = source.to_contact()
+    from repertory.sources.mcp.signing_in import sign_in  # noqa: PLC0415 - the SDK is slow
+
+    def show(address: str, redirects: "Redirects") -> None:
+        if browser:
+            terminal.tell(f"Sign in in the browser that opens, or at {address}")
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        else:
+            terminal.tell(f"Sign in at {address}")
+            terminal.tell(
+                "If that browser runs on another machine, its last page cannot be loaded: paste "
+                "the address of that page here."
+            )
+        sys.stdout.flush()
+        threading.Thread(target=_paste, args=(redirects,), daemon=True).start()
+
+    with audited(flags, "login", [server]):
+        sign_in(config, show)
+    terminal.tell(f"Signed in at {server}.")
+    if target.server or target.settings.values.redis_url:
+        terminal.tell("Servers with this data directory ask it for its tools within seconds.")
+    else:
+        _index(target, server)
+
+
+@command(app, "logout", settings=SETTINGS, examples=("repertory logout github",))
+def logout(flags: Flags, server: ServerArgument) -> None:
+    """Forget the sign-in at an MCP server.
+
+    Its indexed items stay.
+    """
+    target = target_of(flags)
+    url = ""
+    workspace = Workspace(target.settings, target.directory)
+    for source in workspace.catalogue().sources:
+        if isinstance(source, McpServer) and source.name == server and source.config.url:
+            config = source.config
+            url = fill_in(config, config.environment or os.environ).url
+    with audited(flags, "logout", [server]):
+        is_forgotten = SignIns(target.settings.data_dir / SIGN_INS).forget(server, url)
+    if not is_forgotten:
+        terminal.tell(f"There is no sign-in at {server}.")
+        raise typer.Exit(ExitCode.NOT_FOUND)
+    terminal.tell(f"The sign-in at {server} is forgotten.")
+
+
+def _source(target: Target, name: str) -> McpServer:
+    """The MCP server of a name.
+
+    Raises:
+        UsageError: The catalogue has none.
+    """
+    workspace = Workspace(target.settings, target.directory)
+    servers = {
+        source.name: source
+        for source in workspace.catalogue().sources
+        if isinstance(source, McpServer)
+    }
+    if name in servers:
+        return servers[name]
+    there = ", ".join(servers) or "none"
+    raise UsageError(
+        f"There is no MCP server {name[:100]!r} in this catalogue, which has: {there}. Sign in "
+        "where the server is configured; for a team, where its watch service runs."
+    )
+
+
+def _paste(redirects: "Redirects") -> None:
+    """Take the address of the last page from the standard input, until the process ends."""
+    text = b""
+    # Not buffered: a thread that waits in a buffered read would keep the process from ending.
+    while piece := os.read(sys.stdin.fileno(), MAX_PASTED):
+        *lines, text = (text + piece)[-MAX_PASTED:].split(b"\n")
+        for line in lines:
+            if not redirects.accept(line.decode("utf-8", "replace")) and line.strip():
+                terminal.warn("This is not the address of the last page of this sign-in.")
+
+
+def _index(target: Target, server: str) -> None:
+    """Ask the server for its tools."""
+    with Bars() as bars, target.open_here(bars) as repertory:
+        bars.wait()
+        run = repertory.index(bars.step, words_suffice=True, asks=lambda one: one.name == server)
+    for source in run.stats.sources:
+        if source.name == server:
+            terminal.tell(source.error or f"{terminal.count(source.items, 'tool')} indexed.")
+            if source.error:
+                raise typer.Exit(ExitCode.UNREAD)

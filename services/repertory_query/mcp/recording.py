@@ -1,0 +1,106 @@
+"""The lines of the audit log for what is done over MCP."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolRequestParams
+
+from repertory.audit import Audit, outcome_of, user
+
+Context = ServerRequestContext[Any, Any]
+
+# The action of each tool and its argument with an id; other tools search.
+_TOOLS = {
+    "get": ("read", "id"),
+    "call": ("call", "tool"),
+    "explain": ("explain", "item"),
+    "Vector.VectorUpdate": ("update", ""),
+    "Vector_VectorUpdate": ("update", ""),
+}
+
+
+class Recorded:
+    """The outcome of one action, as far as it is known.
+
+    Attributes:
+        status: Like that of HTTP.
+    """
+
+    def __init__(self) -> None:
+        self.status = 200
+
+    def note(self, *, is_error: bool) -> None:
+        """Note whether the result is an error, unless its status is known."""
+        if is_error and self.status == 200:
+            self.status = 502
+
+
+class Recorder:
+    """Records the actions of an MCP server.
+
+    Args:
+        audit: The log; None if another process records them.
+    """
+
+    def __init__(self, audit: Audit | None) -> None:
+        self._audit = audit
+
+    @contextmanager
+    def tool(self, context: Context, params: CallToolRequestParams) -> Iterator[Recorded]:
+        """Record the use of a tool."""
+        action, name = _TOOLS.get(params.name, ("search", ""))
+        arguments = params.arguments or {}
+        what = arguments.get(name) if name else None
+        text = json.dumps(arguments, ensure_ascii=False) if self._has_texts else ""
+        with self.action(context, action, [what] if isinstance(what, str) else [], text) as found:
+            yield found
+
+    @contextmanager
+    def action(
+        self, context: Context, action: str, what: Sequence[str] = (), text: str = ""
+    ) -> Iterator[Recorded]:
+        """Record an action when it has ended; an error of the protocol is its outcome."""
+        found, began = Recorded(), time.perf_counter()
+        try:
+            yield found
+        except MCPError as error:
+            found.status = 422 if error.code == INVALID_PARAMS else 503
+            raise
+        except BaseException:
+            found.status = 500
+            raise
+        finally:
+            self._write(context, action, what, text, found.status, time.perf_counter() - began)
+
+    @property
+    def _has_texts(self) -> bool:
+        return self._audit is not None and self._audit.has_texts
+
+    def _write(
+        self,
+        context: Context,
+        action: str,
+        what: Sequence[str],
+        text: str,
+        status: int,
+        seconds: float,
+    ) -> None:
+        request = context.request
+        if request:
+            request.state.is_recorded = True
+        if self._audit is not None:
+            self._audit.record(
+                action,
+                request.state.caller.who if request else user(),
+                "mcp",
+                outcome=outcome_of(status),
+                what=what,
+                status=status,
+                seconds=seconds,
+                text=text,
+            )

@@ -1,0 +1,263 @@
+"""The audit log: who did what, as JSON lines in rotated files that only their owner can read.
+
+A line holds neither secrets nor, unless it is switched on, the texts of queries and the arguments
+of calls. Several processes write to one file. A disk that is full or read-only fails no request: a
+warning says so once, and the next line that is written counts those that are lost.
+"""
+
+import atexit
+import functools
+import getpass
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from repertory.files import PRIVATE, make_private
+from repertory.settings import Settings
+from repertory.text import cut, one_line
+
+FILE = "audit.jsonl"
+MAX_WHAT = 100  # ids in a line
+MAX_LENGTH = 300  # characters of each of them
+MAX_TEXT_LENGTH = 4_000  # characters of a query or of arguments
+MAX_WAITING = 10_000  # lines that wait for the disk
+LOCK_TIMEOUT_S = 5.0  # while another process writes
+FLUSH_TIMEOUT_S = 5.0  # at the end of the process
+MEGABYTE = 10**6
+
+_log = logging.getLogger(__name__)
+
+
+class AuditFile:
+    """The current file of the log and the older ones. Thread-safe; lines are written in order.
+
+    Args:
+        folder: Their folder; it may be missing.
+        max_size: Bytes of each file.
+        files: How many there are, the current one included.
+
+    Attributes:
+        path: The current file.
+        trouble: Why the last lines could not be written; empty if they were.
+    """
+
+    def __init__(self, folder: Path, max_size: int, files: int) -> None:
+        self.path = folder / FILE
+        self.trouble = ""
+        self._max_size = max_size
+        self._files = files
+        self._lock = FileLock(folder / f"{FILE}.lock", LOCK_TIMEOUT_S, PRIVATE)
+        self._waiting: deque[bytes] = deque()
+        self._lost = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_writing = False
+
+    def add(self, fields: dict[str, Any]) -> None:
+        """Write a line soon; it never fails, and does not wait for the disk."""
+        with self._changed:
+            if len(self._waiting) >= MAX_WAITING:
+                self._lost += 1
+                return
+            if self._lost and not self.trouble:
+                fields, self._lost = {**fields, "lost": self._lost}, 0
+            # Only printable ASCII: no line break or control character of any kind.
+            self._waiting.append(json.dumps(fields).encode() + b"\n")
+            if self._thread is None:
+                # A daemon: a disk that hangs must not keep the process.
+                self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+                self._thread.start()
+                atexit.register(self.flush)
+            self._changed.notify_all()
+
+    def flush(self, seconds: float = FLUSH_TIMEOUT_S) -> bool:
+        """Wait until all lines are written; whether they were."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._waiting or self._is_writing), seconds)
+            return not (self._waiting or self._is_writing or self.trouble)
+
+    def check(self) -> str:
+        """Why the file cannot be written now; empty if it can."""
+        try:
+            make_private(self.path.parent)
+            with self._lock:
+                os.close(self._open())
+        except Timeout:
+            return "another process holds its lock"
+        except OSError as error:
+            return error.strerror or type(error).__name__
+        return ""
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_writing = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._waiting)
+                lines, self._is_writing = list(self._waiting), True
+                self._waiting.clear()
+            trouble = self._write(lines)
+            with self._changed:
+                if trouble and not self.trouble:
+                    _log.warning(
+                        "audit_not_written", extra={"file": str(self.path), "reason": trouble}
+                    )
+                self.trouble = trouble
+
+    def _write(self, lines: list[bytes]) -> str:
+        """Write lines; why that failed, if it did."""
+        written = 0
+        try:
+            make_private(self.path.parent)
+            with self._lock:
+                file = self._open()
+                try:
+                    size = os.fstat(file).st_size
+                    for line in lines:
+                        if size and size + len(line) > self._max_size:
+                            os.close(file)
+                            file = -1
+                            self._rotate()
+                            file, size = self._open(), 0
+                        _append(file, size, line)
+                        size += len(line)
+                        written += 1
+                finally:
+                    if file >= 0:
+                        os.close(file)
+        except Timeout:
+            trouble = "another process holds its lock"
+        except OSError as error:
+            trouble = error.strerror or type(error).__name__
+        else:
+            return ""
+        with self._changed:
+            self._lost += len(lines) - written
+        return trouble
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        return os.open(self.path, flags, PRIVATE)
+
+    def _rotate(self) -> None:
+        """Make room for a new current file."""
+        names = [self.path, *(Path(f"{self.path}.{number}") for number in range(1, self._files))]
+        names[-1].unlink(missing_ok=True)
+        for newer, older in reversed(list(pairwise(names))):
+            with suppress(FileNotFoundError):
+                newer.replace(older)
+
+
+class Audit:
+    """Records what happens in one project.
+
+    Args:
+        settings: The active settings.
+        directory: The project.
+    """
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        values = settings.values
+        self._project = one_line(str(directory))
+        self._is_on = not values.audit_off
+        self.has_texts = self._is_on and values.audit_texts
+        self.file = _file(audit_folder(settings), values.audit_file_size, values.audit_files)
+
+    def record(
+        self,
+        action: str,
+        caller: str,
+        face: str,
+        *,
+        outcome: str,
+        what: Iterable[str] = (),
+        status: int = 0,
+        seconds: float = 0.0,
+        text: str = "",
+    ) -> None:
+        """Record one action; it never fails.
+
+        Args:
+            action: What was done, such as ``read``; see the table in docs/audit.md.
+            caller: Who did it.
+            face: ``http``, ``page``, ``mcp`` or ``cli``.
+            outcome: ``ok``, ``refused`` or ``failed``.
+            what: The ids of items, or the names of keys, servers and files.
+            status: The HTTP status; 0 without one.
+            seconds: How long it took.
+            text: A query or arguments; left out unless texts are switched on.
+        """
+        if not self._is_on:
+            return
+        names = [cut(one_line(name), MAX_LENGTH) for name in what]
+        fields = {
+            "at": _now(),
+            "action": action,
+            "caller": cut(one_line(caller), MAX_LENGTH),
+            "face": face,
+            "what": names[:MAX_WHAT],
+            "more": max(0, len(names) - MAX_WHAT),
+            "outcome": outcome,
+            "status": status,
+            "ms": round(seconds * 1_000, 1),
+            "project": self._project,
+            "pid": os.getpid(),
+            "text": cut(text, MAX_TEXT_LENGTH) if self.has_texts else "",
+        }
+        self.file.add({name: one for name, one in fields.items() if one not in ("", 0, [])})
+
+
+def user() -> str:
+    """Who runs this process; an account may have no name."""
+    try:
+        return f"user:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return "user"
+
+
+def audit_folder(settings: Settings) -> Path:
+    """The folder of the log."""
+    given = settings.values.audit_folder
+    return Path(given).expanduser().absolute() if given else settings.data_dir.absolute() / "audit"
+
+
+def outcome_of(status: int) -> str:
+    """The outcome of a request with an HTTP status."""
+    if status >= 500 or not status:
+        return "failed"
+    return "refused" if status >= 400 else "ok"
+
+
+@functools.cache
+def _file(folder: Path, megabytes: int, files: int) -> AuditFile:
+    """The file of a folder, one for all projects of this process."""
+    return AuditFile(folder, megabytes * MEGABYTE, files)
+
+
+def _now() -> str:
+    """The time in UTC, as RFC 3339 writes it."""
+    now = datetime.fromtimestamp(time.time(), UTC)
+    return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _append(file: int, size: int, line: bytes) -> None:
+    """Append a whole line or nothing: half a line would spoil the next one."""
+    try:
+        done = 0
+        while done < len(line):
+            done += os.write(file, line[done:])
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(file, size)
+        raise

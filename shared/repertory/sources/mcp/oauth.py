@@ -1,0 +1,235 @@
+"""Requests to a server with OAuth: each carries the stored token, which is renewed in time.
+
+No browser is opened here: without tokens, or when the issuer has revoked them, the server waits
+for a sign-in; see ``signing_in``. Imported only by ``transports``: the SDK is slow to import.
+"""
+
+import ipaddress
+import time
+from collections.abc import AsyncGenerator, Callable
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+from filelock import AsyncFileLock, Timeout
+from mcp.client.auth import OAuthClientProvider
+from mcp.shared.auth import (
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl
+
+from repertory.errors import SourceError, StoreError
+from repertory.files import PRIVATE
+from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns
+from repertory.sources.mcp.traffic import Traffic
+from repertory.sources.mcp.variables import Launch
+
+TIMEOUT_S = 15.0  # of each request to an issuer
+PATH = "/callback"  # of the address that the issuer redirects to
+
+NewClient = Callable[[], httpx2.AsyncClient]
+
+
+class SignedIn(httpx2.Auth):
+    """Adds the stored token to the requests of one connection.
+
+    The tokens are read for each request, since another process may have renewed them.
+
+    Args:
+        sign_ins: The stored sign-ins; None without a data directory.
+        launch: The server.
+        traffic: Learns whether the server waits for a sign-in.
+        new_client: Makes the client for requests to the issuer.
+    """
+
+    def __init__(
+        self, sign_ins: SignIns | None, launch: Launch, traffic: Traffic, new_client: NewClient
+    ) -> None:
+        self._sign_ins = sign_ins
+        self._launch = launch
+        self._traffic = traffic
+        self._new_client = new_client
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send a request with a token; once more with another one if the server rejects it."""
+        sign_in = self._read()
+        if sign_in and sign_in.is_expired:
+            sign_in = await self._renewed(sign_in)
+        response = yield self._signed(request, sign_in)
+        if response.status_code == 401 and sign_in:
+            sign_in = await self._renewed(sign_in)
+            if sign_in:
+                response = yield self._signed(request, sign_in)
+        if response.status_code == 401:
+            self._traffic.awaits_sign_in |= self._traffic.was_signed_in or _asks(response)
+
+    def _signed(self, request: httpx2.Request, sign_in: SignIn | None) -> httpx2.Request:
+        if sign_in:
+            self._traffic.was_signed_in = True
+            self._traffic.awaits_sign_in, self._traffic.trouble = False, ""
+            self._launch.learned.update(sign_in.secrets())
+            request.headers["Authorization"] = f"Bearer {sign_in.access_token}"
+        return request
+
+    def _read(self) -> SignIn | None:
+        """The sign-in; None without one, without tokens, or for another configured client."""
+        found = self._sign_ins.read(self._launch.url) if self._sign_ins else None
+        if found is None or not found.access_token:
+            self._traffic.was_signed_in |= found is not None
+            return None
+        configured = self._launch.client_id
+        return found if configured in ("", found.client.get("client_id")) else None
+
+    async def _renewed(self, used: SignIn) -> SignIn | None:
+        """The sign-in with new tokens; None if the issuer has revoked it.
+
+        One process at a time renews them: an issuer may accept a refresh token only once.
+
+        Raises:
+            SourceError: The issuer is unavailable, or the lock is held for too long.
+            StoreError: The data directory cannot be written.
+        """
+        assert self._sign_ins is not None
+        url = self._launch.url
+        lock = AsyncFileLock(self._sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE)
+        try:
+            async with lock:
+                found = self._read()
+                if found is None or found.access_token != used.access_token:
+                    return found  # another process was faster
+                tokens = await self._ask_issuer(found)
+                renewed = with_tokens(found, tokens)
+                self._sign_ins.write(url, renewed)
+                return renewed if tokens else None
+        except Timeout:
+            self._traffic.trouble = "another process is renewing its sign-in"
+            raise SourceError(self._traffic.trouble) from None
+        except (SourceError, StoreError) as error:
+            self._traffic.trouble = str(error)
+            raise
+
+    async def _ask_issuer(self, found: SignIn) -> OAuthToken | None:
+        """New tokens; None if the issuer refuses them."""
+        memory = Memory(found, self._launch.client_secret)
+        provider = provider_of(self._launch.url, memory)
+        provider.context.oauth_metadata = OAuthMetadata.model_validate(found.metadata)
+        if found.resource:
+            provider.context.protected_resource_metadata = ProtectedResourceMetadata.model_validate(
+                found.resource
+            )
+        # Whatever the issuer said: the server rejected the token, or it has expired.
+        provider.context.token_expiry_time = 1.0
+        unsent = httpx2.Request("POST", self._launch.url)
+        flow = provider.async_auth_flow(unsent)
+        status = 0
+        try:
+            request = await anext(flow)
+            async with self._new_client() as client:
+                while request is not unsent:
+                    response = await send(client, request, self._launch.url)
+                    status = response.status_code
+                    request = await flow.asend(response)
+        except httpx2.TransportError as error:
+            raise SourceError(f"its sign-in cannot be renewed: {type(error).__name__}") from None
+        finally:
+            await flow.aclose()
+        if memory.new_tokens is None and status not in (0, 400, 401):
+            raise SourceError(f"its sign-in cannot be renewed: HTTP status {status}")
+        return memory.new_tokens
+
+
+class Memory:
+    """The storage of one flow of the SDK: what is known of the client, and its tokens."""
+
+    def __init__(self, found: SignIn | None, client_secret: str = "") -> None:
+        self.client: OAuthClientInformationFull | None = None
+        self.tokens: OAuthToken | None = None
+        self.new_tokens: OAuthToken | None = None
+        if found:
+            secret = {"client_secret": client_secret} if client_secret else {}
+            self.client = OAuthClientInformationFull.model_validate(found.client | secret)
+            self.tokens = OAuthToken.model_validate(found.tokens) if found.tokens else None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """The tokens."""
+        return self.tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep new tokens."""
+        self.tokens = self.new_tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """What the client is at the issuer."""
+        return self.client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep what the client is at the issuer."""
+        self.client = client_info
+
+
+def provider_of(url: str, memory: Memory, port: int = 0) -> OAuthClientProvider:
+    """The SDK's flow for a server, without a way to ask the user."""
+    return OAuthClientProvider(
+        url,
+        OAuthClientMetadata(
+            client_name="Repertory", redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{PATH}")]
+        ),
+        memory,
+    )
+
+
+def with_tokens(sign_in: SignIn, tokens: OAuthToken | None) -> SignIn:
+    """A sign-in with other tokens, or without any."""
+    if tokens is None:
+        return msgspec.structs.replace(sign_in, tokens=None, expires_at=None)
+    lifetime = tokens.expires_in
+    return msgspec.structs.replace(
+        sign_in,
+        tokens=tokens.model_dump(mode="json", exclude_none=True),
+        expires_at=None if lifetime is None else time.time() + lifetime,
+    )
+
+
+async def send(client: httpx2.AsyncClient, request: httpx2.Request, server: str) -> httpx2.Response:
+    """Send a request of a flow, which holds secrets, to a place that may have them.
+
+    Raises:
+        SourceError: The address is not encrypted.
+    """
+    check_address(str(request.url), server)
+    request.headers["Accept-Encoding"] = "identity"
+    request.extensions["timeout"] = httpx2.Timeout(TIMEOUT_S).as_dict()
+    return await client.send(request, follow_redirects=False)
+
+
+def check_address(url: str, server: str) -> None:
+    """Check that an address is encrypted; on this machine, only a server here may name others.
+
+    Raises:
+        SourceError: It is not.
+    """
+    parts = urlsplit(url)
+    is_near = _is_loopback(parts.hostname or "")
+    if is_near and not _is_loopback(urlsplit(server).hostname or ""):
+        raise SourceError(f"it names an address of this machine for its sign-in: {parts.netloc}")
+    if parts.scheme != "https" and not is_near:
+        raise SourceError(f"its sign-in is not encrypted: {parts.scheme}://{parts.netloc}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _asks(response: httpx2.Response) -> bool:
+    """Whether a server asks for OAuth, rather than for another header."""
+    challenges = response.headers.get("WWW-Authenticate", "").lower().split(",")
+    return any(one.strip().startswith("bearer") for one in challenges)

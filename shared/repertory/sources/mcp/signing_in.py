@@ -1,0 +1,225 @@
+"""A person's sign-in at a server with OAuth, in a browser.
+
+Imported only by ``repertory login``: the SDK is slow to import.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from filelock import AsyncFileLock
+from mcp.client.auth import (
+    OAuthClientProvider,
+    OAuthFlowError,
+    OAuthRegistrationError,
+    OAuthTokenError,
+)
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata
+from pydantic import AnyUrl
+
+from repertory.errors import SourceError, UsageError
+from repertory.files import PRIVATE
+from repertory.sources.mcp.oauth import PATH, Memory, check_address, provider_of, send, with_tokens
+from repertory.sources.mcp.redirects import Redirects
+from repertory.sources.mcp.server import ServerConfig, Transport
+from repertory.sources.mcp.sign_ins import LOCK_TIMEOUT_S, SignIn, SignIns, key_of
+from repertory.sources.mcp.traffic import Traffic, quote
+from repertory.sources.mcp.transports import http_client
+from repertory.sources.mcp.variables import Launch, fill_in
+
+TIMEOUT_S = 300.0  # for the person
+
+Show = Callable[[str, Redirects], None]
+
+_GREETING = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "repertory", "version": "0"},
+    },
+}
+
+
+def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> None:
+    """Sign in at a server, and store the tokens.
+
+    Args:
+        server: A trusted server.
+        show: Given where to sign in and what takes the redirect: tells the person, and returns.
+        timeout: Seconds until the person must have done so.
+
+    Raises:
+        UsageError: The server takes no sign-in.
+        SourceError: It failed; the message contains no secret.
+    """
+    launch = fill_in(server, os.environ if server.environment is None else server.environment)
+    _check(server, launch)
+    for name in ("mcp.client", "mcp.shared", "client", "httpx2"):  # they log addresses and states
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        anyio.run(_sign_in, server, launch, show, timeout)
+    except SourceError as error:
+        text = launch.redact(str(error)).rstrip(".")
+        raise SourceError(f"Not signed in at the MCP server {server.name}: {text}.") from None
+
+
+def _check(server: ServerConfig, launch: Launch) -> None:
+    """Refuse servers that take no sign-in."""
+    if server.transport is Transport.STDIO:
+        raise UsageError(
+            f"The MCP server {server.name} is a program of this machine; only servers over HTTP "
+            "take a sign-in."
+        )
+    if any(name.lower() == "authorization" for name in launch.headers):
+        raise UsageError(
+            f"The MCP server {server.name} has an Authorization header in its configuration, "
+            "which is sent instead; remove it to sign in."
+        )
+
+
+async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: float) -> None:
+    sign_ins, url = SignIns(Path(launch.sign_ins)), launch.url
+    check_address(url, url)
+    with Redirects(launch.callback_port) as redirects:
+        memory = _memory(launch, redirects.port)
+        provider = provider_of(url, memory, redirects.port)
+        person = _Person(provider, launch, redirects, show, timeout)
+        provider.context.redirect_handler = person.ask
+        provider.context.callback_handler = person.answer
+        try:
+            await _drive(provider, launch)
+        except OAuthRegistrationError:
+            _check_metadata(provider)
+            raise SourceError(
+                "its authorization server registers no clients by itself; register Repertory there "
+                f"with the redirect address http://127.0.0.1:PORT{PATH}, and write "
+                '"oauth": {"clientId": …, "clientSecret": …, "callbackPort": PORT} into the '
+                "server's configuration"
+            ) from None
+        except OAuthTokenError:
+            raise SourceError("its authorization server gives no valid tokens") from None
+        except OAuthFlowError as error:
+            raise SourceError(quote(str(error))) from None
+        except ValueError as error:
+            raise SourceError(f"its metadata cannot be read: {type(error).__name__}") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise SourceError(f"it cannot be reached: {type(error).__name__}") from None
+    context, tokens = provider.context, memory.new_tokens
+    if tokens is None or context.client_info is None or context.oauth_metadata is None:
+        raise SourceError("it asks for no sign-in")
+    client = context.client_info.model_dump(mode="json", exclude_none=True)
+    if launch.client_id:  # its secret stays where it is configured
+        client.pop("client_secret", None)
+    resource = context.protected_resource_metadata
+    found = SignIn(
+        server=server.name,
+        key=key_of(url),
+        issuer=str(context.oauth_metadata.issuer),
+        client=client,
+        metadata=context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        at=time.time(),
+        resource=resource.model_dump(mode="json", exclude_none=True) if resource else None,
+    )
+    # With the lock: a renewal that is under way must not replace it.
+    async with AsyncFileLock(sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE):
+        sign_ins.write(url, with_tokens(found, tokens))
+
+
+def _memory(launch: Launch, port: int) -> Memory:
+    """The storage of a flow, with the client of the configuration; without one, it registers."""
+    memory = Memory(None)
+    if launch.client_id:
+        memory.client = OAuthClientInformationFull(
+            client_id=launch.client_id,
+            client_secret=launch.client_secret or None,
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}{PATH}")],
+        )
+    return memory
+
+
+async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
+    """Run the SDK's flow: discovery, registration, the person, and the first tokens."""
+    greeting = httpx2.Request(
+        "POST",
+        launch.url,
+        json=_GREETING,
+        headers={**launch.headers, "Accept": "application/json, text/event-stream"},
+    )
+    flow = provider.async_auth_flow(greeting)
+    try:
+        request = await anext(flow)
+        async with http_client(Traffic()) as client:
+            response = await send(client, request, launch.url)
+            if response.status_code != 401:  # some servers ask only for a sign-in to call tools
+                response = httpx2.Response(401, request=request)
+            while True:
+                request = await flow.asend(response)
+                if request is greeting:
+                    return
+                response = await send(client, request, launch.url)
+    finally:
+        await flow.aclose()
+
+
+def _check_metadata(provider: OAuthClientProvider) -> OAuthMetadata:
+    """The issuer's metadata; SourceError without any."""
+    if provider.context.oauth_metadata is None:
+        raise SourceError("it names no authorization server for a sign-in (RFC 9728, RFC 8414)")
+    return provider.context.oauth_metadata
+
+
+class _Person:
+    """Sends the person to the issuer, and waits for the redirect."""
+
+    def __init__(
+        self,
+        provider: OAuthClientProvider,
+        launch: Launch,
+        redirects: Redirects,
+        show: Show,
+        timeout: float,
+    ) -> None:
+        self._provider = provider
+        self._launch = launch
+        self._redirects = redirects
+        self._show = show
+        self._timeout = timeout
+
+    async def ask(self, address: str) -> None:
+        """Check that the issuer is fit for a sign-in, and show its address."""
+        context = self._provider.context
+        metadata = _check_metadata(self._provider)
+        if "S256" not in (metadata.code_challenge_methods_supported or ()):
+            raise SourceError("its authorization server does not support PKCE with S256")
+        check_address(address, self._launch.url)
+        check_address(str(metadata.token_endpoint), self._launch.url)
+        client = context.client_info
+        if client and self._launch.client_secret and self._launch.client_id:
+            methods = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+            basic, post = "client_secret_basic", "client_secret_post"
+            client.token_endpoint_auth_method = post if post in methods else basic
+        self._redirects.expect(dict(httpx2.URL(address).params)["state"])
+        self._show(address, self._redirects)
+
+    async def answer(self) -> AuthorizationCodeResult:
+        """What the issuer redirected the person's browser with."""
+        with anyio.move_on_after(self._timeout):
+            found: dict[str, Any] = await self._redirects.wait()
+            if error := found.get("error"):
+                more = found.get("error_description", "")
+                raise SourceError(
+                    "the authorization server refused: "
+                    + quote(f"{error}: {more}" if more else str(error))
+                )
+            return AuthorizationCodeResult(
+                code=found.get("code", ""), state=found.get("state"), iss=found.get("iss")
+            )
+        raise SourceError(f"there was no sign-in within {self._timeout:g} s")

@@ -1,0 +1,66 @@
+"""``repertory login`` and ``logout`` at a real authorization server, on this machine."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+
+from tests.support.builders import write
+from tests.support.command_line import COMMAND, Cli
+from tests.support.mcp_servers import started
+
+# What a browser does: it follows the redirects.
+BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
+WAITING = "The MCP server vault is waiting for sign-in; run `repertory login vault`."
+
+
+def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
+    """A server waits, the rest of the catalogue goes on; after a login its tools are found."""
+    browser = write(own.home / "browser.py", BROWSER)
+    own.environment["BROWSER"] = f"{sys.executable} {browser} %s"
+    with started("oauth.py", "registers") as url:
+        config = write(project / ".mcp.json", json.dumps({"mcpServers": {"vault": {"url": url}}}))
+        untrusted = own.run(project, "login", "vault")
+        assert untrusted.returncode == 2
+        assert "repertory config trust" in untrusted.stderr
+
+        trusted = own.run(project, "config", "trust", config)
+        assert WAITING in " ".join(trusted.stdout.split())
+        stats = own.json(project, "stats")
+        [vault] = [one for one in stats["sources"] if one["name"] == "vault"]
+        assert (vault["awaitsSignIn"], vault["error"]) == (True, WAITING)
+        assert WAITING in [one["message"] for one in stats["problems"]]
+        assert stats["items"] > 5
+        checks = own.json(project, "doctor")["checks"]
+        [check] = [one for one in checks if one["subject"] == "source vault"]
+        assert (check["state"], check["text"]) == ("unsure", WAITING)
+
+        unknown = own.run(project, "login", "volt")
+        assert unknown.returncode == 2
+        assert "which has: vault" in unknown.stderr
+        done = own.run(project, "login", "vault")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-2:] == ["Signed in at vault.", "1 tool indexed."]
+
+        again = own.run(project, "logout", "vault")
+        assert again.stdout == "The sign-in at vault is forgotten.\n"
+        assert own.run(project, "logout", "vault").returncode == 1
+        assert "1 tool indexed." in pasted(own, project)
+
+
+def pasted(own: Cli, project: Path) -> str:
+    """Sign in without a browser here, as in a container; returns what it says."""
+    with subprocess.Popen(
+        [*COMMAND, "login", "vault", "--no-browser"],
+        cwd=project,
+        env=own.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout
+        address = process.stdout.readline().removeprefix("Sign in at ").strip()
+        location = httpx2.get(address).headers["Location"]
+        return process.communicate(f"no address\n{location}\n")[0]

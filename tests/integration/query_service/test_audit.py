@@ -1,0 +1,319 @@
+"""What a server records in its audit log: one line for each action, and nothing secret."""
+
+import asyncio
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from starlette.testclient import TestClient
+
+from repertory.audit import Audit
+from repertory.keys import Keys, Scope
+from repertory.settings import Settings
+from repertory_query import auditing
+from tests.support.audits import lines_of
+from tests.support.listening import served
+from tests.support.query_service import RunningService, settings_of
+
+SKILL = "project/key-rotation"
+SECRET = "hunter2-swordfish"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+class Recorded:
+    """A server with keys, and the lines that its actions add."""
+
+    def __init__(self, server: RunningService, folder: Path, **flags: object) -> None:
+        keys = Keys(folder / "keys.json")
+        self.tokens = {scope: keys.create(f"{scope}-key", scope) for scope in Scope}
+        self.flags = {"keys": str(folder / "keys.json"), "audit_folder": str(folder / "audit")}
+        self.flags |= flags  # type: ignore[arg-type]  # of any type
+        self.server = server
+        self.settings: Settings = settings_of(server.project, **self.flags)
+        self.client: TestClient = server.client(**self.flags)
+        self._seen = 0
+
+    def ask(self, method: str, target: str, scope: Scope = Scope.ADMIN, **more: Any) -> int:  # noqa: ANN401 - what httpx takes
+        """Send a request with a key; returns the status."""
+        headers = {"Authorization": f"Bearer {self.tokens[scope]}"}
+        return self.client.request(method, target, headers=headers, **more).status_code
+
+    def new(self) -> list[dict[str, Any]]:
+        """The lines since the last call."""
+        lines = lines_of(self.settings)
+        seen, self._seen = self._seen, len(lines)
+        return lines[seen:]
+
+    def one(self) -> dict[str, Any]:
+        """The only new line."""
+        [line] = self.new()
+        return line
+
+    def text(self) -> str:
+        """All files as they are."""
+        files = Path(str(self.flags["audit_folder"])).glob("audit.jsonl*")
+        return "".join(file.read_text() for file in files)
+
+
+@pytest.fixture
+def recorded(server: RunningService, tmp_path: Path) -> Recorded:
+    """A server that records in a folder of its own."""
+    return Recorded(server, tmp_path)
+
+
+ACTIONS = [
+    ("GET", "/v1/search?q=rotate", {}, "search", []),
+    ("GET", "/search?q=rotate&format=markdown", {}, "search", []),
+    ("GET", "/search?q=rotate&format=openai", {}, "search", []),
+    ("POST", "/v1/search", {"json": {"queries": [{"q": "a"}, {"q": "b"}]}}, "search", []),
+    ("GET", f"/v1/explain?q=rotate&item={SKILL}", {}, "explain", [SKILL]),
+    ("GET", "/v1/items", {}, "list", []),
+    ("POST", "/v1/items", {"json": {"ids": [SKILL, "no"]}}, "read", [SKILL, "no"]),
+    ("GET", f"/v1/items/{SKILL}", {}, "read", [SKILL]),
+    ("GET", "/v1/runtime/tools.ts", {}, "read", []),
+    ("GET", f"/v1/reviews/history?item={SKILL}", {}, "read", [SKILL]),
+    ("POST", "/v1/reviews/approve", {"json": {"items": ["no"]}}, "approve", []),
+    ("POST", "/v1/queue/retry", {"json": {"ids": None}}, "retry", []),
+    ("POST", "/v1/functions/search", {"json": {"searchQuery": "x"}}, "search", []),
+    ("POST", "/functions/Vector.SearchSkills", {"json": {"query": "x"}}, "search", []),
+    ("GET", "/?q=rotate", {}, "search", []),
+    ("GET", f"/view/{SKILL}", {}, "read", [SKILL]),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "more", "action", "what"), ACTIONS)
+def test_each_action_writes_one_line(
+    recorded: Recorded,
+    method: str,
+    target: str,
+    more: dict[str, Any],
+    action: str,
+    what: list[str],
+) -> None:
+    """With the caller, the items, the outcome, the project, the time and the duration."""
+    status = recorded.ask(method, target, **more)
+    line = recorded.one()
+    assert status == 200
+    assert (line["action"], line["caller"], line.get("what", [])) == (
+        action,
+        "key:admin-key",
+        what,
+    )
+    assert (line["outcome"], line["status"]) == ("ok", 200)
+    assert (line["project"], line["face"]) == (
+        str(recorded.server.project),
+        "page" if target.startswith(("/?", "/view")) else "http",
+    )
+    assert TIME.fullmatch(line["at"])
+    assert line["ms"] >= 0
+    assert not {"text", "more", "lost"} & line.keys()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["/healthz", "/readyz", "/stats", "/metrics", "/queue", "/status", "/", "/login", "/no"],
+)
+def test_what_shows_no_item_is_not_recorded(recorded: Recorded, target: str) -> None:
+    """Probes, statistics and empty pages."""
+    recorded.ask("GET", target)
+    assert recorded.new() == []
+
+
+def test_what_is_refused(recorded: Recorded) -> None:
+    """The line has the status, also where no handler was reached."""
+    recorded.ask("POST", "/tools/notes__add", Scope.READ, json={})
+    line = recorded.one()
+    assert (line["action"], line["what"], line["caller"]) == (
+        "call",
+        ["notes__add"],
+        "key:read-key",
+    )
+    assert (line["outcome"], line["status"]) == ("refused", 403)
+    recorded.ask("GET", "/v1/items/no")
+    assert recorded.one()["status"] == 404
+    recorded.client.get("/v1/items/some", headers={"Authorization": f"Bearer {SECRET}"})
+    line = recorded.one()
+    assert (line["action"], line["what"], line["caller"], line["status"]) == (
+        "read",
+        ["some"],
+        "address:127.0.0.1",
+        401,
+    )
+    recorded.client.post("/mcp", json={})
+    line = recorded.one()
+    assert (line["action"], line["outcome"], line["status"]) == ("mcp", "refused", 401)
+
+
+def test_sign_ins_of_browsers(recorded: Recorded) -> None:
+    """With a key that is valid or not, and out; never with the key."""
+    client = recorded.client
+    origin = {"Origin": "http://localhost"}
+    for key, outcome in ((SECRET, "refused"), (recorded.tokens[Scope.READ], "ok")):
+        client.post("/login", data={"key": key}, headers=origin, follow_redirects=False)
+        line = recorded.one()
+        assert (line["action"], line["outcome"], line["face"]) == ("sign-in", outcome, "page")
+        client.get(f"/login?token={key}", follow_redirects=False)
+        assert recorded.one()["outcome"] == outcome
+    client.post("/logout", headers=origin, follow_redirects=False)
+    assert recorded.one()["action"] == "sign-out"
+    assert SECRET not in recorded.text()
+    assert recorded.tokens[Scope.READ] not in recorded.text()
+
+
+def test_over_mcp(recorded: Recorded) -> None:
+    """One line for each use of a tool and each resource, whatever it asks the backend for."""
+    headers = {"Authorization": f"Bearer {recorded.tokens[Scope.READ]}"}
+    uses: list[tuple[str, dict[str, Any], str, list[str], str]] = [
+        ("search", {"query": "rotate"}, "search", [], "ok"),
+        ("get", {"id": SKILL}, "read", [SKILL], "ok"),
+        ("get", {"id": "no/such"}, "read", ["no/such"], "refused"),
+        (
+            "call",
+            {"tool": "notes__add", "arguments": {"a": SECRET}},
+            "call",
+            ["notes__add"],
+            "refused",
+        ),
+        ("no_such_tool", {}, "search", [], "refused"),
+    ]
+
+    async def ask(url: str) -> None:
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+        ):
+            await client.list_tools()
+            for name, arguments, action, what, outcome in uses:
+                recorded.new()
+                try:
+                    await client.call_tool(name, arguments)
+                except Exception as error:
+                    assert name == "no_such_tool", error  # noqa: PT017 - only that one fails
+                line = recorded.one()
+                assert (line["action"], line.get("what", []), line["outcome"]) == (
+                    action,
+                    what,
+                    outcome,
+                )
+                assert (line["face"], line["caller"]) == ("mcp", "key:read-key")
+            resources = (await client.list_resources()).resources
+            assert recorded.one()["action"] == "list"
+            await client.read_resource(resources[0].uri)
+            line = recorded.one()
+            assert (line["action"], len(line["what"])) == ("read", 1)
+
+    with served(recorded.server, **recorded.flags) as url:
+        asyncio.run(ask(url))
+    assert SECRET not in recorded.text()
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.text(min_size=3, max_size=40), st.text("abcxyz\n\r\x1b\u2028\x85\x00", max_size=20))
+def test_nothing_secret_and_no_line_of_a_caller(
+    recorded: Recorded, salt: str, controls: str
+) -> None:
+    """Neither texts nor arguments nor keys; no caller can begin a line or write a control."""
+    secret = f"S3CRET{salt.encode().hex()}"
+    forged = f'{controls}{{"action": "forged"}}\n{controls}'
+    recorded.ask("GET", "/search", params={"q": secret})
+    recorded.ask("POST", "/search", json={"queries": [{"q": secret}]})
+    recorded.ask("POST", "/tools/any__tool", json={"argument": secret})
+    recorded.ask("POST", "/functions/search", json={"searchQuery": secret})
+    recorded.ask("POST", "/items", json={"ids": [forged]})
+    recorded.ask("GET", f"/items/{SKILL}?token={secret}")
+    recorded.client.post("/login", data={"key": secret}, headers={"Origin": "http://localhost"})
+    recorded.client.get("/items", headers={"Authorization": f"Bearer {secret}"})
+    recorded.client.get("/items", headers={"Cookie": f"repertory_key={secret}"})
+    lines = recorded.new()
+    assert len(lines) in (8, 9)  # of the last ones, some may be refused in silence
+    text = recorded.text()
+    assert secret not in text
+    assert not [token for token in recorded.tokens.values() if token in text]
+    assert text.isascii()
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    assert "forged" not in {line["action"] for line in lines}
+
+
+def test_texts_are_recorded_if_they_are_switched_on(server: RunningService, tmp_path: Path) -> None:
+    """Queries and arguments, but still no key."""
+    recorded = Recorded(server, tmp_path, audit_texts=True)
+    recorded.ask("GET", "/search?q=rotate+keys")
+    assert "rotate keys" in recorded.one()["text"]
+    recorded.ask("POST", "/v1/tools/any__tool", json={"city": "Rome"})
+    assert "Rome" in recorded.one()["text"]
+    recorded.client.post("/login", data={"key": SECRET}, headers={"Origin": "http://localhost"})
+    assert "text" not in recorded.one()
+
+
+def test_it_can_be_switched_off(server: RunningService, tmp_path: Path) -> None:
+    """Then there is no file."""
+    recorded = Recorded(server, tmp_path, audit_off=True)
+    assert recorded.ask("GET", "/search?q=rotate") == 200
+    assert recorded.new() == []
+    assert not (tmp_path / "audit").exists()
+
+
+def test_only_its_owner_reads_it(recorded: Recorded) -> None:
+    """The folder and the files."""
+    recorded.ask("GET", "/search?q=rotate")
+    recorded.one()
+    folder = Path(str(recorded.flags["audit_folder"]))
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+
+
+def test_callers_without_a_key_cannot_flush_it(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their lines are limited; those of others are not."""
+    monkeypatch.setattr(auditing, "MAX_REFUSALS", 3)
+    for _ in range(10):
+        assert recorded.client.get("/items").status_code == 401
+    recorded.ask("GET", "/items")
+    assert [line["status"] for line in recorded.new()] in ([401] * 3 + [200], [401] * 6 + [200])
+
+
+def test_a_folder_that_cannot_be_written_fails_no_request(
+    server: RunningService, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning says so once; when it can be written again, the lost lines are counted."""
+    recorded = Recorded(server, tmp_path)
+    folder = tmp_path / "audit"
+    folder.write_text("a file where the folder should be")
+    file = Audit(recorded.settings, server.project).file
+    for _ in range(3):
+        assert recorded.ask("GET", "/search?q=rotate") == 200
+        assert not file.flush()
+    warnings = [one for one in caplog.records if one.getMessage() == "audit_not_written"]
+    assert len(warnings) == 1
+    assert file.check()
+    folder.unlink()
+    assert not file.check()
+    for _ in range(2):
+        recorded.ask("GET", "/search?q=rotate")
+        assert file.flush()
+    assert [line.get("lost", 0) for line in recorded.new()] == [0, 3]
+
+
+def test_every_recorded_route_exists(recorded: Recorded) -> None:
+    """A route that is renamed would be recorded no longer."""
+    app: Any = recorded.client.app
+    there = {(m, route.path) for route in app.routes for m in getattr(route, "methods", None) or ()}
+    assert auditing.ACTIONS.keys() <= there
+
+
+@pytest.fixture(autouse=True)
+def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No limit unless a test sets it."""
+    monkeypatch.setattr(auditing, "MAX_REFUSALS", 10_000)

@@ -1,0 +1,406 @@
+"""Sign-ins at MCP servers with OAuth: a real authorization server, on this machine."""
+
+import json
+import logging
+import socket
+import stat
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import httpx2
+import pytest
+
+from repertory.calling.sessions import Sessions
+from repertory.errors import CallError, SignInError, SourceError, UsageError
+from repertory.sources.mcp import McpServer
+from repertory.sources.mcp.redirects import Redirects
+from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
+from repertory.sources.mcp.sign_ins import SignIns
+from repertory.sources.mcp.signing_in import sign_in
+from tests.support.at_once import answers_at_once
+from tests.support.mcp_servers import started
+from tests.support.waiting import until
+
+WAITING = "The MCP server web is waiting for sign-in; run `repertory login web`."
+USUAL = {
+    "lifetime": 3600,
+    "state": "",
+    "error": "",
+    "iss": "",
+    "issuer": "",
+    "token_status": 0,
+    "slow": 0.0,
+    "lockout": False,
+    "registrations": 0,
+    "renewals": 0,
+    "refused_renewals": 0,
+    "authorizations": [],
+    "resources": [],
+    "challenges": 0,
+}
+
+
+class Guarded:
+    """An MCP server with OAuth, and the test's control of it."""
+
+    def __init__(self, url: str, data: Path) -> None:
+        self.url = url
+        self.sign_ins = SignIns(data)
+        self.config = ServerConfig(
+            name="web", transport=Transport.HTTP, url=url, sign_ins=str(data), timeout=20
+        )
+        self.control(revoke="all", **USUAL)
+
+    def control(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        """Change the behaviour, and return what the servers have seen."""
+        request = Request(self.url.replace("/mcp", "/test"), json.dumps(changes).encode())
+        with urlopen(request) as response:
+            seen: dict[str, Any] = json.load(response)
+        return seen
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        """What the servers have seen."""
+        return self.control()
+
+    def sign_in(self, **more: float) -> None:
+        """Sign in, with a browser that follows the redirect at once."""
+        sign_in(self.config, follow, **more)
+
+    def tools(self) -> list[str]:
+        """The names of the tools, as a scan finds them."""
+        return [item.name for item in McpServer(self.config, trusted=True).scan().items]
+
+    def expire(self) -> None:
+        """Let the stored access token be expired, here and at the server."""
+        self.control(revoke="access")
+
+    def stored(self) -> dict[str, Any]:
+        """The stored sign-in."""
+        content: dict[str, Any] = json.loads(self.sign_ins.path(self.url).read_bytes())
+        return content
+
+
+def follow(address: str, _: Redirects) -> None:
+    """Be a browser: open an address, and follow its redirects."""
+
+    def browse() -> None:
+        try:
+            urlopen(address).read()
+        except HTTPError as error:
+            error.read()
+
+    threading.Thread(target=browse, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The URL of a server whose issuer registers clients."""
+    with started("oauth.py", "registers") as url:
+        yield url
+
+
+@pytest.fixture
+def guarded(address: str, tmp_path: Path) -> Guarded:
+    """That server, without clients that are signed in."""
+    return Guarded(address, tmp_path / "sign-ins")
+
+
+def failure(guarded: Guarded, **more: float) -> str:
+    """Sign in without success, and return the message."""
+    with pytest.raises(SourceError) as caught:
+        guarded.sign_in(**more)
+    assert not guarded.sign_ins.path(guarded.url).exists()
+    return str(caught.value)
+
+
+def test_a_server_waits_for_a_sign_in(guarded: Guarded) -> None:
+    """Without tokens, a scan says what to do; it registers nothing and asks no issuer."""
+    with pytest.raises(SignInError, match=WAITING):
+        guarded.tools()
+    seen = guarded.seen
+    assert (seen["registrations"], seen["challenges"]) == (0, 0)
+    assert seen["authorizations"] == [""]
+
+
+def test_first_sign_in(guarded: Guarded) -> None:
+    """Discovery, registration, PKCE and resource indicator; the tokens are only the owner's."""
+    guarded.sign_in()
+    assert guarded.tools() == ["unlock"]
+    seen, file = guarded.seen, guarded.sign_ins.path(guarded.url)
+    assert (seen["registrations"], seen["challenges"], seen["renewals"]) == (1, 1, 0)
+    assert len(seen["resources"]) == 1
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert guarded.stored()["issuer"] == guarded.url.removesuffix("/mcp")
+
+
+def test_a_token_that_the_server_rejects_is_renewed(guarded: Guarded) -> None:
+    """Once, with the resource; the new refresh token replaces the used one."""
+    guarded.sign_in()
+    old = guarded.stored()["tokens"]
+    guarded.expire()
+    assert guarded.tools() == ["unlock"]
+    new, seen = guarded.stored()["tokens"], guarded.seen
+    assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
+    assert len(seen["resources"]) == 2
+    assert not {old["access_token"], old["refresh_token"]} & {*map(str, new.values())}
+
+
+def test_an_expired_token_is_renewed_before_it_is_sent(guarded: Guarded) -> None:
+    """The time is kept over restarts: the old token is not sent once more."""
+    guarded.control(lifetime=0)
+    guarded.sign_in()
+    old = guarded.stored()["tokens"]["access_token"]
+    guarded.control(lifetime=3600)
+    assert guarded.tools() == ["unlock"]
+    seen = guarded.seen
+    assert seen["renewals"] == 1
+    assert f"Bearer {old}" not in seen["authorizations"]
+
+
+def test_a_revoked_sign_in_waits_for_another(guarded: Guarded) -> None:
+    """The issuer is asked once; what it revoked is stored no longer."""
+    guarded.sign_in()
+    guarded.control(revoke="all")
+    for _ in range(2):
+        with pytest.raises(SignInError, match=WAITING):
+            guarded.tools()
+    assert guarded.seen["refused_renewals"] == 1
+    assert "tokens" not in guarded.stored() or guarded.stored()["tokens"] is None
+    guarded.sign_in()
+    assert guarded.tools() == ["unlock"]
+
+
+def test_an_issuer_that_fails_revokes_nothing(guarded: Guarded) -> None:
+    """The tokens stay until it answers again."""
+    guarded.sign_in()
+    guarded.control(revoke="access", token_status=503)
+    with pytest.raises(SourceError, match="sign-in cannot be renewed: HTTP status 503") as caught:
+        guarded.tools()
+    assert not isinstance(caught.value, SignInError)
+    guarded.control(token_status=0)
+    assert guarded.tools() == ["unlock"]
+
+
+_SCAN = """
+import json, sys
+from repertory.sources.mcp import McpServer
+from repertory.sources.mcp.server import ServerConfig, Transport
+url, folder = sys.argv[1:]
+server = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=folder, timeout=60)
+import repertory.sources.mcp.client
+print("ready", flush=True)
+sys.stdin.readline()
+print([item.name for item in McpServer(server, trusted=True).scan().items])
+"""
+
+
+def test_processes_that_renew_at_once_lose_nothing(guarded: Guarded) -> None:
+    """One of them renews; a refresh token that is used twice would be refused."""
+    guarded.sign_in()
+    guarded.control(revoke="access", slow=1.0)
+    command = [sys.executable, "-c", _SCAN, guarded.url, str(guarded.sign_ins.path("").parent)]
+    assert answers_at_once([command] * 2) == ["['unlock']\n"] * 2
+    seen = guarded.seen
+    assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
+
+
+def test_a_token_goes_to_its_server_alone(guarded: Guarded) -> None:
+    """Another URL, even of the same host, gets none, whatever the server is called."""
+    guarded.sign_in()
+    guarded.control(authorizations=[])
+    token = guarded.stored()["tokens"]["access_token"]
+    other = Guarded(f"{guarded.url}?tenant=2", guarded.sign_ins.path("").parent)
+    with pytest.raises(SignInError):
+        other.tools()
+    assert token not in str(other.seen["authorizations"])
+    copy = guarded.sign_ins.path(other.url)  # not even if someone copies the file
+    copy.write_bytes(guarded.sign_ins.path(guarded.url).read_bytes())
+    assert guarded.sign_ins.read(other.url) is None
+
+
+def test_a_redirect_with_another_state_is_ignored(guarded: Guarded) -> None:
+    """Any page can send one to the port; the sign-in goes on until its own comes."""
+    guarded.control(state="forged")
+    message = failure(guarded, timeout=1)
+    assert message == ("Not signed in at the MCP server web: there was no sign-in within 1 s.")
+
+
+def test_an_error_of_the_redirect_is_reported(guarded: Guarded) -> None:
+    """As one line, with what the issuer says."""
+    guarded.control(error="access_denied")
+    assert failure(guarded) == (
+        "Not signed in at the MCP server web: the authorization server refused: access_denied."
+    )
+
+
+def test_an_issuer_of_another_name_is_refused(guarded: Guarded) -> None:
+    """In its metadata (RFC 8414) and in the redirect (RFC 9207)."""
+    guarded.control(issuer="https://elsewhere.example")
+    assert "issuer mismatch: https://elsewhere.example !=" in failure(guarded)
+    guarded.control(issuer="", iss="https://elsewhere.example")
+    assert "iss mismatch: https://elsewhere.example" in failure(guarded)
+    assert guarded.seen["resources"] == []  # no code was exchanged
+
+
+def test_metadata_without_pkce_are_refused(guarded: Guarded) -> None:
+    """Before anybody is asked to sign in."""
+    guarded.control(issuer=guarded.url.removesuffix("/mcp"))  # ours, which names no PKCE
+    assert "PKCE" in failure(guarded)
+
+
+def test_a_server_without_registration(tmp_path: Path) -> None:
+    """It takes a client of the configuration, whose secret is not stored."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with started("oauth.py", "closed", str(port)) as url:
+        guarded = Guarded(url, tmp_path / "sign-ins")
+        message = failure(guarded)
+        assert "registers no clients by itself" in message
+        assert '"oauth": {"clientId"' in message
+        guarded.config = ServerConfig(
+            name="web",
+            transport=Transport.HTTP,
+            url=url,
+            sign_ins=guarded.config.sign_ins,
+            oauth=OAuthClient(client_id="by-hand", client_secret="${SECRET}", callback_port=port),
+            environment={"SECRET": "by-hand-secret"},
+        )
+        guarded.sign_in()
+        assert "by-hand-secret" not in guarded.sign_ins.path(url).read_text()
+        guarded.expire()
+        assert guarded.tools() == ["unlock"]
+
+
+def test_a_person_may_paste_the_address(guarded: Guarded) -> None:
+    """For a browser on another machine: its last page cannot be loaded there."""
+
+    def paste(address: str, redirects: Redirects) -> None:
+        location = httpx2.get(address).headers["Location"]
+        assert not redirects.accept("http://127.0.0.1/callback?code=x&state=y")
+        assert redirects.accept(f"  {location}\n")
+
+    sign_in(guarded.config, paste)
+    assert guarded.tools() == ["unlock"]
+
+
+def test_calls_carry_the_token(guarded: Guarded) -> None:
+    """A session renews it; after a revocation the call says what to do, and nothing secret."""
+    guarded.sign_in()
+    sessions = Sessions()
+
+    def call() -> dict[str, Any]:
+        return sessions.call(guarded.config, "unlock", {"door": "front"}, 20)
+
+    try:
+        assert call()["content"][0]["text"] == "front is open"
+        guarded.expire()
+        assert call()["content"][0]["text"] == "front is open"
+        guarded.control(revoke="all")
+        with pytest.raises(CallError, match="waiting for sign-in"):
+            call()
+        guarded.sign_in()
+        assert call()["content"][0]["text"] == "front is open"
+    finally:
+        sessions.close()
+
+
+def test_a_watched_server_is_not_asked_until_someone_signs_in(guarded: Guarded) -> None:
+    """Then its tools come by themselves."""
+    source = McpServer(guarded.config, trusted=True)
+    end = source.watch(lambda: None, 0.1)
+    assert end is not None
+    try:
+        with pytest.raises(SignInError, match=WAITING):
+            source.scan()
+        asked = len(guarded.seen["authorizations"])
+        time.sleep(1.5)  # several times the interval
+        assert len(guarded.seen["authorizations"]) == asked
+        guarded.sign_in()
+
+        def has_tools() -> bool:
+            try:
+                return bool(source.scan().items)
+            except SignInError:
+                return False
+
+        until(has_tools)
+    finally:
+        end()
+
+
+def test_a_server_that_rejects_new_tokens_is_not_asked_for_ever(guarded: Guarded) -> None:
+    """One renewal, and then it waits, although the stored tokens have changed."""
+    guarded.sign_in()
+    guarded.control(lockout=True, authorizations=[])
+    source = McpServer(guarded.config, trusted=True)
+    end = source.watch(lambda: None, 0.1)
+    assert end is not None
+    try:
+        with pytest.raises(SignInError, match=WAITING):
+            source.scan()
+        time.sleep(1.5)
+        assert (guarded.seen["renewals"], len(guarded.seen["authorizations"])) == (1, 2)
+    finally:
+        end()
+
+
+def test_a_server_without_oauth(tmp_path: Path) -> None:
+    """There is nothing to sign in at."""
+    with started("sdk.py", "http") as url:
+        config = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
+        with pytest.raises(SourceError, match="names no authorization server"):
+            sign_in(config, follow)
+
+
+def test_nothing_secret_is_logged(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
+    """Neither tokens nor codes, at any level."""
+    caplog.set_level(logging.DEBUG)
+    guarded.sign_in()
+    guarded.expire()
+    guarded.tools()
+    held = guarded.stored()
+    secrets = [held["tokens"]["access_token"], held["tokens"]["refresh_token"]]
+    secrets += [held["client"]["client_secret"], "code=", "state="]
+    text = "".join(f"{record.getMessage()}{vars(record)}" for record in caplog.records)
+    assert not [secret for secret in secrets if secret in text]
+    assert not [
+        secret for secret in secrets[:3] if secret in repr(guarded.sign_ins.read(guarded.url))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://192.0.2.1/mcp", "its sign-in is not encrypted: http://192.0.2.1"),
+        ("http://example.com/mcp", "its sign-in is not encrypted: http://example.com"),
+    ],
+)
+def test_tokens_are_sent_encrypted(tmp_path: Path, url: str, reason: str) -> None:
+    """Only a server on this machine may do without."""
+    config = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
+    with pytest.raises(SourceError, match=reason):
+        sign_in(config, follow)
+
+
+def test_servers_that_take_no_sign_in(tmp_path: Path) -> None:
+    """Programs, and servers whose configuration has an Authorization header."""
+    program = ServerConfig(name="web", command="x", sign_ins=str(tmp_path))
+    with pytest.raises(UsageError, match="is a program"):
+        sign_in(program, follow)
+    own = ServerConfig(
+        name="web",
+        transport=Transport.HTTP,
+        url="http://127.0.0.1:9/mcp",
+        headers={"authorization": "Bearer x"},
+    )
+    with pytest.raises(UsageError, match="Authorization header"):
+        sign_in(own, follow)
