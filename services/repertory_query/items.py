@@ -8,9 +8,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
-from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
-from repertory.wire import Ids, Items, Summaries, summary
+from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.searching import Filters
@@ -41,11 +40,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
-    @operations.get("/items/{item_id:path}", Nothing, returns=Item, summary="Show an item")
+    @operations.get("/items/{item_id:path}", Nothing, returns=Linked, summary="Show an item")
     async def item(request: Request, _: Nothing) -> Response:
-        """Show one item whole, with its text and its schemas."""
+        """Show one item whole, with its text, its schemas and its links."""
         backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
-        return await pool.run(lambda: answer(backend.item(item_id)))
+        return await pool.run(lambda: answer(linked(backend.item(item_id), backend.links(item_id))))
 
     return operations.routes
 

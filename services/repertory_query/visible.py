@@ -17,6 +17,7 @@ from repertory.keys import Scope
 from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Jobs, Stats
@@ -94,6 +95,7 @@ class Restricted(Forwarding):
             hit=_placed(found.hit),
             degraded=without_paths(found.degraded),
             notices=tuple(map(without_paths, found.notices)),
+            links=self.links(found.hit.id) if found.links != Links() else found.links,
         )
 
     @override
@@ -107,6 +109,10 @@ class Restricted(Forwarding):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return super().links(item_id, seen or self.items)
 
     @override
     def search_project(self, query: ProjectQuery) -> ProjectAnswer:

@@ -15,6 +15,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Stats
 
@@ -93,6 +94,20 @@ class Backend(Protocol):
         """
         ...
 
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
+
+        Args:
+            item_id: The id of the skill or the tool.
+            seen: What the caller sees of some ids; ``items`` of this backend by default. A server
+                uses what it shows to the key.
+
+        Raises:
+            UnknownItemError: There is no such item.
+            StoreError: The items cannot be read now.
+        """
+        ...
+
     def similar_skills(self, query: str) -> "list[SkillMatch]":
         """Skill files by their cosine with a query; see ``SkillVectors.search``."""
         ...
@@ -162,6 +177,10 @@ class Forwarding(Backend):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return self.forward(lambda backend: backend.items(ids))
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return self.forward(lambda backend: backend.links(item_id, seen))
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

@@ -20,6 +20,7 @@ from repertory.errors import ConfigurationError, RepertoryError, StoreError, Usa
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
 from repertory.wire import (
@@ -28,6 +29,7 @@ from repertory.wire import (
     Alive,
     Ids,
     Items,
+    Linked,
     Refusal,
     Retried,
     Retry,
@@ -125,6 +127,10 @@ class Client(Backend):
             for start in range(0, len(ids), MAX_IDS)
         ]
         return {item.id: item for page in found for item in page.items}
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Linked).links
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.backend import Backend
@@ -34,6 +35,8 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
+from repertory.search.linking import links
+from repertory.search.links import Links, Seen
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
@@ -96,7 +99,8 @@ class Local(Backend, abc.ABC):
     def explain(self, query: Query, item: str) -> Explanation:
         engine = self.engine
         self._check(engine, query.where)
-        return explain(engine, query, item)
+        found = explain(engine, query, item)
+        return replace(found, links=self.links(found.hit.id)) if engine.collection else found
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
@@ -120,6 +124,10 @@ class Local(Backend, abc.ABC):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return self.engine.items(ids)
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return links(self.engine, item_id, seen or self.items)
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":
