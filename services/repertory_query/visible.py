@@ -19,6 +19,7 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links, Seen
 from repertory.search.query import Query
+from repertory.skill_files import SkillFiles
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Jobs, Stats
 from repertory_query.access import Caller
@@ -113,6 +114,14 @@ class Restricted(Forwarding):
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
         return super().links(item_id, seen or self.items)
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> dict[str, SkillFiles]:
+        return super().skill_files([*self.items(ids)])
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        return super().skill_file(self.item(item_id).id, place)
 
     @override
     def search_project(self, query: ProjectQuery) -> ProjectAnswer:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 T = TypeVar("T")
@@ -108,6 +109,25 @@ class Backend(Protocol):
         """
         ...
 
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        """The supporting files of some skills, by id; see ``skill_files.files_of``.
+
+        Unknown ids are left out. A process that cannot read the folder of a skill says so.
+
+        Raises:
+            StoreError: The store is unavailable.
+        """
+        ...
+
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        """The bytes of one supporting file; see ``skill_files.content_of``.
+
+        Raises:
+            UnknownItemError: There is no such skill, or no such file of it.
+            StoreError: The store is unavailable.
+        """
+        ...
+
     def similar_skills(self, query: str) -> "list[SkillMatch]":
         """Skill files by their cosine with a query; see ``SkillVectors.search``."""
         ...
@@ -181,6 +201,14 @@ class Forwarding(Backend):
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
         return self.forward(lambda backend: backend.links(item_id, seen))
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        return self.forward(lambda backend: backend.skill_files(ids))
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        return self.forward(lambda backend: backend.skill_file(item_id, place))
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

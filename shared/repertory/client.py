@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.review.store import Event, Review
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 CONNECT_TIMEOUT_S = 5.0
@@ -131,6 +132,23 @@ class Client(Backend):
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
         return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Linked).links
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        from repertory.skill_files import SkillFiles  # noqa: PLC0415 - a search needs none
+
+        found: dict[str, SkillFiles] = {}
+        for start in range(0, len(ids), MAX_IDS):
+            body = Ids(ids=list(ids[start : start + MAX_IDS]))
+            found |= self._ask("POST", "/skills/files", {}, dict[str, SkillFiles], body=body)
+        return found
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        from repertory.skill_files import FileContent  # noqa: PLC0415 - as above
+
+        asked = {"item": item_id, "place": place}
+        return self._ask("GET", "/skills/file", asked, FileContent).data
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

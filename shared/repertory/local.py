@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.project_search.search import ProjectSearch
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
     from repertory.skill_vectors.vectors import SkillVectors
 
@@ -128,6 +129,18 @@ class Local(Backend, abc.ABC):
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
         return links(self.engine, item_id, seen or self.items)
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        from repertory.skill_files import files_of  # noqa: PLC0415 - rarely needed
+
+        return {item_id: files_of(item) for item_id, item in self.items(ids).items()}
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        from repertory.skill_files import content_of  # noqa: PLC0415 - rarely needed
+
+        return content_of(self.item(item_id), place)
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

@@ -14,6 +14,7 @@ from repertory.errors import UsageError
 from repertory.formats.items import whole_tools
 from repertory.formats.linked import link_lines
 from repertory.formats.mcp import mcp, mcp_detail
+from repertory.formats.skill_text import skill_text
 from repertory.functions.function import Function
 from repertory.search.answer import Answer
 from repertory.text import cut, one_line
@@ -65,9 +66,7 @@ def text_of(item: Item) -> str:
         return msgspec.json.encode(_tool(item)).decode()
     if item.kind is Kind.DOCUMENT:
         return item.body or item.description
-    fields = {"name": item.name, "description": item.description, **item.extra}
-    front = msgspec.yaml.encode(fields | set_fields(item.policy)).decode()
-    return f"---\n{front}---\n\n{item.body}"
+    return skill_text(item)
 
 
 def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> CallToolResult:
