@@ -5,6 +5,7 @@ import re
 SKILL_FILE = "SKILL.md"
 MAX_NAME_LENGTH = 64
 MAX_DESCRIPTION_LENGTH = 1_024
+MAX_COMPATIBILITY_LENGTH = 500
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
