@@ -128,7 +128,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def links(self, item_id: str, seen: Seen | None = None) -> Links:
-        return links(self.engine, item_id, seen or self.items)
+        return links(lookup.readable_index(self.engine), item_id, seen or self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":

