@@ -130,6 +130,9 @@ def test_allowed_tools_may_be_a_list() -> None:
         skill("told"), extra={"allowed-tools": ["mcp__files__search", 7, None, "Read"]}
     )
     assert [one.tool for one in mentions(asked)] == ["files__search"]
+    listed = ["Azure MCP/documentation, files/search", "Bash(git add:*)"]
+    asked = msgspec.structs.replace(asked, extra={"allowed-tools": listed})
+    assert [one.tool for one in mentions(asked)] == ["Azure MCP__documentation", "files__search"]
     assert mentions(msgspec.structs.replace(asked, kind=Kind.DOCUMENT)) == []
 
 

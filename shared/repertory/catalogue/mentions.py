@@ -21,9 +21,8 @@ _PREFIX = "mcp__"  # before the ids of MCP tools in some hosts
 _RUN = re.compile(r"[\w./:@*-]+")
 _SPAN = re.compile(r"`([^`\n]{1,200})`")
 _ARGUMENTS = re.compile(r"\([^()]*\)")  # Bash(git add:*)
-_LIST_SEPARATORS = re.compile(r"[\s,]+")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,200}")
-_SLASHED = re.compile(r"([A-Za-z][\w-]{0,100})/([A-Za-z][\w.-]{0,100})")
+_SLASHED = re.compile(r"([A-Za-z][\w -]{0,100})/([A-Za-z][\w.-]{0,100})")
 _SEVERAL_WORDS = re.compile(r"[A-Za-z](?=[\w.-]{2,100}\Z)[A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+")
 _CAMEL = re.compile(r"[A-Za-z](?=\w{2,100}\Z)[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
 _WORD = re.compile(r"[a-z0-9]+")
@@ -73,14 +72,21 @@ def names_server(item: Item, server: str) -> bool:
 
 
 def _allowed(value: object) -> Iterator[Mention]:
-    """The tools of ``allowed-tools``, which is a list, or a text with spaces or commas."""
-    parts = value if isinstance(value, list) else [value]
+    """The tools of ``allowed-tools``, which is a list, or a text with spaces or commas.
+
+    What stands in a list may have spaces in its server's name.
+    """
+    parts = value if isinstance(value, list) else _without_arguments(value).split()
     for part in parts:
-        if isinstance(part, str):
-            for word in _LIST_SEPARATORS.split(_ARGUMENTS.sub("", part)):
+        for word in map(str.strip, _without_arguments(part).split(",")):
+            if word:
                 yield from _of_id(word, is_sure=True)
                 yield from _of_slashed(word, is_sure=True)
                 yield from _of_name(word)
+
+
+def _without_arguments(value: object) -> str:
+    return _ARGUMENTS.sub("", value) if isinstance(value, str) else ""
 
 
 def _in_text(body: str) -> Iterator[Mention]:
