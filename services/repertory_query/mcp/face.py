@@ -235,7 +235,7 @@ class Face:
         return await self._read(lambda: skills.list_skills(backend, after, _fresh_ms()))
 
     async def _tell_skills(self) -> None:
-        """Remember which skills a client is told about, to notify it when they change."""
+        """Remember which skills a client knows, to notify it when they change."""
         if self._is_announcing:
             self._told_skills = (await self._listing()).skills
 

@@ -1,7 +1,7 @@
 """MCP's skills extension: the entries of skills, each with the digests of all its files.
 
 ``SKILL.md`` is what is indexed, so that every replica of a team answers with the same bytes, and
-nobody is served what awaits a review. Supporting files come from the disk; see ``skill_files``.
+what awaits a review is not served. Supporting files come from the disk; see ``skill_files``.
 """
 
 import hashlib

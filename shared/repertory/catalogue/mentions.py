@@ -36,8 +36,7 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
         written: As the skill has it.
         tool: The id of the tool, ``server__tool``; empty if only its name is mentioned.
         name: The name of the tool; empty if its id is mentioned.
-        is_sure: Whether it can mean nothing but a tool, so that the tool is missing if there is
-            none with that id.
+        is_sure: Whether it can mean nothing but a tool, which is missing if no tool has that id.
     """
 
     written: str
