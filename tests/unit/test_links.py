@@ -12,8 +12,8 @@ from repertory.catalogue.mentions import MAX_MENTIONS, mentions
 from repertory.errors import UnknownItemError
 from repertory.formats.linked import link_facts, link_lines
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.linking import Seen, links
-from repertory.search.links import Links
+from repertory.search.linking import links
+from repertory.search.links import Links, Seen
 from tests.support.builders import skill, tool
 
 TOOLS = [

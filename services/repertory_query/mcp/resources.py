@@ -69,15 +69,13 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
     if place == SKILL_FILE:
         return TextResourceContents(uri=uri, mime_type=MEDIA_TYPES[Kind.SKILL], text=text_of(skill))
     data = backend.skill_file(skill.id, place)
-    media_type = mimetypes.guess_type(place, strict=False)[0]
+    guessed = mimetypes.guess_type(place, strict=False)[0]
     try:
-        return TextResourceContents(
-            uri=uri, mime_type=media_type or "text/plain", text=data.decode()
-        )
+        return TextResourceContents(uri=uri, mime_type=guessed or "text/plain", text=data.decode())
     except UnicodeDecodeError:
         return BlobResourceContents(
             uri=uri,
-            mime_type=media_type or "application/octet-stream",
+            mime_type=guessed or "application/octet-stream",
             blob=base64.b64encode(data).decode(),
         )
 
