@@ -100,11 +100,12 @@ class _Folder:
         self.places: set[str] = set()
         self.nested: list[str] = []
         self.withheld = ""
-        if not (os.path.isabs(item.path) and item.path.endswith(f"/{SKILL_FILE}")):  # noqa: PTH117
+        above, name = os.path.split(item.path)
+        if name != SKILL_FILE or not os.path.isabs(above):  # noqa: PTH117 - of strings
             return
         self.withheld = _defect(item)
         if not self.withheld:
-            self.root = os.path.realpath(os.path.dirname(item.path))  # noqa: PTH120 - speed
+            self.root = os.path.realpath(above)
             if not self._list():
                 self.withheld = TOO_MANY
 

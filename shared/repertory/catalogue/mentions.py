@@ -59,15 +59,20 @@ def mentions(item: Item) -> list[Mention]:
     return list(islice((one for one in found.values() if one.name not in known), MAX_MENTIONS))
 
 
-def names_server(item: Item, server: str) -> bool:
-    """Whether a skill names a server, in its own name, its description or a heading.
+def subject(item: Item) -> frozenset[str]:
+    """The words of a skill's name, description and headings, in lower case."""
+    told = [item.name, item.description, *(one.title for one in split_at_headings(item.body))]
+    return frozenset(_WORD.findall(" ".join(told).lower()))
+
+
+def is_about(words: frozenset[str], server: str) -> bool:
+    """Whether a skill with a subject names a server there.
 
     A tool that is mentioned only by its name is meant only then: other servers, and programs, have
     names like ``get_health`` too.
     """
-    told = [item.name, item.description, *(one.title for one in split_at_headings(item.body))]
-    words = set(_WORD.findall(server.lower()))
-    return bool(words) and words <= set(_WORD.findall(" ".join(told).lower()))
+    named = _WORD.findall(server.lower())
+    return bool(named) and words.issuperset(named)
 
 
 def _allowed(value: object) -> Iterator[Mention]:

@@ -7,7 +7,7 @@ by it. A link costs look-ups by id and of one key of the keyword index, never a 
 from collections.abc import Mapping, Sequence
 
 from repertory.catalogue.item import Item, Kind
-from repertory.catalogue.mentions import Mention, mentions, names_server
+from repertory.catalogue.mentions import Mention, is_about, mentions, subject
 from repertory.index.keywords.document import TOOL, TOOL_NAME
 from repertory.index.keywords.index import KeywordIndex
 from repertory.search.links import Links, Seen
@@ -35,7 +35,7 @@ def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
 
 
 def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
-    found = mentions(skill)
+    found, words = mentions(skill), subject(skill)
     namesakes = {one.name: _namesakes(index, one.name) for one in found if one.name}
     ids = [one.tool for one in found if one.tool in index.row_of]
     ids += [one for several in namesakes.values() for one in several]
@@ -43,7 +43,7 @@ def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
     needs: dict[str, None] = {}
     missing = []
     for mention in found:
-        tool = _meant(skill, mention, items, namesakes.get(mention.name, ()))
+        tool = _meant(mention, words, items, namesakes.get(mention.name, ()))
         if tool:
             needs[tool] = None
         elif mention.is_sure:
@@ -57,27 +57,26 @@ def _needing(index: KeywordIndex, tool: Item, seen: Seen) -> list[str]:
     rows = dict.fromkeys([*index.mentioning(TOOL + tool.id)[:MAX_SKILLS], *named])
     skills = seen([index.entries[row].id for row in rows])
     items = seen(list(dict.fromkeys([tool.id, *namesakes])))
-    needing = [
-        skill.id
-        for skill in skills.values()
-        if any(_meant(skill, one, items, namesakes) == tool.id for one in _of(skill, tool))
-    ]
+    needing = []
+    for skill in skills.values():
+        words = subject(skill)
+        of_tool = [one for one in mentions(skill) if tool.id == one.tool or tool.name == one.name]
+        if any(_meant(one, words, items, namesakes) == tool.id for one in of_tool):
+            needing.append(skill.id)
     return sorted(needing)[:MAX_SKILLS]
 
 
-def _of(skill: Item, tool: Item) -> list[Mention]:
-    """The mentions of a skill that may be of a tool."""
-    return [one for one in mentions(skill) if tool.id == one.tool or tool.name == one.name]
-
-
 def _meant(
-    skill: Item, mention: Mention, items: Mapping[str, Item], namesakes: Sequence[str]
+    mention: Mention, words: frozenset[str], items: Mapping[str, Item], namesakes: Sequence[str]
 ) -> str:
-    """The id of the tool that a mention means; empty if it means none or may mean several."""
+    """The id of the tool that a mention means; empty if it means none or may mean several.
+
+    ``words`` are the subject of the skill.
+    """
     ids = [mention.tool] if mention.tool else namesakes
     tools = [items[one] for one in ids if one in items and items[one].kind is Kind.TOOL]
     if mention.name:
-        tools = [one for one in tools if names_server(skill, one.server)]
+        tools = [one for one in tools if is_about(words, one.server)]
     return tools[0].id if len(tools) == 1 else ""
 
 
