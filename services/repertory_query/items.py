@@ -1,16 +1,17 @@
-"""``/items``: the indexed items, in a list and one by one."""
+"""``/items``: the indexed items, in a list and one by one; ``/skills``: the files of skills."""
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.backend import Backend
-from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
-from repertory.wire import Ids, Items, Summaries, summary
+from repertory.skill_files import FileContent, SkillFiles
+from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.auditing import about
 from repertory_query.pool import Pool
@@ -24,6 +25,13 @@ class Page(Filters, frozen=True, kw_only=True):
 
     offset: Annotated[int, Meta(ge=0)] = 0
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 100
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """One supporting file of a skill."""
+
+    item: Annotated[str, Meta(description="The id of the skill.")]
+    place: Annotated[str, Meta(description="The path of the file in the skill's folder.")]
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:
@@ -43,11 +51,27 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
-    @operations.get("/items/{item_id:path}", Nothing, returns=Item, summary="Show an item")
+    @operations.get("/items/{item_id:path}", Nothing, returns=Linked, summary="Show an item")
     async def item(request: Request, _: Nothing) -> Response:
-        """Show one item whole, with its text and its schemas."""
+        """Show one item whole, with its text, its schemas and its links."""
         backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
-        return await pool.run(lambda: answer(backend.item(item_id)))
+        return await pool.run(lambda: answer(linked(backend.item(item_id), backend.links(item_id))))
+
+    @operations.post(
+        "/skills/files", Ids, returns=dict[str, SkillFiles], summary="List the files of skills"
+    )
+    async def skill_files(request: Request, given: Ids) -> Response:
+        """List the supporting files of some skills by id, as far as this server can read them."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(lambda: answer(backend.skill_files(given.ids)))
+
+    @operations.get("/skills/file", Place, returns=FileContent, summary="Read a file of a skill")
+    async def skill_file(request: Request, given: Place) -> Response:
+        """Read one supporting file of a skill."""
+        backend = visible_to(request.state.caller, service)
+        return await pool.run(
+            lambda: answer(FileContent(data=backend.skill_file(given.item, given.place)))
+        )
 
     return operations.routes
 

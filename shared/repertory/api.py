@@ -13,6 +13,7 @@ from repertory.errors import RepertoryError, UsageError
 from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of
 from repertory.settings import load
 from repertory.values import Values
@@ -191,6 +192,11 @@ class Session:
         self._backend.ensure_indexed()
         return self._backend.item(item_id)
 
+    def links(self, item_id: str) -> Links:
+        """The tools that a skill needs, or the skills that need a tool; see ``Backend.links``."""
+        self._backend.ensure_indexed()
+        return self._backend.links(item_id)
+
     def call(self, tool_id: str, arguments: Mapping[str, Any] | None = None) -> "CallResult":
         """Call a tool of an MCP server, where calls are allowed (``allow_calls=True``).
 
@@ -288,6 +294,7 @@ class AsyncSession:
     def __init__(self, session: Session) -> None:
         self.search = _awaited(session.search)
         self.explain = _awaited(session.explain)
+        self.links = _awaited(session.links)
         self.items = _awaited(session.items)
         self.item = _awaited(session.item)
         self.call = _awaited(session.call)

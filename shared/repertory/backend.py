@@ -15,6 +15,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Stats
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 T = TypeVar("T")
@@ -89,6 +91,39 @@ class Backend(Protocol):
         """Some indexed items, whole, by id; unknown ids are left out.
 
         Raises:
+            StoreError: The store is unavailable.
+        """
+        ...
+
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        """The tools that a skill needs, or the skills that need a tool; see ``linking.links``.
+
+        Args:
+            item_id: The id of the skill or the tool.
+            seen: What the caller sees of some ids; ``items`` of this backend by default. A server
+                uses what it shows to the key.
+
+        Raises:
+            UnknownItemError: There is no such item.
+            StoreError: The items cannot be read now.
+        """
+        ...
+
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        """The supporting files of some skills, by id; see ``skill_files.files_of``.
+
+        Unknown ids are left out. A process that cannot read the folder of a skill says so.
+
+        Raises:
+            StoreError: The store is unavailable.
+        """
+        ...
+
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        """The bytes of one supporting file; see ``skill_files.content_of``.
+
+        Raises:
+            UnknownItemError: There is no such skill, or no such file of it.
             StoreError: The store is unavailable.
         """
         ...
@@ -162,6 +197,18 @@ class Forwarding(Backend):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return self.forward(lambda backend: backend.items(ids))
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return self.forward(lambda backend: backend.links(item_id, seen))
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        return self.forward(lambda backend: backend.skill_files(ids))
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        return self.forward(lambda backend: backend.skill_file(item_id, place))
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

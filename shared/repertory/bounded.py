@@ -43,7 +43,9 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
         return _content(file, limit, is_text=is_text)
 
 
-def read_inside(root: str, place: str, limit: int, *, is_text: bool = False) -> bytes:
+def read_inside(
+    root: str, place: str, limit: int, *, is_text: bool = False, follows: bool = True
+) -> bytes:
     """Read a file below a folder. Links are followed only to a target inside the folder.
 
     Args:
@@ -51,6 +53,7 @@ def read_inside(root: str, place: str, limit: int, *, is_text: bool = False) -> 
         place: The path of the file relative to it, with ``/``; without ``..``.
         limit: As for ``read_bytes``.
         is_text: As for ``read_bytes``.
+        follows: Whether links are followed at all.
 
     Each folder is opened relative to its parent and without following a link, so no link that is
     created in the meantime leads out.
@@ -59,7 +62,7 @@ def read_inside(root: str, place: str, limit: int, *, is_text: bool = False) -> 
         UnfitFileError: It lies outside of the folder, is no regular file, or is too large.
         OSError: It cannot be read.
     """
-    with _closing(_open_inside(root, place)) as file:
+    with _closing(_open_inside(root, place, follows=follows)) as file:
         return _content(file, limit, is_text=is_text)
 
 
@@ -74,14 +77,19 @@ def read_beginning(root: str, place: str, size: int) -> bytes:
         return os.read(file, size)
 
 
-def _open_inside(root: str, place: str) -> int:
+def _open_inside(root: str, place: str, *, follows: bool = True) -> int:
     if _OPENS_BELOW:
         try:
             return _open_below(root, place)
         except OSError as exc:
             if exc.errno not in _IS_LINK:
                 raise
-    real = os.path.realpath(os.path.join(root, place), strict=True)  # noqa: PTH118 - of strings
+            if not follows:
+                raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one") from exc
+    path = os.path.join(root, place)  # noqa: PTH118 - of strings
+    real = os.path.realpath(path, strict=True)
+    if not follows and real != os.path.normpath(path):
+        raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one", real)
     if not is_inside(real, root):
         raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
     if not _OPENS_BELOW:  # Windows

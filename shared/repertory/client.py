@@ -20,6 +20,7 @@ from repertory.errors import ConfigurationError, RepertoryError, StoreError, Usa
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
+from repertory.search.links import Links, Seen
 from repertory.search.query import Query
 from repertory.stats import Jobs, Rebuild, Stats
 from repertory.wire import (
@@ -29,6 +30,7 @@ from repertory.wire import (
     Alive,
     Ids,
     Items,
+    Linked,
     Refusal,
     Retried,
     Retry,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.review.store import Event, Review
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
 
 CONNECT_TIMEOUT_S = 5.0
@@ -129,6 +132,27 @@ class Client(Backend):
             for start in range(0, len(ids), MAX_IDS)
         ]
         return {item.id: item for page in found for item in page.items}
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return self._ask("GET", "/items/" + quote(item_id, errors="replace"), {}, Linked).links
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        from repertory.skill_files import SkillFiles  # noqa: PLC0415 - a search needs none
+
+        found: dict[str, SkillFiles] = {}
+        for start in range(0, len(ids), MAX_IDS):
+            body = Ids(ids=list(ids[start : start + MAX_IDS]))
+            found |= self._ask("POST", "/skills/files", {}, dict[str, SkillFiles], body=body)
+        return found
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        from repertory.skill_files import FileContent  # noqa: PLC0415 - as above
+
+        asked = {"item": item_id, "place": place}
+        return self._ask("GET", "/skills/file", asked, FileContent).data
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

@@ -1,6 +1,7 @@
 """A backend whose index is in this process: a one-shot command's, or a server's."""
 
 import abc
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.backend import Backend
@@ -34,6 +36,8 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
+from repertory.search.linking import links
+from repertory.search.links import Links, Seen
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.settings import url_of
@@ -46,6 +50,7 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.project_search.search import ProjectSearch
+    from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
     from repertory.skill_vectors.vectors import SkillVectors
 
@@ -96,7 +101,10 @@ class Local(Backend, abc.ABC):
     def explain(self, query: Query, item: str) -> Explanation:
         engine = self.engine
         self._check(engine, query.where)
-        return explain(engine, query, item)
+        found = explain(engine, query, item)
+        with contextlib.suppress(StoreError):  # words alone explain it while the store is away
+            return replace(found, links=self.links(found.hit.id))
+        return found
 
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
@@ -120,6 +128,22 @@ class Local(Backend, abc.ABC):
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
         return self.engine.items(ids)
+
+    @override
+    def links(self, item_id: str, seen: Seen | None = None) -> Links:
+        return links(lookup.readable_index(self.engine), item_id, seen or self.items)
+
+    @override
+    def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
+        from repertory.skill_files import files_of  # noqa: PLC0415 - rarely needed
+
+        return {item_id: files_of(item) for item_id, item in self.items(ids).items()}
+
+    @override
+    def skill_file(self, item_id: str, place: str) -> bytes:
+        from repertory.skill_files import content_of  # noqa: PLC0415 - rarely needed
+
+        return content_of(self.item(item_id), place)
 
     @override
     def similar_skills(self, query: str) -> "list[SkillMatch]":

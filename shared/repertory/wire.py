@@ -8,6 +8,7 @@ from msgspec import Meta
 from repertory.catalogue.item import Item, Kind
 from repertory.index.keywords.document import Entry
 from repertory.search.answer import Answer
+from repertory.search.links import Links
 from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.values import Alpha, Limit, NameWeight, SectionWeight, Threshold
 
@@ -97,6 +98,21 @@ class Ids(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The items to show."""
 
     ids: Annotated[list[str], Meta(max_length=MAX_IDS, examples=[["notes__add_note"]])]
+
+
+class Linked(Item, frozen=True, kw_only=True, omit_defaults=True, dict=True, rename="camel"):
+    """An item, whole, with its links.
+
+    Attributes:
+        links: The tools that a skill needs, or the skills that need a tool.
+    """
+
+    links: Links = Links()
+
+
+def linked(item: Item, links: Links) -> Linked:
+    """An item with its links."""
+    return Linked(**msgspec.structs.asdict(item), links=links)
 
 
 class Items(msgspec.Struct, frozen=True, kw_only=True):

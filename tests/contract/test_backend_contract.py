@@ -1,5 +1,6 @@
 """What every ``Backend`` does: one-shot, in a server, over HTTP, and following a server."""
 
+import hashlib
 import json
 import sys
 import threading
@@ -22,6 +23,7 @@ from repertory.errors import (
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
+from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory_admin.following import Following
 from repertory_query.visible import Restricted
@@ -38,7 +40,9 @@ TYPED = Query(text="rotate keyz", threshold=0.0, limit=9)
 def make_project(folder: Path) -> Path:
     """A project with skills, documents, skill files and an MCP server."""
     write_skill(folder, "key-rotation", "Rotate API keys without downtime")
-    write_skill(folder, "release-notes", "Write release notes from merged pull requests")
+    notes = "Count with mcp__desk__add, then mcp__desk__send. See references/form.md.\n"
+    write_skill(folder, "release-notes", "Write release notes from merged pull requests", notes)
+    write(folder, "skills/release-notes/references/form.md", "Grüße")
     write_skill(folder, "post-mortem?", "Write up an incident: timeline, causes, actions")
     write(folder, "README.md", "# Shop\n\nThe web shop and its checkout.\n")
     write(folder, AREA_FILE, AREA)
@@ -197,6 +201,35 @@ def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
         backend.item(item)
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
         backend.explain(TYPED, item)
+
+
+def test_skills_and_tools_are_linked(backend: Backend) -> None:
+    """In both directions, also in explanations; an unknown item is an error."""
+    needing = Links(needs=("desk__add",), missing=("mcp__desk__send",))
+    assert backend.links("project/release-notes") == needing
+    assert backend.explain(TYPED, "release-notes").links == needing
+    needed = Links(needed_by=("project/release-notes",))
+    assert backend.links("desk__add") == needed
+    assert backend.explain(TYPED, "desk__add").links == needed
+    assert backend.links("documents/README.md") == Links()
+    with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
+        backend.links("project/key-rotaton")
+
+
+def test_a_skill_has_files(backend: Backend) -> None:
+    """Their bytes come one by one; unknown skills are left out, unknown files are errors."""
+    content, place = "Grüße".encode(), "references/form.md"
+    ids = ["project/release-notes", "project/key-rotation", "desk__add", "no/such"]
+    found = backend.skill_files(ids)
+    assert set(found) == set(ids[:3])
+    (file,) = found[ids[0]].files
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert (file.place, file.digest, file.size) == (place, digest, len(content))
+    assert not any(found[one].files or found[one].withheld for one in ids[1:3])
+    assert backend.skill_file(ids[0], place) == content
+    for item, other in ((ids[0], "SKILL.md"), (ids[0], "../x"), (ids[1], place), ("no", place)):
+        with pytest.raises(UnknownItemError):
+            backend.skill_file(item, other)
 
 
 def test_skill_files_are_found_by_cosine(backend: Backend) -> None:

@@ -148,6 +148,21 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
     assert named["id"] == "files__read_file"
 
 
+def test_links_are_shown_in_both_directions(cli: Cli, project: Path) -> None:
+    """By ``items show`` and ``explain``; a tool that is not there is named as the skill has it."""
+    body = "Use mcp__files__read_file, then mcp__mail__send.\n"
+    add_skill(project, "letters", f"---\nname: letters\ndescription: Write one.\n---\n{body}")
+    assert cli.run(project, "index", "-q").stderr == ""
+    shown = cli.run(project, "items", "show", "letters").stdout
+    explained = cli.run(project, "explain", "write", "letters").stdout
+
+    for text in (shown, explained):
+        assert re.search(r"^needs +files__read_file$", text, re.MULTILINE)
+        assert re.search(r"^missing +mcp__mail__send$", text, re.MULTILINE)
+    tool = cli.json(project, "items", "show", "files__read_file")
+    assert tool["links"] == {"neededBy": ["project/letters"]}
+
+
 def test_a_name_of_several_items_is_refused(cli: Cli, project: Path) -> None:
     """The error lists their ids."""
     add_skill(project, "run-command", "---\nname: run-command\ndescription: Run it.\n---\n")

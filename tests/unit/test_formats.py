@@ -38,7 +38,7 @@ from repertory.formats.openai_functions import MAX_FUNCTION_LENGTH, short_functi
 from repertory.formats.signatures import signature
 from repertory.formats.table import Format, Host, Rendered, render
 from repertory.formats.tools import host_name, object_schema, tool_spec
-from repertory.formats.uris import id_of, uri_of
+from repertory.formats.uris import folder_of, id_of, places_of, uri_of
 from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory_admin.options import SearchOutput
 
@@ -169,12 +169,32 @@ def test_a_uri_contains_the_kind_and_the_id() -> None:
     assert uri_of(TOOL) == "tool://github__create_issue"
 
 
-@given(TEXT, st.sampled_from(Kind))
-def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind) -> None:
+@given(TEXT, st.sampled_from(Kind), TEXT | st.just("a-name"))
+def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind, name: str) -> None:
     """For any id, and the URI has only characters valid in URIs."""
-    uri = uri_of(hit(item_id, kind))
+    uri = uri_of(hit(item_id, kind, name=name))
     assert re.fullmatch(r"[a-z]+://[a-zA-Z0-9._~/%-]*", uri)
-    assert id_of(uri) == item_id
+    if kind is Kind.SKILL:
+        assert item_id.count("/") >= 60 or item_id in dict(places_of(uri))
+    else:
+        assert id_of(uri) == item_id
+
+
+@pytest.mark.parametrize(
+    ("item_id", "name", "folder"),
+    [
+        ("team/rotation", "rotation", "skill://team/rotation"),
+        ("team/Rotation", "rotation", "skill://team/Rotation/rotation"),
+        ("team/rotation", "Rotation of Keys", "skill://team/rotation"),
+        ("rotation", "key-rotation", "skill://rotation/key-rotation"),
+        ("team/a b", "a--b", "skill://team/a%20b"),
+    ],
+)
+def test_the_folder_of_a_skill_has_its_name(item_id: str, name: str, folder: str) -> None:
+    """If the format allows the name; a file's URI names the skill and the place."""
+    assert folder_of(hit(item_id, Kind.SKILL, name=name)) == folder
+    places = dict(places_of(f"{folder}/references/a%20b.md"))
+    assert places[item_id].endswith("references/a b.md")
 
 
 @pytest.mark.parametrize(
@@ -183,6 +203,14 @@ def test_a_uri_converts_back_to_the_id(item_id: str, kind: Kind) -> None:
 def test_other_uris_have_no_id(uri: str) -> None:
     """Nothing is guessed."""
     assert id_of(uri) is None
+
+
+@pytest.mark.parametrize(
+    "uri", ["", "skill://team", "tool://a/b", "skill://%ff/SKILL.md", "skill://" + "a/" * 65 + "b"]
+)
+def test_other_uris_are_no_files_of_skills(uri: str) -> None:
+    """Nor are those with too many parts."""
+    assert places_of(uri) == []
 
 
 # Schemas

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from repertory import bounded
 from repertory.bounded import UnfitFileError, read_bytes, read_inside
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import ConfigurationError, SourceError
@@ -176,6 +177,23 @@ def test_the_reader_follows_no_link_out_of_a_folder(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="loop"):
         read_inside(str(root), "loop", 100)
     assert read_bytes(str(root / "file"), 100) == b"outside"
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_reader_may_follow_no_link_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: bool
+) -> None:
+    """Neither the file nor a folder above it; also where files cannot be opened below a folder."""
+    monkeypatch.setattr(bounded, "_OPENS_BELOW", below)
+    write(tmp_path / "folder" / "file", "inside")
+    (tmp_path / "link").symlink_to("folder")
+    (tmp_path / "folder" / "again").symlink_to("file")
+    root = str(tmp_path.resolve())
+    assert read_inside(root, "folder/file", 100, follows=False) == b"inside"
+    for place in ("link/file", "folder/again"):
+        assert read_inside(root, place, 100) == b"inside"
+        with pytest.raises(UnfitFileError, match="it is a link"):
+            read_inside(root, place, 100, follows=False)
 
 
 def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.lease import Holder
 from repertory.index.keywords.document import entry
 from repertory.search.answer import Answer, Evidence, Hit, Mode
+from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
@@ -353,15 +354,15 @@ def test_markdown_is_formatted_in_a_terminal_only(
     text = "## Before you start\n\nRead the `runbook` \x1b[31mfirst.\n"
     item = Item(id="a/b", kind=Kind.SKILL, name="b", source="a", path="/a/b/SKILL.md", body=text)
 
-    shown = drawn(lambda: items.show(item), 60)
+    shown = drawn(lambda: items.show(item, Links()), 60)
     assert "Before you start" in shown
     assert "## Before" not in shown
     assert "`runbook`" not in shown
     code = Item(id="a/c", kind=Kind.SKILL, name="c", source="a", path="/a/c.ns.txt", body=text)
-    assert "## Before you start" in drawn(lambda: items.show(code), 60)
+    assert "## Before you start" in drawn(lambda: items.show(code, Links()), 60)
 
     monkeypatch.setattr("sys.stdout.isatty", lambda: False)
-    items.show(item)
+    items.show(item, Links())
     assert text.replace("\x1b", "").strip() in capsys.readouterr().out
 
 

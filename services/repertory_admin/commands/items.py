@@ -8,7 +8,7 @@ from repertory.catalogue.item import Item
 from repertory.catalogue.names import compact_name
 from repertory.errors import UnknownItemError
 from repertory.search.query import filter_of
-from repertory.wire import summary
+from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
 from repertory_admin.backend import target_of
@@ -67,16 +67,19 @@ def show(
     ],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one item with all its fields, its text and its schemas.
+    """Show one item with all its fields, its links, its text and its schemas.
+
+    A skill needs the tools that it mentions; a tool is needed by the skills that mention it.
 
     A terminal gets the text as formatted Markdown, a pipe as it was written.
     """
     with Bars() as bars, target_of(flags).open(bars) as backend:
         found = _found(backend, item)
+        links = backend.links(found.id)
     if output is Output.JSON:
-        terminal.show_json(found)
+        terminal.show_json(linked(found, links))
     else:
-        items_shown.show(found)
+        items_shown.show(found, links)
 
 
 def _found(backend: "Backend", wanted: str) -> Item:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from repertory.formats.linked import link_facts
 from repertory.notices import NOTHING_TO_SEARCH
 from repertory.search.answer import Answer, Hit, Term
 from repertory.search.explanation import Explanation, Word
@@ -92,7 +93,8 @@ def show_explanation(explanation: Explanation) -> None:
     terminal.say(terminal.safe(f"{hit.id}  {hit.confidence:.2f}"))
     terminal.tell(explanation.verdict)
     terminal.say()
-    terminal.show_facts({"reason": _reason(hit), **_evidence(hit)})
+    facts = {"reason": _reason(hit), **_evidence(hit), **link_facts(explanation.links)}
+    terminal.show_facts(facts)
     if explanation.words:
         terminal.say()
         terminal.show_table(

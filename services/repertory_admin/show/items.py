@@ -7,10 +7,12 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import set_fields
+from repertory.formats.linked import link_facts
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
+    from repertory.search.links import Links
 
 _MARKDOWN = (".md", ".mdx", ".markdown")
 
@@ -25,8 +27,8 @@ def show_list(entries: "Sequence[Entry]") -> None:
     )
 
 
-def show(item: Item) -> None:
-    """Show an item with all its fields, its text and its schemas."""
+def show(item: Item, links: "Links") -> None:
+    """Show an item with all its fields, its links, its text and its schemas."""
     facts = {
         "id": item.id,
         "name": item.name,
@@ -35,6 +37,7 @@ def show(item: Item) -> None:
         "server": item.server,
         "path": item.path,
         "tags": ", ".join(item.tags),
+        **link_facts(links),
         **{key: _text(value) for key, value in (item.extra | set_fields(item.policy)).items()},
     }
     terminal.show_facts({name: value for name, value in facts.items() if value})

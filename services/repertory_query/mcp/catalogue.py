@@ -1,6 +1,6 @@
 """The toolset of the catalogue: ``search``, ``get`` and ``call``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,11 @@ from repertory.catalogue.policy import set_fields
 from repertory.catalogue.views import Section, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.items import whole_tools
+from repertory.formats.linked import link_lines
 from repertory.formats.mcp import mcp, mcp_detail
+from repertory.formats.skill_text import skill_text
 from repertory.functions.function import Function
+from repertory.search.answer import Answer
 from repertory.text import cut, one_line
 from repertory.values import Values
 from repertory_query.mcp.parameters import of_search, parameters, queries_of, string, strings
@@ -22,6 +25,7 @@ from repertory_query.mcp.work import Work
 
 CALL = "call"
 MAX_TEXT_LENGTH = 60_000  # characters of one answer, some 15,000 tokens
+MAX_LINKED = 10  # skills of one search whose tools are looked up
 MAX_HEADINGS = 60  # in a message
 
 
@@ -62,16 +66,14 @@ def text_of(item: Item) -> str:
         return msgspec.json.encode(_tool(item)).decode()
     if item.kind is Kind.DOCUMENT:
         return item.body or item.description
-    fields = {"name": item.name, "description": item.description, **item.extra}
-    front = msgspec.yaml.encode(fields | set_fields(item.policy)).decode()
-    return f"---\n{front}---\n\n{item.body}"
+    return skill_text(item)
 
 
 def _search(backend: Backend, arguments: Mapping[str, Any], values: Values) -> CallToolResult:
     queries = queries_of(values, arguments)
     answers = [backend.search(query) for query in queries]
     found = (
-        mcp_detail(answers)
+        mcp_detail(answers, _links(backend, answers))
         if arguments.get("detail")
         else mcp(answers, whole_tools(answers, backend.items))
     )
@@ -83,13 +85,25 @@ def _get(backend: Backend, arguments: Mapping[str, Any]) -> CallToolResult:
     section = arguments.get("section")
     if section is not None:
         return in_words(_fitting(_section(item, section), item))
+    links = backend.links(item.id)
     if item.kind is Kind.TOOL:
-        return in_words(text_of(item))
+        return in_words(msgspec.json.encode(_tool(item, links.needed_by)).decode())
     head = f"{item.kind.title()} {item.id}" + (f", file {item.path}" if item.path else "")
-    return in_words(f"{one_line(head)}\n\n{_fitting(text_of(item), item)}")
+    heads = [one_line(head), *link_lines(links, backend.items)]
+    return in_words("\n".join(heads) + f"\n\n{_fitting(text_of(item), item)}")
 
 
-def _tool(item: Item) -> dict[str, Any]:
+def _links(backend: Backend, answers: Sequence[Answer]) -> list[str]:
+    """The tools that the skills among the best hits need, with their parameters."""
+    skills = dict.fromkeys(hit.id for one in answers for hit in one.hits if hit.kind is Kind.SKILL)
+    return [
+        line
+        for skill in [*skills][:MAX_LINKED]
+        for line in link_lines(backend.links(skill), backend.items, skill)
+    ]
+
+
+def _tool(item: Item, needed_by: Sequence[str] = ()) -> dict[str, Any]:
     fields = {
         **item.extra,
         **set_fields(item.policy),
@@ -99,6 +113,7 @@ def _tool(item: Item) -> dict[str, Any]:
         "description": item.description,
         "inputSchema": item.input_schema,
         "outputSchema": item.output_schema,
+        "neededBy": needed_by,
     }
     return {name: value for name, value in fields.items() if value not in (None, "", (), [], {})}
 

@@ -1,21 +1,24 @@
 """The MCP server of a backend: its tools, its resources, and how it reports failures."""
 
-import base64
 import contextlib
 import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import anyio
-import msgspec
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -28,22 +31,19 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
-    Resource,
-    TextResourceContents,
 )
 
 from repertory.audit import Audit
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
-from repertory.formats.mcp import MEDIA_TYPES
-from repertory.formats.uris import id_of, uri_of
-from repertory.index.vectors import Filter
+from repertory.formats.uris import id_of
 from repertory.keys import Scope
-from repertory.text import cut, one_line
-from repertory_query.mcp.catalogue import CALL, text_of
+from repertory_query.mcp import skills
+from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
 from repertory_query.mcp.recording import Recorded, Recorder
+from repertory_query.mcp.resources import after_of, read, skills_after
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
 from repertory_query.problems import status_of
@@ -53,8 +53,6 @@ from repertory_query.visible import visibility, visible_to
 FRESH_S = 60.0  # a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # until an unreadable catalogue is read again
 MAX_LISTED = 64  # lists that are kept, one for each set of visible sources
-PAGE_SIZE = 100  # resources of one answer
-MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
 
 _INSTRUCTIONS = (
     "Repertory knows the skills, tools and documents that are there for this work. Search it "
@@ -65,6 +63,20 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
+
+
+class Listing(NamedTuple):
+    """What the lists show.
+
+    Attributes:
+        said: The contents of the catalogue, in words; empty if unknown.
+        calls_allowed: Whether tools may be called.
+        skills: A hash of the skills.
+    """
+
+    said: str
+    calls_allowed: bool
+    skills: int
 
 
 class Threads(Protocol):
@@ -103,9 +115,11 @@ class Face:
         self._backend = backend
         self._tools = {tool.function.name: tool for tool in tools}
         self._threads = threads
+        self._is_announcing = announcing
         self._record = Recorder(audit)
-        self._listed: dict[Hashable, tuple[float, str, bool]] = {}
+        self._listed: dict[Hashable, tuple[float, Listing]] = {}
         self._told: tuple[str, bool] | None = None
+        self._told_skills: int | None = None
         self._session: ServerSession | None = None
         self._bus = InMemorySubscriptionBus()
         self.server: Server[Any] = Server(
@@ -113,29 +127,37 @@ class Face:
             version=version("repertory"),
             title="Repertory",
             instructions=_INSTRUCTIONS,
-            cache_hints={"resources/list": CacheHint(ttl_ms=int(FRESH_S * 1_000))},
+            cache_hints={"resources/list": CacheHint(ttl_ms=_fresh_ms())},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_read_resource=self._read_resource,
             on_subscriptions_listen=ListenHandler(self._bus) if announcing else None,
         )
+        self.server.extensions[skills.EXTENSION] = {}
+        self.server.add_request_handler("skills/list", PaginatedRequestParams, self._list_skills)
+        self.server.add_request_handler("skills/get", skills.SkillParams, self._get_skill)
         if announcing:
             self.server.add_notification_handler(
                 "notifications/initialized", NotificationParams, self._begun
             )
 
     async def announce(self) -> None:
-        """Notify clients when the listed tools change, until cancelled."""
+        """Notify clients when the listed tools or skills change, until cancelled."""
         while True:
             self._listed.clear()
             with contextlib.suppress(MCPError):  # the next list reports it
                 listing = await self._listing(self._backend, None)
-                if self._told not in (None, listing):
+                if self._told not in (None, listing[:2]):
                     self._told = None
                     await self._bus.publish(ToolsListChanged())
                     if self._session:
                         await self._session.send_tool_list_changed()
+                if self._told_skills not in (None, listing.skills):
+                    self._told_skills = None
+                    await self._bus.publish(ResourcesListChanged())
+                    if self._session:
+                        await self._session.send_resource_list_changed()
             await anyio.sleep(FRESH_S if self._listed else RETRY_INTERVAL_S)
 
     async def _begun(self, context: Context, _: NotificationParams) -> None:
@@ -143,7 +165,7 @@ class Face:
         self._session = context.session
 
     async def _list_tools(self, context: Context, _: object) -> ListToolsResult:
-        said, calls_allowed = self._told = await self._listing(*self._seen(context))
+        said, calls_allowed = self._told = (await self._listing(*self._seen(context)))[:2]
         scopes = _scopes(context)
         return ListToolsResult(
             tools=[
@@ -155,8 +177,8 @@ class Face:
             cache_scope="private",
         )
 
-    async def _listing(self, backend: Backend, seen: Hashable) -> tuple[str, bool]:
-        """The contents of the catalogue, in words, and whether tools may be called.
+    async def _listing(self, backend: Backend, seen: Hashable) -> Listing:
+        """What the lists show, at most ``FRESH_S`` old.
 
         Args:
             backend: The backend as a caller sees it.
@@ -164,13 +186,13 @@ class Face:
         """
         now = time.monotonic()
         if (listed := self._listed.get(seen)) and now - listed[0] <= FRESH_S:
-            return listed[1:]
-        said, calls_allowed = await self._read(lambda: _contents(backend))
-        if said:
+            return listed[1]
+        listing = await self._read(lambda: _contents(backend))
+        if listing.said:
             if len(self._listed) >= MAX_LISTED:
                 self._listed.clear()
-            self._listed[seen] = now, said, calls_allowed
-        return said, calls_allowed
+            self._listed[seen] = now, listing
+        return listing
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         with self._record.tool(context, params) as record:
@@ -207,9 +229,9 @@ class Face:
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         with self._record.action(context, "list"):
-            after = _after(params.cursor if params else None)
-            backend, _ = self._seen(context)
-            resources, cursor = await self._read(lambda: _skills(backend, after))
+            after = after_of(params.cursor if params else None)
+            backend = await self._told_of_skills(context)
+            resources, cursor = await self._read(lambda: skills_after(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
 
     async def _read_resource(
@@ -217,20 +239,29 @@ class Face:
     ) -> ReadResourceResult:
         uri = str(params.uri)
         with self._record.action(context, "read", [id_of(uri) or uri]):
-            return await self._resource(context, uri)
+            backend, _ = self._seen(context)
+            return ReadResourceResult(contents=[await self._read(lambda: read(backend, uri))])
 
-    async def _resource(self, context: Context, uri: str) -> ReadResourceResult:
-        item_id = id_of(uri)
-        if item_id is None:
-            raise MCPError(INVALID_PARAMS, f"There is no resource {uri[:200]!r}; search for it.")
-        backend, _ = self._seen(context)
-        item = await self._read(lambda: backend.item(item_id))
-        if uri_of(item) != uri:
-            raise MCPError(INVALID_PARAMS, f"{item_id[:200]!r} is {uri_of(item)}.")
-        media_type = MEDIA_TYPES.get(item.kind, "application/json")
-        return ReadResourceResult(
-            contents=[TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))]
-        )
+    async def _list_skills(self, context: Context, params: PaginatedRequestParams) -> skills.Json:
+        with self._record.action(context, "list"):
+            after = after_of(params.cursor)
+            backend = await self._told_of_skills(context)
+            return await self._read(lambda: skills.list_skills(backend, after, _fresh_ms()))
+
+    async def _get_skill(self, context: Context, params: skills.SkillParams) -> skills.Json:
+        with self._record.action(context, "read", [id_of(params.uri) or params.uri]):
+            backend, _ = self._seen(context)
+            return await self._read(lambda: skills.get_skill(backend, params.uri, _fresh_ms()))
+
+    async def _told_of_skills(self, context: Context) -> Backend:
+        """The backend as a caller sees it, whose skills the caller knows from now on.
+
+        One who waits for changes is notified when they change.
+        """
+        backend, seen = self._seen(context)
+        if self._is_announcing:
+            self._told_skills = (await self._listing(backend, seen)).skills
+        return backend
 
     def _seen(self, context: Context) -> tuple[Backend, Hashable]:
         """The backend as a caller sees it, and what it is equal for; see ``visibility``."""
@@ -257,31 +288,21 @@ class Face:
             raise MCPError(INTERNAL_ERROR, _unexpected(error)) from error
 
 
-def _contents(backend: Backend) -> tuple[str, bool]:
-    """What a listing says; unreadable parts are left out, since a search reports the reason."""
-    said, calls_allowed = "", False
+def _contents(backend: Backend) -> Listing:
+    """What the lists show; unreadable parts are left out, since a search reports the reason."""
+    said, calls_allowed, listed = "", False, 0
     with contextlib.suppress(RepertoryError):
         calls_allowed = backend.calls_allowed
     with contextlib.suppress(RepertoryError):
-        said = contents(backend.entries())
-    return said, calls_allowed
+        entries = backend.entries()
+        said = contents(entries)
+        shown = (one for one in entries if one.kind is Kind.SKILL)
+        listed = hash(tuple((one.id, one.hash, one.description) for one in shown))
+    return Listing(said, calls_allowed, listed)
 
 
-def _skills(backend: Backend, after: str) -> tuple[list[Resource], str | None]:
-    """The skills whose ids come after one, as resources, and the next cursor."""
-    ids = [entry.id for entry in backend.entries(Filter(kinds=(Kind.SKILL,)))]
-    left = [item_id for item_id in ids if item_id > after]
-    page = left[:PAGE_SIZE]
-    resources = [
-        Resource(
-            uri=uri_of(item),
-            name=one_line(item.name),
-            description=cut(one_line(item.description), MAX_DESCRIPTION_LENGTH),
-            mime_type=MEDIA_TYPES[item.kind],
-        )
-        for item in backend.items(page).values()
-    ]
-    return resources, _cursor(page[-1]) if len(left) > PAGE_SIZE else None
+def _fresh_ms() -> int:
+    return int(FRESH_S * 1_000)
 
 
 def _scopes(context: Context) -> frozenset[Scope]:
@@ -293,19 +314,3 @@ def _unexpected(error: Exception) -> str:
     incident = secrets.token_hex(4)
     _log.error("mcp_request_failed", extra={"incident": incident}, exc_info=error)
     return f"Something went wrong here; the server's log says what, at {incident}."
-
-
-def _cursor(last: str) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(last)).decode()
-
-
-def _after(cursor: str | None) -> str:
-    """The id that a page comes after."""
-    if cursor is None:
-        return ""
-    try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=str)
-    except ValueError as error:
-        raise MCPError(
-            INVALID_PARAMS, "The cursor is none of this server's; list from the beginning."
-        ) from error

@@ -38,7 +38,8 @@ async def _serve(backend: Backend, tools: Sequence[Tool], audit: Audit | None) -
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
     face = Face(backend, tools, threads, announcing=True, audit=audit)
-    options = face.server.create_initialization_options(NotificationOptions(tools_changed=True))
+    changes = NotificationOptions(tools_changed=True, resources_changed=True)
+    options = face.server.create_initialization_options(changes)
     async with stdio_server() as (received, sent), create_task_group() as tasks:
         tasks.start_soon(face.announce)
         await face.server.run(received, sent, options)

@@ -104,7 +104,8 @@ def routes(
 
 def _item(request: Request, service: Service, item_id: str, section: str) -> Response:
     try:
-        item = visible_to(request.state.caller, service).item(item_id)
+        backend = visible_to(request.state.caller, service)
+        item, links = backend.item(item_id), backend.links(item_id)
     except UnknownItemError:
         close = close_to(seen_by(request.state.caller, service).engine.keywords, item_id)
         return page(request, "unknown.html", 404, item_id=item_id, close=close)
@@ -113,6 +114,7 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
         request,
         "item.html",
         item=item,
+        links=links,
         schemas=[(title, one, rows(one)) for title, one in schemas.items() if one],
         sections=split_at_headings(item.body),
         matched=section,

@@ -24,11 +24,17 @@ def mcp(answers: Sequence[Answer], tools: Mapping[str, Item]) -> dict[str, Any]:
     return _result([_text(compact(answers, tools))])
 
 
-def mcp_detail(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return a ``CallToolResult`` with all that is known: JSON as over HTTP, and links to texts."""
+def mcp_detail(answers: Sequence[Answer], needs: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a ``CallToolResult`` with all that is known: JSON as over HTTP, and links to texts.
+
+    Args:
+        answers: The answers.
+        needs: What the skills among the hits need, a line each.
+    """
     whole: Answer | Answers = answers[0] if len(answers) == 1 else Answers(answers=[*answers])
     links = {hit.id: _link(hit) for one in answers for hit in one.hits if hit.kind in MEDIA_TYPES}
-    return _result([_text(msgspec.json.encode(whole).decode()), *links.values()])
+    said = [_text("\n".join(needs))] if needs else []
+    return _result([_text(msgspec.json.encode(whole).decode()), *links.values(), *said])
 
 
 def _result(content: list[dict[str, Any]]) -> dict[str, Any]:

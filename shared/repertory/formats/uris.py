@@ -1,30 +1,61 @@
-"""The URIs of items as MCP resources, as in the draft of MCP's skills extension.
+"""The URIs of items as MCP resources, as in MCP's skills extension.
 
-``skill://team/key-rotation/SKILL.md`` is the skill ``team/key-rotation``; documents and tools are
-``document://`` and ``tool://`` and the id.
+``skill://team/key-rotation/SKILL.md`` is the skill ``team/key-rotation``, and
+``skill://team/key-rotation/references/api.md`` a file beside it. The extension demands that a
+skill's folder has its name: if the last part of the id is another one, the name follows the id.
+Documents and tools are ``document://`` and ``tool://`` and the id.
 """
 
 import re
 from urllib.parse import quote, unquote
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.skill_format import SKILL_FILE, is_skill_name
 from repertory.search.answer import Hit
 
-_URI = re.compile(r"skill://(.*)/SKILL\.md|(?:document|tool)://(.*)")
+MAX_PARTS = 64  # of the path of a skill's file
+
+_URI = re.compile(r"(skill|document|tool)://(.*)")
 
 
 def uri_of(found: Item | Hit) -> str:
     """The unique URI of an item."""
-    end = "/SKILL.md" if found.kind is Kind.SKILL else ""
-    return f"{found.kind}://{quote(found.id)}{end}"
+    if found.kind is not Kind.SKILL:
+        return f"{found.kind}://{quote(found.id)}"
+    return f"{folder_of(found)}/{SKILL_FILE}"
+
+
+def folder_of(skill: Item | Hit) -> str:
+    """The URI of a skill's folder, without a slash at its end."""
+    return f"{Kind.SKILL}://{quote(skill.id)}" + (f"/{skill.name}" if is_misplaced(skill) else "")
+
+
+def is_misplaced(skill: Item | Hit) -> bool:
+    """Whether a skill has a valid name that is not the last part of its id."""
+    return is_skill_name(skill.name) and skill.id.rpartition("/")[2] != skill.name
 
 
 def id_of(uri: str) -> str | None:
-    """The id in a URI, whether or not the item exists; None for other URIs."""
+    """The id in the URI of a tool or a document, whether or not it exists; None for other URIs."""
     match = _URI.fullmatch(uri)
-    if match is None:
-        return None
+    return _decoded(match[2]) if match and match[1] != Kind.SKILL else None
+
+
+def places_of(uri: str) -> list[tuple[str, str]]:
+    """The skills whose file a URI may be, by id, and the file's place; the longest id first.
+
+    Whether the skill exists, and whether the place begins with its name, is for the caller to see.
+    """
+    match = _URI.fullmatch(uri)
+    path = _decoded(match[2]) if match and match[1] == Kind.SKILL else None
+    parts = path.split("/")[: MAX_PARTS + 1] if path else []
+    if len(parts) > MAX_PARTS:
+        return []
+    return [("/".join(parts[:at]), "/".join(parts[at:])) for at in range(len(parts) - 1, 0, -1)]
+
+
+def _decoded(quoted: str) -> str | None:
     try:
-        return unquote(match[1] or match[2] or "", errors="strict")
+        return unquote(quoted, errors="strict")
     except UnicodeDecodeError:
         return None

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from repertory.search.answer import Hit, Mode
+from repertory.search.links import Links
 from repertory.search.query import Query
 
 
@@ -48,3 +49,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         tuple[str, ...],
         Meta(description="What to know beside the answer, one plain sentence each."),
     ] = ()
+    links: Annotated[Links, Meta(description="The tools it needs, or the skills that need it.")] = (
+        Links()
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from typing_extensions import override
 
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.catalogue.views import RECIPE, views
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Model
@@ -17,7 +18,7 @@ from repertory.skill_discovery.index import SkillDiscoveryIndex, SkillSource, St
 from repertory.sources.builtin_skills import BuiltinSkills
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.python_skills import MANIFESTS, PythonSkills
-from repertory.sources.skill_folders import SKILL_FILE, SkillFolders
+from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
 
 _SOURCES: dict[str, SkillSource] = {

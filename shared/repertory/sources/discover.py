@@ -16,12 +16,13 @@ from typing import Any
 import msgspec
 
 from repertory.bounded import is_inside, read_beginning
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError, UsageError
 from repertory.files import is_project
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
 from repertory.sources.reading.files import walk
-from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SKILL_FILE, SkillFolders
+from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import PassedOver
 from repertory.trust import lies_in
 

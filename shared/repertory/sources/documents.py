@@ -10,6 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from repertory.catalogue.item import Kind
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import ConfigurationError
 from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
@@ -20,7 +21,6 @@ from repertory.sources.reading.files import NO_TEXT, Found
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.patterns import is_usable, spec_of
 from repertory.sources.reading_cache import Reading
-from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import Scan, Source, warning
 from repertory.text import cut
 

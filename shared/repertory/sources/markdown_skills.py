@@ -4,13 +4,13 @@ from pathlib import PurePosixPath
 
 from typing_extensions import override
 
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import first_paragraph
 from repertory.sources.reading_cache import Reading
-from repertory.sources.skill_folders import SKILL_FILE
 from repertory.sources.source import warning
 
 _SUFFIXES = (".md", ".markdown")

@@ -1,22 +1,23 @@
 """Skills in the Agent Skills format: folders with a ``SKILL.md``."""
 
-import re
 from pathlib import Path
 from posixpath import split
 from typing import Any
 
 from typing_extensions import override
 
+from repertory.catalogue.skill_format import (
+    MAX_DESCRIPTION_LENGTH,
+    MAX_NAME_LENGTH,
+    SKILL_FILE,
+    is_skill_name,
+)
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import is_true, text_field
 from repertory.sources.reading.files import Found, Walk
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Problem, error, warning
-
-SKILL_FILE = "SKILL.md"
-MAX_NAME_LENGTH = 64  # this and the next are the format's own limits
-MAX_DESCRIPTION_LENGTH = 1_024
 
 # Hosts with a skill folder of their own, both in a project and in the home directory.
 _HOSTS = (
@@ -50,7 +51,6 @@ HOME_ROOTS = (
 )
 
 _ROOT_PARTS = tuple(root.split("/") for root in PROJECT_ROOTS)
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class SkillFolders(FolderSource):
@@ -147,7 +147,7 @@ def _deviations(name: str, description: str, folder: str, path: str, item_id: st
         messages.append(
             f"The name has {len(name)} characters; the format allows {MAX_NAME_LENGTH}."
         )
-    elif not _NAME.fullmatch(name):
+    elif not is_skill_name(name):
         messages.append(f"The name {name!r} is not lower-case letters, digits and single hyphens.")
     elif name != folder:
         messages.append(f"The name {name!r} differs from its folder's, {folder!r}.")

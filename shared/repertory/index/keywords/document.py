@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.mentions import mentions
 from repertory.catalogue.names import compact_name
 from repertory.catalogue.policy import Policy
 from repertory.catalogue.safety import CLAIMS
@@ -19,6 +20,10 @@ SATURATION = 1.2  # BM25's k1
 # The prefix of a word that is indexed as written. A misspelt word has another stem than the right
 # one ("recipeint" and "recipi"), so typos are looked up among words, not among stems.
 WRITTEN = "="
+# The prefixes of the tools that a skill mentions, by id and by name. No word has them, and they are
+# too long for a typo: only ``links`` reads these keys.
+TOOL = "@@"
+TOOL_NAME = "@:"
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -91,7 +96,7 @@ def entry(item: Item) -> Entry:
 
 
 def term_weights(item: Item) -> dict[str, float]:
-    """The weight, 0…1, of every term of an item, and of its words as written.
+    """The weight, 0…1, of every term of an item, of its words as written, and of its mentions.
 
     A term's frequency in each field, normalised by the field's length, is weighted and summed over
     the fields; the sum saturates (Robertson, Zaragoza and Taylor 2004, simple BM25F). The best
@@ -113,10 +118,13 @@ def term_weights(item: Item) -> dict[str, float]:
             total[key] = total.get(key, 0.0) + scale * count
             if key not in best or best[key].least < field.least:
                 best[key] = field
-    return {
+    weights = {
         term: best[term].least
         + (best[term].most - best[term].least) * weight / (SATURATION + weight)
         for term, weight in total.items()
+    }
+    return weights | {
+        (TOOL + one.tool if one.tool else TOOL_NAME + one.name): 1.0 for one in mentions(item)
     }
 
 

@@ -92,6 +92,11 @@ class KeywordIndex:
         """The terms of a query with their corrections and completions, and their matches."""
         return Matches(self._lexicon.terms(query), self.entries, self.postings, self._filters)
 
+    def mentioning(self, key: str) -> list[int]:
+        """The rows of the skills that mention a tool; see ``TOOL`` and ``TOOL_NAME``."""
+        term = self.postings.id_of(key)
+        return [] if term is None else self.postings.of(term)[0].tolist()
+
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
         return self._filters.allowed(rows, where)

@@ -14,7 +14,7 @@ import msgspec
 
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.background import is_known, rarity
-from repertory.index.keywords.document import WRITTEN
+from repertory.index.keywords.document import TOOL, TOOL_NAME, WRITTEN
 from repertory.index.keywords.postings import Postings
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.tokens import is_unspaced, term_of
@@ -79,7 +79,14 @@ class Lexicon:
 
     @cached_property
     def _one_edit(self) -> OneEdit:
-        return OneEdit({key.removeprefix(WRITTEN) for key in self._postings.vocabulary})
+        vocabulary = self._postings.vocabulary
+        return OneEdit(
+            {
+                key.removeprefix(WRITTEN)
+                for key in vocabulary
+                if not key.startswith((TOOL, TOOL_NAME))
+            }
+        )
 
     def terms(self, query: str) -> list[Term]:
         """The terms of a query, each once.

@@ -17,7 +17,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.postings import Postings
 
 # Raise it when the index is built or packed differently.
-VERSION = 6
+VERSION = 7
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):

@@ -1,0 +1,117 @@
+"""The resources of the MCP server: skills with their files, documents and tools."""
+
+import base64
+import mimetypes
+
+import msgspec
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, BlobResourceContents, Resource, TextResourceContents
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.errors import UnknownItemError
+from repertory.formats.mcp import MEDIA_TYPES
+from repertory.formats.uris import id_of, is_misplaced, places_of, uri_of
+from repertory.index.vectors import Filter
+from repertory.text import cut, one_line
+from repertory_query.mcp.catalogue import text_of
+
+PAGE_SIZE = 100  # resources of one answer
+MAX_DESCRIPTION_LENGTH = 400  # characters, of a resource
+
+
+def skills_after(backend: Backend, after: str) -> tuple[list[Resource], str | None]:
+    """The skills whose ids come after one, as resources, and the next cursor."""
+    page, cursor = page_after(backend, after, PAGE_SIZE)
+    resources = [
+        Resource(
+            uri=uri_of(item),
+            name=one_line(item.name),
+            description=cut(one_line(item.description), MAX_DESCRIPTION_LENGTH),
+            mime_type=MEDIA_TYPES[item.kind],
+        )
+        for item in page
+    ]
+    return resources, cursor
+
+
+def page_after(backend: Backend, after: str, size: int) -> tuple[list[Item], str | None]:
+    """The skills whose ids come after one, and the cursor of the next page.
+
+    A cursor is the last id, so that a change between two pages neither repeats nor skips a skill.
+    """
+    ids = [entry.id for entry in backend.entries(Filter(kinds=(Kind.SKILL,)))]
+    left = [item_id for item_id in ids if item_id > after]
+    page = left[:size]
+    cursor = _cursor(page[-1]) if len(left) > size else None
+    items = backend.items(page)
+    # A skill in another one may have the URI that the other has by its name.
+    inner = {f"{one.id}/{one.name}": one.id for one in items.values() if is_misplaced(one)}
+    for item_id in backend.items([*inner]) if inner else ():
+        del items[inner[item_id]]
+    return list(items.values()), cursor
+
+
+def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceContents:
+    """The content of a resource: text if it is UTF-8, else Base64.
+
+    Raises:
+        UnknownItemError: There is no such resource.
+    """
+    if (item_id := id_of(uri)) is not None:
+        item = backend.item(item_id)
+        if uri_of(item) != uri:
+            raise UnknownItemError(f"{item_id[:200]!r} is {uri_of(item)}.")
+        media_type = MEDIA_TYPES.get(item.kind, "application/json")
+        return TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))
+    skill, place = skill_at(backend, uri)
+    if place == SKILL_FILE:
+        return TextResourceContents(uri=uri, mime_type=MEDIA_TYPES[Kind.SKILL], text=text_of(skill))
+    data = backend.skill_file(skill.id, place)
+    guessed = mimetypes.guess_type(place, strict=False)[0]
+    try:
+        return TextResourceContents(uri=uri, mime_type=guessed or "text/plain", text=data.decode())
+    except UnicodeDecodeError:
+        return BlobResourceContents(
+            uri=uri,
+            mime_type=guessed or "application/octet-stream",
+            blob=base64.b64encode(data).decode(),
+        )
+
+
+def skill_at(backend: Backend, uri: str) -> tuple[Item, str]:
+    """The skill whose file a URI is, and the file's place.
+
+    A file of an inner skill is that skill's. The name of a skill whose folder has another one is no
+    part of the place.
+
+    Raises:
+        UnknownItemError: There is no such skill.
+    """
+    places = places_of(uri)
+    if not places:
+        raise UnknownItemError(f"There is no resource {uri[:200]!r}; search for it.")
+    items = backend.items([item_id for item_id, _ in places])
+    for item_id, place in places:
+        item = items.get(item_id)
+        if item is not None and item.kind is Kind.SKILL:
+            return item, place.removeprefix(f"{item.name}/") if is_misplaced(item) else place
+    item = backend.item(places[0][0])  # mostly an error with suggestions
+    raise UnknownItemError(f"{item.id[:200]!r} is {uri_of(item)}.")
+
+
+def after_of(cursor: str | None) -> str:
+    """The id that a page comes after."""
+    if cursor is None:
+        return ""
+    try:
+        return msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=str)
+    except ValueError as error:
+        raise MCPError(
+            INVALID_PARAMS, "The cursor is none of this server's; list from the beginning."
+        ) from error
+
+
+def _cursor(last: str) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(last)).decode()

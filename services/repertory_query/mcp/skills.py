@@ -1,0 +1,140 @@
+"""MCP's skills extension: the entries of skills, each with the digests of all its files.
+
+``SKILL.md`` is what is indexed, so that every replica of a team answers with the same bytes, and
+what awaits a review is not served. Supporting files come from the disk; see ``skill_files``.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from mcp_types import RequestParams
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.errors import UnknownItemError
+from repertory.formats.skill_text import defect, front_matter, skill_text
+from repertory.formats.uris import folder_of, is_misplaced, uri_of
+from repertory.skill_files import MAX_FILES, MAX_SIZE, TOO_MANY, SkillFile, SkillFiles
+from repertory_query.mcp.resources import page_after, skill_at
+
+EXTENSION = "io.modelcontextprotocol/skills"
+WITHHELD = "repertory/withheldFiles"  # in ``_meta``: why skills have no supporting files, by URI
+PAGE_SIZE = 50  # skills of one answer, of each of which all files are read
+MAX_LEVELS = 5  # of skills in skills
+
+Json = dict[str, Any]
+
+
+class SkillParams(RequestParams):
+    """The parameters of ``skills/get``."""
+
+    uri: str
+
+
+def list_skills(backend: Backend, after: str, ttl_ms: int) -> Json:
+    """A page of the skills whose ids come after one; see ``ListSkillsResult``.
+
+    Skills that the format does not allow are left out.
+    """
+    page, cursor = page_after(backend, after, PAGE_SIZE)
+    entries = _Entries(backend, [item for item in page if not defect(item)])
+    result = _result({"skills": entries.all()}, entries, ttl_ms)
+    return result | ({"nextCursor": cursor} if cursor else {})
+
+
+def get_skill(backend: Backend, uri: str, ttl_ms: int) -> Json:
+    """The entry of one skill; see ``GetSkillResult``.
+
+    Raises:
+        UnknownItemError: The URI is that of no skill, or of one that the format does not allow.
+    """
+    skill, place = skill_at(backend, uri)
+    if place != SKILL_FILE or uri_of(skill) != uri:
+        raise UnknownItemError(f"No skill is served at {uri[:200]}.")
+    if wrong := defect(skill):
+        raise UnknownItemError(
+            f"{uri[:200]} is no skill of the Agent Skills format: {wrong}. It can be read."
+        )
+    entries = _Entries(backend, [skill])
+    return _result({"skill": entries.all()[0]}, entries, ttl_ms)
+
+
+def _result(content: Json, entries: "_Entries", ttl_ms: int) -> Json:
+    said = {"_meta": {WITHHELD: entries.withheld}} if entries.withheld else {}
+    caching = {"ttlMs": ttl_ms, "cacheScope": "private"}
+    return {"resultType": "complete", **content, **caching, **said}
+
+
+class _Entries:
+    """The entries of some skills.
+
+    Attributes:
+        withheld: Why the supporting files of skills are left out, by the skill's URI.
+    """
+
+    def __init__(self, backend: Backend, skills: Sequence[Item]) -> None:
+        self.withheld: dict[str, str] = {}
+        self._items = {item.id: item for item in skills}
+        self._skills = skills
+        self._files: dict[str, SkillFiles] = {}
+        self._read(backend, [*self._items])
+
+    def all(self) -> list[Json]:
+        """One for each skill."""
+        return [self._entry(skill) for skill in self._skills]
+
+    def _read(self, backend: Backend, ids: Sequence[str]) -> None:
+        """Read the files of the skills, and of the skills in them that the caller sees."""
+        for _ in range(MAX_LEVELS):
+            if not ids:
+                return
+            found = backend.skill_files(ids)
+            self._files |= found
+            inner = [
+                f"{item_id}/{place}"
+                for item_id, files in found.items()
+                for place in files.nested[:MAX_FILES]
+            ]
+            items = backend.items([one for one in inner if one not in self._files])
+            ids = [item.id for item in items.values() if item.kind is Kind.SKILL]
+            self._items |= {item_id: items[item_id] for item_id in ids}
+
+    def _entry(self, skill: Item) -> Json:
+        folder = folder_of(skill)
+        files = list(self._of(skill, ""))
+        withheld = self._files.get(skill.id, SkillFiles()).withheld
+        if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_SIZE:
+            withheld, files = TOO_MANY, [_own(skill)]
+        if withheld:
+            self.withheld[uri_of(skill)] = withheld
+        return {
+            "uri": uri_of(skill),
+            "frontmatter": front_matter(skill),
+            "resources": [
+                {"uri": f"{folder}/{quote(one.place)}", "digest": one.digest, "size": one.size}
+                for one in files
+            ],
+        }
+
+    def _of(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
+        """All files of a skill, those of the skills in it included."""
+        known: Mapping[str, SkillFiles] = self._files
+        yield _own(skill, prefix)
+        if skill.id not in known:
+            return
+        for file in known[skill.id].files:
+            yield SkillFile(place=prefix + file.place, digest=file.digest, size=file.size)
+        for place in known[skill.id].nested:
+            inner = self._items.get(f"{skill.id}/{place}")
+            if inner is not None and not is_misplaced(skill):
+                yield from self._of(inner, f"{prefix}{place}/")
+
+
+def _own(skill: Item, prefix: str = "") -> SkillFile:
+    """The ``SKILL.md`` of a skill as it is served."""
+    data = skill_text(skill).encode()
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return SkillFile(place=prefix + SKILL_FILE, digest=digest, size=len(data))

@@ -1,0 +1,134 @@
+"""The tools that a skill mentions: in its ``allowed-tools``, and in its text by exact identifiers.
+
+This reads nothing but the skill. Whether the tool exists is looked up later, in ``search.linking``.
+Plain words are no mention, and neither are names in calls or in blocks of code:
+``read_file(path)`` may be any program's function.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.views import split_at_headings
+
+MAX_MENTIONS = 100  # of one skill
+ALLOWED = "allowed-tools"
+
+_PREFIX = "mcp__"  # before the ids of MCP tools in some hosts
+_RUN = re.compile(r"[\w./:@*-]+")
+_SPAN = re.compile(r"`([^`\n]{1,200})`")
+_ARGUMENTS = re.compile(r"\([^()]*\)")  # Bash(git add:*)
+_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,200}")
+_SLASHED = re.compile(r"([A-Za-z][\w -]{0,100})/([A-Za-z][\w.-]{0,100})")
+_SEVERAL_WORDS = re.compile(r"[A-Za-z](?=[\w.-]{2,100}\Z)[A-Za-z0-9]*(?:[_.-][A-Za-z0-9]+)+")
+_CAMEL = re.compile(r"[A-Za-z](?=\w{2,100}\Z)[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*")
+_WORD = re.compile(r"[a-z0-9]+")
+_FENCES = ("```", "~~~")
+
+
+class Mention(msgspec.Struct, frozen=True, kw_only=True):
+    """One mention of a tool; either its id or its name is known.
+
+    Attributes:
+        written: As the skill has it.
+        tool: The id of the tool, ``server__tool``; empty if only its name is mentioned.
+        name: The name of the tool; empty if its id is mentioned.
+        is_sure: Whether it can mean nothing but a tool, which is missing if no tool has that id.
+    """
+
+    written: str
+    tool: str = ""
+    name: str = ""
+    is_sure: bool = False
+
+
+def mentions(item: Item) -> list[Mention]:
+    """The tools that a skill mentions, each once, in order, at most ``MAX_MENTIONS``.
+
+    Other items mention none.
+    """
+    if item.kind is not Kind.SKILL:
+        return []
+    found: dict[tuple[str, str], Mention] = {}
+    for mention in (*_allowed(item.extra.get(ALLOWED)), *_in_text(item.body)):
+        found.setdefault((mention.tool, mention.name), mention)
+    known = {one.tool.partition("__")[2] for one in found.values() if one.is_sure}
+    return list(islice((one for one in found.values() if one.name not in known), MAX_MENTIONS))
+
+
+def subject(item: Item) -> frozenset[str]:
+    """The words of a skill's name, description and headings, in lower case."""
+    told = [item.name, item.description, *(one.title for one in split_at_headings(item.body))]
+    return frozenset(_WORD.findall(" ".join(told).lower()))
+
+
+def is_about(words: frozenset[str], server: str) -> bool:
+    """Whether a skill with a subject names a server there.
+
+    A tool that is mentioned only by its name is meant only then: other servers, and programs, have
+    names like ``get_health`` too.
+    """
+    named = _WORD.findall(server.lower())
+    return bool(named) and words.issuperset(named)
+
+
+def _allowed(value: object) -> Iterator[Mention]:
+    """The tools of ``allowed-tools``, which is a list, or a text with spaces or commas.
+
+    What stands in a list may have spaces in its server's name.
+    """
+    parts = value if isinstance(value, list) else _without_arguments(value).split()
+    for part in parts:
+        for word in map(str.strip, _without_arguments(part).split(",")):
+            if word:
+                yield from _of_id(word, is_sure=True)
+                yield from _of_slashed(word, is_sure=True)
+                yield from _of_name(word)
+
+
+def _without_arguments(value: object) -> str:
+    return _ARGUMENTS.sub("", value) if isinstance(value, str) else ""
+
+
+def _in_text(body: str) -> Iterator[Mention]:
+    is_fenced = False
+    for line in body.split("\n"):
+        if line.lstrip().startswith(_FENCES):
+            is_fenced = not is_fenced
+        elif not is_fenced:
+            for span in _SPAN.finditer(line):
+                yield from _of_slashed(span[1])
+                yield from _of_name(span[1])
+        if "__" in line:
+            for run in _RUN.finditer(line):
+                yield from _of_id(_plain(run[0]))
+
+
+def _plain(run: str) -> str:
+    """A run of characters without emphasis and without the end of a sentence."""
+    run = run.rstrip(".:")
+    stars = len(run) - len(run.lstrip("*"))
+    return run[stars:-stars] if stars and run.endswith("*" * stars) else run
+
+
+def _of_id(word: str, *, is_sure: bool = False) -> Iterator[Mention]:
+    """The mention in ``server__tool`` or ``mcp__server__tool``."""
+    tool = word.removeprefix(_PREFIX)
+    server, _, name = tool.partition("__")
+    if server and name and _ID.fullmatch(tool):
+        yield Mention(written=word, tool=tool, is_sure=is_sure or word != tool)
+
+
+def _of_slashed(word: str, *, is_sure: bool = False) -> Iterator[Mention]:
+    """The mention in ``server/tool``, which in a text may as well be a path."""
+    if match := _SLASHED.fullmatch(word):
+        yield Mention(written=word, tool=f"{match[1]}__{match[2]}", is_sure=is_sure)
+
+
+def _of_name(word: str) -> Iterator[Mention]:
+    """The mention in a name of several words: ``create_issue``, ``createIssue``."""
+    if "__" not in word and (_SEVERAL_WORDS.fullmatch(word) or _CAMEL.fullmatch(word)):
+        yield Mention(written=word, name=word)

@@ -1,0 +1,87 @@
+"""The links between skills and the tools that they need, in both directions.
+
+Both apply the same rule to the same mentions, so a skill needs a tool exactly if the tool is needed
+by it. A link costs look-ups by id and of one key of the keyword index, never a scan.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.mentions import Mention, is_about, mentions, subject
+from repertory.index.keywords.document import TOOL, TOOL_NAME
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.links import Links, Seen
+from repertory.search.lookup import unknown
+
+MAX_NAMESAKES = 20  # tools of one name; if there are more, a name alone tells none of them
+MAX_SKILLS = 100  # that are listed for one tool
+
+
+def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
+    """The links of an item, as a caller who sees some items sees them.
+
+    Raises:
+        UnknownItemError: There is no such item.
+        StoreError: The items cannot be read now.
+    """
+    item = seen([item_id]).get(item_id)
+    if item is None:
+        raise unknown(index, item_id)
+    if item.kind is Kind.SKILL:
+        return _of_skill(index, item, seen)
+    if item.kind is Kind.TOOL:
+        return Links(needed_by=tuple(_needing(index, item, seen)))
+    return Links()
+
+
+def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
+    found, words = mentions(skill), subject(skill)
+    namesakes = {one.name: _namesakes(index, one.name) for one in found if one.name}
+    ids = [one.tool for one in found if one.tool in index.row_of]
+    ids += [one for several in namesakes.values() for one in several]
+    items = seen(list(dict.fromkeys(ids)))
+    needs: dict[str, None] = {}
+    missing = []
+    for mention in found:
+        tool = _meant(mention, words, items, namesakes.get(mention.name, ()))
+        if tool:
+            needs[tool] = None
+        elif mention.is_sure:
+            missing.append(mention.written)
+    return Links(needs=tuple(needs), missing=tuple(missing))
+
+
+def _needing(index: KeywordIndex, tool: Item, seen: Seen) -> list[str]:
+    named = index.mentioning(TOOL_NAME + tool.name)[:MAX_SKILLS]
+    namesakes = _namesakes(index, tool.name) if named else []
+    rows = dict.fromkeys([*index.mentioning(TOOL + tool.id)[:MAX_SKILLS], *named])
+    skills = seen([index.entries[row].id for row in rows])
+    items = seen(list(dict.fromkeys([tool.id, *namesakes])))
+    needing = []
+    for skill in skills.values():
+        words = subject(skill)
+        of_tool = [one for one in mentions(skill) if tool.id == one.tool or tool.name == one.name]
+        if any(_meant(one, words, items, namesakes) == tool.id for one in of_tool):
+            needing.append(skill.id)
+    return sorted(needing)[:MAX_SKILLS]
+
+
+def _meant(
+    mention: Mention, words: frozenset[str], items: Mapping[str, Item], namesakes: Sequence[str]
+) -> str:
+    """The id of the tool that a mention means; empty if it means none or may mean several.
+
+    ``words`` are the subject of the skill.
+    """
+    ids = [mention.tool] if mention.tool else namesakes
+    tools = [items[one] for one in ids if one in items and items[one].kind is Kind.TOOL]
+    if mention.name:
+        tools = [one for one in tools if is_about(words, one.server)]
+    return tools[0].id if len(tools) == 1 else ""
+
+
+def _namesakes(index: KeywordIndex, name: str) -> list[str]:
+    """The ids of the tools with a name, none if they are too many."""
+    entries = [index.entries[row] for row in index.names.exact(name)]
+    found = [one.id for one in entries if one.name == name and one.kind is Kind.TOOL]
+    return found if len(found) <= MAX_NAMESAKES else []

@@ -1,0 +1,177 @@
+"""The supporting files of skills, as they are on this process's disk: their digests and contents.
+
+A skill's files are those below its folder, without links, hidden files, what tools create, and what
+may hold secrets. A folder in it with a ``SKILL.md`` is a skill of its own. All of it is served only
+while the ``SKILL.md`` beside the files is the indexed one: a changed one may await a review, and
+what lies at the same path on another machine may be anything.
+"""
+
+import hashlib
+import os
+from itertools import islice
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from repertory.bounded import read_inside
+from repertory.catalogue.item import Item
+from repertory.catalogue.skill_format import SKILL_FILE
+from repertory.errors import UnknownItemError
+from repertory.project_search.private import has_secrets, is_private
+from repertory.sources.reading import frontmatter
+from repertory.sources.reading.fields import text_field
+from repertory.sources.reading.files import MAX_DEPTH, SKIPPED, TEMPORARY, read_text
+from repertory.text import is_clean
+
+MAX_FILES = 512  # of a skill, with its SKILL.md; this and the next are limits of the specification
+MAX_SIZE = 1 << 24  # bytes of all files of a skill
+MAX_NAMES = 5_000  # of files and folders that are looked at in a skill's folder
+MAX_PLACE_LENGTH = 1_000  # characters
+
+UNREADABLE = "This server cannot read the folder of the skill."
+CHANGED = "The SKILL.md beside them is not the indexed one."
+TOO_MANY = f"The skill has more than {MAX_FILES} files or {MAX_SIZE:,} bytes."
+
+
+class SkillFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One supporting file of a skill."""
+
+    place: Annotated[str, Meta(description="Its path relative to the skill's folder, with `/`.")]
+    digest: Annotated[str, Meta(description="`sha256:` and the SHA-256 of its bytes, in hex.")]
+    size: Annotated[int, Meta(description="Its length in bytes.")]
+
+
+class SkillFiles(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The supporting files of a skill."""
+
+    files: Annotated[tuple[SkillFile, ...], Meta(description="By place.")] = ()
+    nested: Annotated[
+        tuple[str, ...], Meta(description="The folders in it that are skills of their own.")
+    ] = ()
+    withheld: Annotated[str, Meta(description="Why its files are left out, if they are.")] = ""
+
+
+class FileContent(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of one file."""
+
+    data: Annotated[bytes, Meta(description="In Base64.")]
+
+
+def files_of(item: Item) -> SkillFiles:
+    """The supporting files of a skill; none for what is no skill with a folder."""
+    folder = _Folder(item)
+    if folder.withheld:
+        return SkillFiles(withheld=folder.withheld)
+    files = []
+    for place in sorted(folder.places):
+        if (data := _content(folder.root, place)) is not None:
+            digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+            files.append(SkillFile(place=place, digest=digest, size=len(data)))
+    return SkillFiles(files=tuple(files), nested=tuple(sorted(folder.nested)))
+
+
+def content_of(item: Item, place: str) -> bytes:
+    """The bytes of a supporting file of a skill.
+
+    Raises:
+        UnknownItemError: ``files_of`` does not name it, or it cannot be read.
+    """
+    folder = _Folder(item)
+    data = _content(folder.root, place) if place in folder.places else None
+    if data is None:
+        reason = f": {folder.withheld}" if folder.withheld else "."
+        raise UnknownItemError(f"{item.id[:200]!r} has no file {place[:200]!r} here{reason}")
+    return data
+
+
+class _Folder:
+    """What is in a skill's folder.
+
+    Attributes:
+        root: Its path, without links.
+        places: The places of its files.
+        nested: The places of the skills in it.
+        withheld: Why nothing in it is served; empty if it is.
+    """
+
+    def __init__(self, item: Item) -> None:
+        self.root = ""
+        self.places: set[str] = set()
+        self.nested: list[str] = []
+        self.withheld = ""
+        above, name = os.path.split(item.path)
+        if name != SKILL_FILE or not os.path.isabs(above):  # noqa: PTH117 - of strings
+            return
+        self.withheld = _defect(item)
+        if not self.withheld:
+            self.root = os.path.realpath(above)
+            if not self._list():
+                self.withheld = TOO_MANY
+
+    def _list(self) -> bool:
+        """Find the files and the inner skills; False if they are too many or too large."""
+        folders, names, size = [""], 0, 0
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(os.path.join(self.root, folder)) as listing:  # noqa: PTH118 - speed
+                    entries = list(islice(listing, MAX_NAMES))
+                    sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
+            except OSError:  # it was removed, or is closed to this process
+                continue
+            names += len(entries)
+            if folder and any(entry.name == SKILL_FILE for entry in entries):
+                self.nested.append(folder)
+                continue
+            for entry, length in zip(entries, sizes, strict=True):
+                place = f"{folder}/{entry.name}" if folder else entry.name
+                if not _is_ours(place):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(place)
+                elif entry.is_file(follow_symlinks=False):
+                    self.places.add(place)
+                    size += length
+            if names >= MAX_NAMES or len(self.places) >= MAX_FILES or size > MAX_SIZE:
+                self.places.clear()
+                return False
+        return True
+
+
+def _defect(item: Item) -> str:
+    """Why the files beside a ``SKILL.md`` must not be served; empty if they may."""
+    text, _ = read_text(item.path)
+    if text is None:
+        return UNREADABLE
+    parsed = frontmatter.parse(text, item.path)
+    told = text_field(parsed.fields or {}, "description"), parsed.body.strip()
+    return "" if told == (item.description, item.body) else CHANGED
+
+
+def _is_ours(place: str) -> bool:
+    """Whether a place is one that skills have, by its names alone; the ``SKILL.md`` is apart."""
+    parts = place.split("/")
+    return (
+        place != SKILL_FILE
+        and len(place) <= MAX_PLACE_LENGTH
+        and len(parts) <= MAX_DEPTH
+        and is_clean(place)
+        and "\\" not in place
+        and not any(
+            not part
+            or part.startswith((".", *TEMPORARY))
+            or part in SKIPPED
+            or is_private("/".join(parts[: depth + 1]))
+            for depth, part in enumerate(parts)
+        )
+    )
+
+
+def _content(root: str, place: str) -> bytes | None:
+    """The bytes of a file without links; None if it cannot be read or holds secrets."""
+    try:
+        data = read_inside(root, place, MAX_SIZE, follows=False)
+    except OSError:
+        return None
+    return None if has_secrets(place, data.decode("utf-8", "replace")) else data
