@@ -1,5 +1,6 @@
 """The operations of the API: what each takes and returns, and the OpenAPI document of them all."""
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
@@ -79,7 +80,7 @@ class Operation(Route, Generic[T]):
         self.tag, self.summary, self.status, self.content = tag, summary, status, content or {}
         self.body = body
         self.id = name or _camel(getattr(handler, "__name__", ""))
-        self.text = text or (handler.__doc__ or "").strip()
+        self.text = text or inspect.cleandoc(handler.__doc__ or "")
         self._handler = handler
         self._scope = scope
         self._error_is_message = error_is_message
@@ -345,9 +346,9 @@ def _schema(kind: Any) -> Schema:  # noqa: ANN401 - any type that msgspec knows
 
 
 def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> Schema:
-    if "anyOf" in schema:  # it may be left out, which JSON writes as null
-        schema = schema["anyOf"][0]
     schema = dict(schema)
+    if "anyOf" in schema:  # it may be left out, which JSON writes as null
+        schema |= schema.pop("anyOf")[0]
     parameter: Schema = {"name": name, "in": "query", "required": required, "schema": schema}
     if description := schema.pop("description", ""):
         parameter["description"] = description

@@ -31,7 +31,7 @@ def components_of(taken: Iterable[Any], returned: Iterable[Any]) -> dict[str, Sc
     for kind in in_answers - in_requests:
         if not kind.__struct_config__.omit_defaults:
             _complete(found[kind.__name__])
-    return {name: _opened(schema) for name, schema in found.items()}
+    return {name: _explicit(schema) for name, schema in found.items()}
 
 
 def with_names(schema: Schema, components: dict[str, Schema]) -> Schema:
@@ -39,10 +39,10 @@ def with_names(schema: Schema, components: dict[str, Schema]) -> Schema:
     if "anyOf" in schema:
         schema = {**schema, "anyOf": [with_names(one, components) for one in schema["anyOf"]]}
     if name := schema.get("title"):
-        components[name] = _opened(schema)
+        components[name] = _explicit(schema)
         return {"$ref": REF.format(name=name)}
-    opened: Schema = _opened(schema)
-    return opened
+    explicit: Schema = _explicit(schema)
+    return explicit
 
 
 def _structs(kinds: Iterable[Any]) -> Iterator[type[msgspec.Struct]]:
@@ -95,16 +95,27 @@ def _complete(schema: Schema) -> None:
         field.pop("default", None)
 
 
-def _opened(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """The same schema, saying of objects without described fields that they may have any.
+def _explicit(schema: Any) -> Any:  # noqa: ANN401 - JSON
+    """The same schema, with what some generators of clients do not infer.
 
-    Some generators of clients take them for empty objects otherwise.
+    An object without described fields may have any, a choice of texts is a text, and a value that
+    may be null has the description of the other value.
     """
     if isinstance(schema, list):
-        return [_opened(part) for part in schema]
+        return [_explicit(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    opened = {name: _opened(part) for name, part in schema.items()}
-    if opened.get("type") == "object" and not {"properties", "additionalProperties"} & {*opened}:
-        opened["additionalProperties"] = True
-    return opened
+    found = {name: _explicit(part) for name, part in schema.items()}
+    if found.get("type") == "object" and not {"properties", "additionalProperties"} & {*found}:
+        found["additionalProperties"] = True
+    if isinstance(values := found.get("enum"), list) and all(
+        isinstance(one, str) for one in values
+    ):
+        found["type"] = "string"
+    match found.get("anyOf"):
+        case [{"description": description} as value, {"type": "null"}]:
+            del value["description"]
+            found = {"description": description} | found
+    if "default" in found and found["default"] is None:
+        del found["default"]
+    return found
