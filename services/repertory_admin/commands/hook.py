@@ -7,7 +7,6 @@ from typing import Annotated
 
 import msgspec
 import typer
-from msgspec.structs import replace
 
 from repertory.backend import Backend
 from repertory.errors import NothingIndexedError
@@ -105,14 +104,12 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     if target.server:
         return _written(target.server, query, given.hook_event_name)
     with target.open_here() as repertory:
-        if not repertory.is_indexed:
+        if not repertory.is_indexed:  # a search would load, and even download, the model first
             raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
         return _written(repertory, query, given.hook_event_name)
 
 
 def _written(backend: Backend, query: Query, event: str) -> str:
     answer = backend.search(query)
-    sure = [hit for hit in answer.hits if hit.confidence >= query.threshold]
-    answer = replace(answer, hits=sure)
     output = hook_output(answer, whole_tools([answer], backend.items), event)
     return msgspec.json.encode(output).decode() if output else ""
