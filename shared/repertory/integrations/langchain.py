@@ -54,8 +54,8 @@ class RepertoryRetriever(BaseRetriever):
 class RepertoryTool(BaseTool):
     """A tool of an MCP server, called through Repertory.
 
-    The content is what the tool says, the artifact its whole result. A model is told what it can
-    correct; other errors are raised as a ``RepertoryError``.
+    The content is what the tool says, the artifact its whole result. A model gets the errors that
+    it can correct; others are raised as a ``RepertoryError``.
 
     Attributes:
         session: The catalogue, where calls are allowed.
@@ -69,7 +69,7 @@ class RepertoryTool(BaseTool):
 
     @override
     def _run(self, /, **arguments: Any) -> tuple[str, CallResult]:
-        result = _told(self.session.call)(self.tool_id, arguments)
+        result = _for_a_model(self.session.call)(self.tool_id, arguments)
         if result.is_error:
             raise ToolException(agent.words_of(result))
         return agent.words_of(result), result
@@ -99,7 +99,10 @@ class RepertoryToolkit(BaseToolkit):
         wanted: list[Callable[..., str]] = [functions.search_catalogue, functions.get_item]
         if self.calls:
             wanted.append(functions.call_tool)
-        return [StructuredTool.from_function(_told(one), handle_tool_error=True) for one in wanted]
+        return [
+            StructuredTool.from_function(_for_a_model(one), handle_tool_error=True)
+            for one in wanted
+        ]
 
     def find_tools(self, query: str, **asked: Unpack[Asked]) -> list[RepertoryTool]:
         """The tools of MCP servers that fit a task, ready to be bound to a model.
@@ -120,8 +123,8 @@ class RepertoryToolkit(BaseToolkit):
         ]
 
 
-def _told(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, whose errors the model is told where it can correct them."""
+def _for_a_model(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function; a model gets the errors that it can correct."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
