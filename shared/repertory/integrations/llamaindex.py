@@ -96,8 +96,8 @@ class Declaration(ToolMetadata):
 class RepertoryTool(AsyncBaseTool):
     """A tool of an MCP server, called through Repertory.
 
-    The output has what the tool says, and its whole result. A model is told what it can correct;
-    other errors are raised as a ``RepertoryError``.
+    The output has what the tool says, and its whole result. A model gets the errors that it can
+    correct; others are raised as a ``RepertoryError``.
 
     Args:
         session: The catalogue, where calls are allowed.
