@@ -27,10 +27,10 @@ def components_of(taken: Iterable[Any], returned: Iterable[Any]) -> dict[str, Sc
     _, found = msgspec.json.schema_components([*taken, *returned], ref_template=REF)
     in_requests, in_answers = set(_structs(taken)), set(_structs(returned))
     for kind in in_requests | in_answers:
-        _document(kind, found[kind.__name__])
-    for kind in in_answers - in_requests:
-        if not kind.__struct_config__.omit_defaults:
-            _complete(found[kind.__name__])
+        if schema := found.get(kind.__name__):  # two types of one name have longer ones
+            _document(kind, schema)
+            if kind not in in_requests and not kind.__struct_config__.omit_defaults:
+                _complete(schema)
     return {name: _explicit(schema) for name, schema in found.items()}
 
 

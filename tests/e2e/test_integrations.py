@@ -94,13 +94,16 @@ class TestLangChain:
     """``repertory.integrations.langchain``."""
 
     module: Any
+    declared: Any
 
     @pytest.fixture(autouse=True)
     def _module(self) -> None:
         pytest.importorskip("langchain_core", reason="the extra langchain is not installed")
+        from langchain_core.utils import function_calling  # noqa: PLC0415 - see above
+
         from repertory.integrations import langchain  # noqa: PLC0415 - see above
 
-        self.module = langchain
+        self.module, self.declared = langchain, function_calling.convert_to_openai_tool
 
     def test_a_retriever_gives_whole_texts(self, session: repertory.Session) -> None:
         """Best first, with what is known beside the text; awaited, too."""
@@ -117,14 +120,10 @@ class TestLangChain:
 
     def test_an_agent_can_search_read_and_call(self, session: repertory.Session) -> None:
         """With three tools, or two where it must not call."""
-        from langchain_core.utils.function_calling import (  # noqa: PLC0415 - as above
-            convert_to_openai_tool,
-        )
-
         toolkit = self.module.RepertoryToolkit(session=session, calls=True)
         search, get, call = toolkit.get_tools()
         assert [search.name, get.name, call.name] == FUNCTIONS
-        assert all(is_declared(convert_to_openai_tool(one)) for one in (search, get, call))
+        assert all(is_declared(self.declared(one)) for one in (search, get, call))
         assert " callee__add(first, second): Add two" in search.invoke({"query": "add numbers"})
         assert "Handbook" in get.invoke({"item_id": "documents/handbook.md"})
         assert '"first"' in get.invoke({"item_id": "callee__add"})
@@ -147,13 +146,9 @@ class TestLangChain:
 
     def test_any_tool_can_be_declared_and_called(self, session: repertory.Session) -> None:
         """Whatever its name, its description and its arguments are."""
-        from langchain_core.utils.function_calling import (  # noqa: PLC0415 - as above
-            convert_to_openai_tool,
-        )
-
         toolkit = self.module.RepertoryToolkit(session=session)
         (odd,) = toolkit.find_tools("juggle porcelain plates", servers=["odd"])
-        assert is_declared(convert_to_openai_tool(odd))
+        assert is_declared(self.declared(odd))
         assert odd.invoke(dict.fromkeys(ODD, "x")) == "called"
         assert asyncio.run(odd.ainvoke(dict.fromkeys(ODD, "x"))) == "called"
 

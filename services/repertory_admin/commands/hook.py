@@ -64,9 +64,9 @@ def hook(
     It reads the host's JSON from standard input, searches for the prompt, and writes the JSON that
     adds what was found to the prompt. When nothing fits well enough, it writes nothing.
 
-    It never holds up or refuses a prompt: after --timeout, or when something is wrong, it writes
-    nothing and ends with exit code 0; --verbose says what is wrong. It asks the server of
-    this directory, or else the index as it is: it indexes nothing and starts no server.
+    With valid options it never holds up or refuses a prompt: after --timeout, or when something is
+    wrong, it writes nothing and ends with exit code 0; --verbose says what is wrong. It asks the
+    server of this directory, or else the index as it is: it indexes nothing and starts no server.
     """
     found: list[str] = []
 
