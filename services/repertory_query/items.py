@@ -39,20 +39,20 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     operations = Operations("items")
 
     @operations.get("/items", Page, returns=Summaries, summary="List items")
-    async def items(request: Request, given: Page) -> Response:
+    async def list_items(request: Request, given: Page) -> Response:
         """List the indexed items by id, each with the beginning of its description."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_page(backend, given.where, given)))
 
     @operations.post("/items", Ids, returns=Items, summary="Show several items")
-    async def some(request: Request, given: Ids) -> Response:
+    async def get_items(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
         about(request, given.ids)
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
     @operations.get("/items/{item_id:path}", Nothing, returns=Linked, summary="Show an item")
-    async def item(request: Request, _: Nothing) -> Response:
+    async def get_item(request: Request, _: Nothing) -> Response:
         """Show one item whole, with its text, its schemas and its links."""
         backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
         return await pool.run(lambda: answer(linked(backend.item(item_id), backend.links(item_id))))
@@ -60,14 +60,16 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     @operations.post(
         "/skills/files", Ids, returns=dict[str, SkillFiles], summary="List the files of skills"
     )
-    async def skill_files(request: Request, given: Ids) -> Response:
+    async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills by id, as far as this server can read them."""
+        about(request, given.ids)
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(backend.skill_files(given.ids)))
 
     @operations.get("/skills/file", Place, returns=FileContent, summary="Read a file of a skill")
-    async def skill_file(request: Request, given: Place) -> Response:
+    async def read_skill_file(request: Request, given: Place) -> Response:
         """Read one supporting file of a skill."""
+        about(request, [given.item])
         backend = visible_to(request.state.caller, service)
         return await pool.run(
             lambda: answer(FileContent(data=backend.skill_file(given.item, given.place)))

@@ -10,7 +10,15 @@ DECISIONS = ROOT / "docs" / "decisions"
 MAP = ROOT / "ARCHITECTURE.md"
 DOCUMENTS = sorted(
     path
-    for pattern in ("*.md", "docs/**/*.md", "deploy/*.md", "benchmarks/*.md", "examples/*.md")
+    for pattern in (
+        "*.md",
+        "docs/**/*.md",
+        "deploy/*.md",
+        "benchmarks/*.md",
+        "examples/*.md",
+        "plugin/*.md",
+        "clients/typescript/*.md",
+    )
     for path in ROOT.glob(pattern)
 )
 ROOTS = tuple(ROOT / name for name in ("", "shared/repertory", "services", "workers"))

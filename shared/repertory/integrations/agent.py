@@ -1,0 +1,110 @@
+"""What the adapters have in common: texts for a model, the tools of a search, and calls of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from repertory.api import Asked, Session
+from repertory.calling.result import CallResult
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import CallError, UnknownItemError, UsageError
+from repertory.formats.compact import compact
+from repertory.formats.signatures import signature
+from repertory.formats.tools import ToolSpec, tool_spec
+from repertory.search.answer import Answer, Hit
+from repertory.text import cut
+
+MAX_DESCRIPTION_LENGTH = 1_024  # characters, which is what model APIs accept
+
+# A model can correct what it asked for, or try something else. All other errors are the program's.
+FOR_THE_MODEL = (UsageError, CallError)
+
+
+class AgentFunctions:
+    """Functions for an agent that searches by itself; the docstrings are for the model."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def search_catalogue(self, query: str) -> str:
+        """Find skills, tools and documents for a task, in the words of the task."""
+        answer = self._session.search(query)
+        return compact([answer], whole_items(self._session, answer, Kind.TOOL))
+
+    def get_item(self, item_id: str) -> str:
+        """Read a skill or a document before you follow it, or a tool's schema, by its id."""
+        return text_of(self._session.item(item_id))
+
+    def call_tool(self, tool_id: str, arguments: dict[str, Any]) -> str:
+        """Call a tool that a search found, with arguments by its schema."""
+        result = self._session.call(tool_id, arguments)
+        if result.is_error:
+            raise CallError(words_of(result))
+        return words_of(result)
+
+
+def whole_items(session: Session, answer: Answer, *kinds: Kind) -> dict[str, Item]:
+    """The items of an answer, by id; those that were removed meanwhile are left out."""
+    found = {}
+    for hit in answer.hits:
+        if not kinds or hit.kind in kinds:
+            try:
+                found[hit.id] = session.item(hit.id)
+            except UnknownItemError:
+                continue
+    return found
+
+
+def texts(session: Session, query: str, asked: Asked) -> Iterator[tuple[Hit, str]]:
+    """The hits of a search, each with the whole text of its item."""
+    answer = session.search(query, **asked)
+    items = whole_items(session, answer)
+    for hit in answer.hits:
+        yield hit, text_of(items[hit.id]) if hit.id in items else hit.description
+
+
+def text_of(item: Item) -> str:
+    """The text of a skill or a document; of a tool, how to call it, and its schema."""
+    if item.kind is not Kind.TOOL:
+        return item.body or item.description
+    return f"{signature(item.id, item)}\n\n{item.description}\n\n{as_json(item.input_schema or {})}"
+
+
+def metadata_of(hit: Hit) -> dict[str, Any]:
+    """What a framework keeps beside a text."""
+    return {
+        "id": hit.id,
+        "kind": hit.kind.value,
+        "name": hit.name,
+        "source": hit.source,
+        "server": hit.server,
+        "path": hit.path,
+        "tags": list(hit.tags),
+        "section": hit.matched_in,
+        "confidence": hit.confidence,
+        "reason": hit.reason,
+    }
+
+
+def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec]:
+    """The tools that a search finds, as model APIs declare them."""
+    for_tools: Asked = {**asked, "kinds": [Kind.TOOL.value]}
+    answer = session.search(query, **for_tools)
+    items = whole_items(session, answer)
+    for hit in answer.hits:
+        spec = tool_spec(hit, items)
+        yield msgspec.structs.replace(spec, text=cut(spec.text or spec.id, MAX_DESCRIPTION_LENGTH))
+
+
+def words_of(result: CallResult) -> str:
+    """All that a tool says, for a model: its texts, or else its data."""
+    texts = [str(block["text"]) for block in result.content if block.get("type") == "text"]
+    if texts or result.structured_content is None:
+        return "\n".join(texts)
+    return as_json(result.structured_content)
+
+
+def as_json(value: object) -> str:
+    """A value as JSON."""
+    return msgspec.json.encode(value).decode()
