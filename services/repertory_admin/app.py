@@ -44,6 +44,10 @@ SECTIONS = {
             "admin.commands.serve",
             "Watch, index and answer over HTTP until you press Ctrl-C.",
         ),
+        "connect": (
+            "admin.commands.connect",
+            "Connect an agent host, such as Claude Code, to Repertory.",
+        ),
         "mcp": ("admin.commands.mcp", "Run as an MCP server over stdio, for an agent host."),
         "queue": ("admin.commands.queue", "List and retry the jobs of a server."),
         "keys": ("admin.commands.keys", "Create, list, revoke and reset the keys of a server."),
