@@ -50,7 +50,9 @@ def with_entry(data: bytes, syntax: Syntax, keys: Keys, value: Value) -> bytes:
 
     def put(values: dict[str, Any]) -> None:
         for key in keys[:-1]:
-            values = values.setdefault(key, {})
+            if values.get(key) is None:  # in YAML, a key may have no value yet
+                values[key] = {}
+            values = values[key]
         values[keys[-1]] = value
 
     editor = _EDITORS[syntax]
@@ -95,7 +97,11 @@ def _edited(
     expected = editor.read(text)
     edited = edit(text)
     change(expected)
-    if not _is_same(editor.read(edited), expected, keys[0]):
+    try:
+        is_same = _is_same(editor.read(edited), expected, keys[0])
+    except EditError:
+        is_same = False
+    if not is_same:
         raise EditError("it cannot be edited without changing more of it; edit it by hand")
     return (_BOM if data.startswith(_BOM) else b"") + edited.encode()
 
@@ -112,7 +118,9 @@ def _text(data: bytes) -> str:
     try:
         return data.removeprefix(_BOM).decode()
     except UnicodeDecodeError as error:
-        raise EditError("it is not UTF-8 text", data.count(b"\n", 0, error.start) + 1) from error
+        raise EditError(
+            "it is not UTF-8 text; save it as such", data.count(b"\n", 0, error.start) + 1
+        ) from error
 
 
 def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document

@@ -52,11 +52,13 @@ def read(text: str) -> dict[str, Any]:
     try:
         value = json.loads(plain)
     except json.JSONDecodeError as error:
-        raise EditError(f"the JSON cannot be read: {error.msg}", error.lineno) from error
+        raise EditError(
+            f"the JSON cannot be read: {error.msg}; correct it", error.lineno
+        ) from error
     except RecursionError as error:
-        raise EditError("the JSON is nested too deeply") from error
+        raise EditError("the JSON is nested too deeply; correct it") from error
     if not isinstance(value, dict):
-        raise EditError("it is no JSON object", line_at(plain, _skip(plain, 0)))
+        raise EditError("it is no JSON object; correct it", line_at(plain, _skip(plain, 0)))
     return value
 
 
@@ -150,7 +152,7 @@ def _object(plain: str, at: int, keys: Keys) -> _Object:
         EditError: There is another value.
     """
     if plain[at] != "{":
-        raise EditError(f"{'.'.join(keys)} is no object", line_at(plain, at))
+        raise EditError(f"{'.'.join(keys)} is no object; correct it", line_at(plain, at))
     start, members = at, {}
     at = _skip(plain, at + 1)
     while plain[at] != "}":

@@ -177,4 +177,4 @@ def _explained(target: Target) -> Iterator[None]:
         yield
     except EditError as error:
         line = f":{error.line}" if error.line else ""
-        raise ConfigurationError(f"{target.file}{line}: {error}; it was left as it is.") from error
+        raise ConfigurationError(f"{target.file}{line}: {error}.") from error

@@ -25,7 +25,7 @@ def read(text: str) -> dict[str, Any]:
     try:
         return parse(text)
     except TomlError as error:
-        raise EditError(f"the TOML cannot be read: {error}", error.line) from error
+        raise EditError(f"the TOML cannot be read: {error}; correct it", error.line) from error
 
 
 def put(text: str, keys: Keys, value: Value) -> str:
@@ -142,4 +142,6 @@ def _dump(value: object) -> str:
     if isinstance(value, Mapping):
         parts = ", ".join(f"{_key(key)} = {_dump(part)}" for key, part in value.items())
         return f"{{ {parts} }}" if parts else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_dump, value))}]"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -23,9 +23,9 @@ def read(text: str) -> dict[str, Any]:
     """
     value = load(text, "yaml")
     if isinstance(value, Defect):
-        raise EditError(value.message, value.line)
+        raise EditError(f"{value.message}; correct it", value.line)
     if not isinstance(value, dict):
-        raise EditError("it is no YAML mapping", 1)
+        raise EditError("it is no YAML mapping; correct it", 1)
     return value
 
 
@@ -91,7 +91,7 @@ def _document(text: str) -> Any:  # noqa: ANN401 - PyYAML's nodes
     try:
         node = yaml.compose(text, yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise EditError(f"the YAML cannot be read: {error}") from error
+        raise EditError(f"the YAML cannot be read: {error}; correct it") from error
     return None if node is None or _is_empty(node) else node
 
 
@@ -120,7 +120,9 @@ def _opened(text: str, node: Any, keys: Keys, member: Value) -> str:  # noqa: AN
     """
     start = node.start_mark.index
     if not _is_empty(node):
-        raise EditError(f"{'.'.join(keys) or 'it'} is no YAML mapping", line_at(text, start))
+        raise EditError(
+            f"{'.'.join(keys) or 'it'} is no YAML mapping; correct it", line_at(text, start)
+        )
     newline = newline_of(text)
     indentation = " " * (len(keys) * len(_UNIT))
     end = _line_end(text, start)
