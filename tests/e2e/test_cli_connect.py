@@ -156,6 +156,11 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
     assert "The file has the key in plain text" in done.stderr
     assert '"REPERTORY_SERVER_API_KEY": "****"' in done.stdout
     assert KEY not in done.stdout + done.stderr
+    own_file = own.home / ".config" / "repertory" / "config.toml"
+    own_file.parent.mkdir()
+    own_file.write_text(f'[server]\napi_key = "{KEY}"\n')
+    done = own.run(project, "connect", "claude-desktop", *arguments[:2], "--yes")
+    assert "the program finds it in your own configuration" in done.stderr
 
 
 def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:

@@ -122,7 +122,10 @@ def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish
         raise UsageError("Give either --key or --key-file.")
     if key_file:
         key = read_key(key_file)
-    return Wish(words, endpoint(url), key or settings.values.server_api_key or "")
+    if key:
+        return Wish(words, endpoint(url), key)
+    is_stored = settings.origins.get("server_api_key") != VARIABLE
+    return Wish(words, endpoint(url), settings.values.server_api_key or "", is_stored)
 
 
 def _target(name: str, scope: Scope, machine: Machine) -> Target:

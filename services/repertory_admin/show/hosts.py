@@ -104,11 +104,13 @@ def _text(data: bytes | None) -> str:
 
 def _notes(target: Target, wish: Wish) -> Iterator[str]:
     host = target.host
-    if wish.key and writes_key(host, wish):
+    if writes_key(host, wish):
         yield (
             f"The file has the key in plain text, since {host.title} reads none from the "
             "environment; keep the file private."
         )
+    elif wish.key and host.remote is None:
+        yield "The key was not written: the program finds it in your own configuration."
     elif wish.key:
         yield f"The key was not written: set {VARIABLE} where {host.title} starts."
     if target.scope is Scope.PROJECT and not wish.url:

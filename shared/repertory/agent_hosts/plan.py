@@ -12,6 +12,7 @@ from repertory.agent_hosts.edits import EditError, Value
 from repertory.agent_hosts.entries import is_url, target_of
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.agent_hosts.records import Record, Records, backup_of
+from repertory.agent_hosts.wanted import VARIABLE
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError
 from repertory.trust import digest_of
@@ -162,7 +163,14 @@ def _settled(wanted: Value, entry: Value | None) -> Value:
     """The wanted entry, with what else the user has set in an entry of the same kind."""
     if entry is None or is_url(entry) != is_url(wanted):
         return wanted
-    return {**entry, **wanted}
+    settled = {**entry, **wanted}
+    variables = entry.get("env")
+    if isinstance(variables, dict):  # a key that an earlier command wrote does not stay
+        kept = {name: value for name, value in variables.items() if name != VARIABLE}
+        settled["env"] = {**kept, **wanted.get("env", {})}
+        if variables and not settled["env"]:
+            del settled["env"]
+    return settled
 
 
 def _entry(target: Target, data: bytes) -> Value | None:

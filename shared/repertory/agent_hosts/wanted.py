@@ -25,11 +25,13 @@ class Wish(msgspec.Struct, frozen=True):
         words: The program and its arguments.
         url: The MCP endpoint of a server; empty for the program.
         key: The key for that server; empty if it needs none.
+        is_stored: Whether the program finds the key in the user's own configuration.
     """
 
     words: list[str]
     url: str = ""
     key: str = ""
+    is_stored: bool = False
 
     def __repr__(self) -> str:
         """Without the key."""
@@ -51,7 +53,7 @@ def entry_for(host: Host, scope: Scope, machine: Machine, wish: Wish) -> Value:
     if host.remote is None:
         base = wish.url.removesuffix(_ENDPOINT)
         entry = host.local([*words, "--server-url", base])
-        return {**entry, "env": {VARIABLE: wish.key}} if wish.key else entry
+        return {**entry, "env": {VARIABLE: wish.key}} if writes_key(host, wish) else entry
     if not wish.key:
         return host.remote(wish.url, "")
     return host.remote(
@@ -61,7 +63,8 @@ def entry_for(host: Host, scope: Scope, machine: Machine, wish: Wish) -> Value:
 
 def writes_key(host: Host, wish: Wish) -> bool:
     """Whether the entry has the key itself, since the host reads no variable for it."""
-    return bool(wish.url and wish.key and not host.reference)
+    is_found = wish.is_stored and host.remote is None
+    return bool(wish.url and wish.key and not host.reference and not is_found)
 
 
 def endpoint(url: str) -> str:
