@@ -151,7 +151,7 @@ def _undone(target: Target, current: bytes | None, record: Record | None) -> byt
 
 
 def _backup(file: Path, record: Record | None) -> bytes | None:
-    """The bytes of a backup; None if there is none, or not that of the record."""
+    """The bytes of a backup; None if it is missing, or not that of the record."""
     try:
         data = read_bytes(str(backup_of(file)), MAX_FILE_SIZE) if record else None
     except OSError:
