@@ -22,7 +22,7 @@ from repertory.agent_hosts.wanted import (
 from repertory.errors import UsageError
 from repertory.project import located
 from repertory.settings import Settings
-from repertory.trust import TrustStore
+from repertory.trust import TrustStore, digest_of
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -188,7 +188,7 @@ def _carry_out(
         else:
             backup = writing.connect(change, records)
         if was_trusted and change.after is not None:  # it has changed by our entry alone
-            trust.trust(target.file)
+            trust.trust(target.file, digest_of(change.after))
     if is_table:
         show.outcome(change, backup, wish, undo=undo)
         return

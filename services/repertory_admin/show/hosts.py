@@ -8,12 +8,13 @@ from typing import Any
 
 from repertory.agent_hosts.host import Scope
 from repertory.agent_hosts.plan import Plan, State, Target
+from repertory.agent_hosts.records import backup_of
 from repertory.agent_hosts.wanted import VARIABLE, Wish, writes_key
 from repertory_admin import terminal
 
 MAX_LINE_LENGTH = 240  # characters of a line of a difference; some configurations are one line
 _CONTEXT = 2  # lines before and after a change
-_COLOURS = {"+": "32", "-": "31", "@": "36"}
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _STYLES = {
     State.CONNECTED: "green",
     State.DIFFERS: "yellow",
@@ -57,13 +58,19 @@ def table(rows: list[dict[str, Any]]) -> None:
 
 def difference(change: Plan, key: str, *, to_stderr: bool) -> None:
     """Show what a change would do to a configuration, without the key."""
-    stream = sys.stderr if to_stderr else sys.stdout
+    console = None
+    if terminal.is_terminal() and not to_stderr:
+        from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
+
+        console = drawing.console()
     for line in _lines(change):
         shown = terminal.safe_lines(line.replace(key, "****") if key else line)
         if len(shown) > MAX_LINE_LENGTH:
             shown = shown[: MAX_LINE_LENGTH - 1] + "…"
-        colour = _COLOURS.get(shown[:1]) if stream.isatty() else None
-        print(f"\x1b[{colour}m{shown}\x1b[0m" if colour else shown, file=stream)
+        if console:
+            drawing.line(console, shown, _COLOURS.get(shown[:1], ""))
+        else:
+            print(shown, file=sys.stderr if to_stderr else sys.stdout)
 
 
 def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> None:
@@ -75,6 +82,9 @@ def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> Non
         return
     if undo:
         terminal.tell(f"{host.title} is disconnected: {file} {_restored(change)}.")
+        kept = backup_of(change.target.file)
+        if not change.is_exact and kept.exists():
+            terminal.note(f"The file from before stays as {terminal.short_path(str(kept))}.")
         return
     terminal.tell(f"{host.title} is connected: {file}.")
     if backup:

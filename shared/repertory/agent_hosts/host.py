@@ -11,8 +11,7 @@ import msgspec
 
 from repertory.agent_hosts.document import Syntax
 from repertory.agent_hosts.edits import Value
-
-NAME = "repertory"  # of the entry, in every host
+from repertory.sources.mcp.server import OWN_NAME
 
 
 class System(StrEnum):
@@ -123,7 +122,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def keys(self) -> tuple[str, str]:
         """The keys of our entry."""
-        return (self.servers, NAME)
+        return (self.servers, OWN_NAME)
 
     def is_installed(self, machine: Machine) -> bool:
         """Whether its program or a file or folder of it is there."""

@@ -84,7 +84,8 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
                 )
             yield
     except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
+        name = error.filename or file  # it may be the data directory
+        raise StoreError(f"{name} cannot be written: {error.strerror}.") from error
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
