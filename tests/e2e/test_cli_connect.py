@@ -156,11 +156,23 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
     assert "The file has the key in plain text" in done.stderr
     assert '"REPERTORY_SERVER_API_KEY": "****"' in done.stdout
     assert KEY not in done.stdout + done.stderr
+    done = own.run(project, "connect", "claude-desktop", "--undo")
+    assert "****" in done.stdout
+    assert KEY not in done.stdout + done.stderr
     own_file = own.home / ".config" / "repertory" / "config.toml"
     own_file.parent.mkdir()
     own_file.write_text(f'[server]\napi_key = "{KEY}"\n')
     done = own.run(project, "connect", "claude-desktop", *arguments[:2], "--yes")
     assert "the program finds it in your own configuration" in done.stderr
+
+
+def test_secrets_of_others_are_not_shown(own: Cli, project: Path, cursor: Path) -> None:
+    """The difference has the lines around the entry, which may reach a log."""
+    cursor.write_text(
+        '{\n "mcpServers": {\n  "a": {"env": {"A": "s3cret\\u00e9", "B": "${C}"}}\n }\n}'
+    )
+    done = own.run(project, "connect", "cursor")
+    assert '-  "a": {"env": {"A": "****", "B": "${C}"}}' in done.stdout
 
 
 def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:

@@ -178,7 +178,7 @@ def _carry_out(
     is_table = output is Output.TABLE
     backup = None
     if change.changes:
-        show.difference(change, wish.key, to_stderr=not is_table)
+        show.difference(change, to_stderr=not is_table)
         what = "Remove the entry from" if undo else "Write this to"
         file = terminal.short_path(str(target.file))
         confirm(f"{what} {file}?", yes=yes, refused="Nothing was written")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from repertory.agent_hosts.document import secrets_in
 from repertory.agent_hosts.host import Scope
 from repertory.agent_hosts.plan import Plan, State, Target
 from repertory.agent_hosts.records import backup_of
@@ -56,15 +57,24 @@ def table(rows: list[dict[str, Any]]) -> None:
     )
 
 
-def difference(change: Plan, key: str, *, to_stderr: bool) -> None:
-    """Show what a change would do to a configuration, without the key."""
+def difference(change: Plan, *, to_stderr: bool) -> None:
+    """Show what a change would do to a configuration, without the values of variables."""
+    syntax = change.target.host.syntax
+    secrets = {
+        secret
+        for data in (change.current, change.after)
+        if data is not None
+        for secret in secrets_in(data, syntax)
+    }
     console = None
     if terminal.is_terminal() and not to_stderr:
         from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
 
         console = drawing.console()
     for line in _lines(change):
-        shown = terminal.safe_lines(line.replace(key, "****") if key else line)
+        for secret in sorted(secrets, key=len, reverse=True):
+            line = line.replace(secret, "****")  # noqa: PLW2901 - one line, with ever fewer secrets
+        shown = terminal.safe_lines(line)
         if len(shown) > MAX_LINE_LENGTH:
             shown = shown[: MAX_LINE_LENGTH - 1] + "…"
         if console:

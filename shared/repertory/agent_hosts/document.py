@@ -1,6 +1,7 @@
 """A configuration file's bytes with and without an entry; everything else in them stays."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,11 @@ class Syntax(StrEnum):
     TOML = "toml"
     YAML = "yaml"
 
+
+# What hosts call the variables and the headers of a server.
+_SECRET_TABLES = {"env", "environment", "envs", "headers", "http_headers"}
+_REFERENCES = ("${", "{env:")
+MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and hiding them ruins a difference
 
 _EDITORS: dict[Syntax, ModuleType] = {
     Syntax.JSON: json_text,
@@ -79,6 +85,11 @@ def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> byt
     return _edited(data, editor, keys, lambda text: editor.cut(text, keys, keep=keep), cut)
 
 
+def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
+    """The values of all variables and headers in a readable file, but for references to others."""
+    return set(_secrets(_EDITORS[syntax].read(_text(data)), is_secret=False))
+
+
 def written(syntax: Syntax, keys: Keys, value: Value) -> str:
     """The text of a new file with an entry alone."""
     text: str = _EDITORS[syntax].put("", keys, value)
@@ -127,3 +138,17 @@ def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
+    """The texts of a value that may be secrets, as they are and as JSON writes them."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _secrets(part, is_secret=is_secret)
+    elif is_secret and isinstance(value, str):
+        is_reference = any(reference in value for reference in _REFERENCES)
+        if len(value) >= MIN_SECRET_LENGTH and not is_reference:
+            yield from (value, json.dumps(value)[1:-1])
