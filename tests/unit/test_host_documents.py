@@ -147,7 +147,7 @@ def yaml_files(draw: st.DrawFn) -> str:
 FILES = {Syntax.JSON: json_files(), Syntax.TOML: toml_files(), Syntax.YAML: yaml_files()}
 
 
-def expected(syntax: Syntax, text: str, entry: object) -> object:
+def values_with(syntax: Syntax, text: str, entry: object) -> object:
     """The values of a text, with another entry."""
     values = PARSERS[syntax](text)
     holder, name = KEYS[syntax]
@@ -163,7 +163,7 @@ def test_an_entry_changes_nothing_else(syntax: Syntax, data: st.DataObject) -> N
     text = data.draw(FILES[syntax])
     before = text.encode()
     after = with_entry(before, syntax, KEYS[syntax], ENTRY)
-    assert PARSERS[syntax](after.decode()) == expected(syntax, text, ENTRY)
+    assert PARSERS[syntax](after.decode()) == values_with(syntax, text, ENTRY)
     if entry_in(before, syntax, KEYS[syntax]) is None:
         added = iter(after.decode())
         assert all(character in added for character in "".join(text.split()))
@@ -259,3 +259,44 @@ def test_a_comment_stays_in_what_held_the_entry() -> None:
     text = '{\n  "mcpServers": {\n    // mine\n    "repertory": {}\n  }\n}\n'
     after = without_entry(text.encode(), Syntax.JSON, KEYS[Syntax.JSON], keep=False).decode()
     assert after == '{\n  "mcpServers": {\n    // mine\n  }\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "expected"),
+    [
+        (
+            Syntax.JSON,
+            '{\n  "mcpServers": {\n    "a": {} // about a\n    // the end\n  }\n}\n',
+            '{\n  "mcpServers": {\n    "a": {}, // about a\n    "repertory": {\n'
+            '      "url": "x"\n    }\n    // the end\n  }\n}\n',
+        ),
+        (
+            Syntax.JSON,
+            '{\n  "mcpServers": {\n    "a": {}, /* about a */\n  },\n}\n',
+            '{\n  "mcpServers": {\n    "a": {}, /* about a */\n    "repertory": {\n'
+            '      "url": "x"\n    },\n  },\n}\n',
+        ),
+        (
+            Syntax.TOML,
+            "[mcp_servers.a]\nurl = 'a' # about a\n",
+            "[mcp_servers.a]\nurl = 'a' # about a\n\n[mcp_servers.repertory]\nurl = \"x\"\n",
+        ),
+        (
+            Syntax.YAML,
+            "extensions:\n  a:\n    b: |\n      text\n# about c\nc: 1\n",
+            "extensions:\n  a:\n    b: |\n      text\n  repertory:\n    url: x\n# about c\nc: 1\n",
+        ),
+        (
+            Syntax.YAML,
+            "extensions:\n  a: {} # about a\nc: 1\n",
+            "extensions:\n  a: {} # about a\n  repertory:\n    url: x\nc: 1\n",
+        ),
+    ],
+)
+def test_an_entry_is_the_last_and_comments_stay_at_their_places(
+    syntax: Syntax, text: str, expected: str
+) -> None:
+    """One at the end of a line is about that line, one above the next key about that."""
+    after = with_entry(text.encode(), syntax, KEYS[syntax], {"url": "x"})
+    assert after.decode() == expected
+    assert without_entry(after, syntax, KEYS[syntax], keep=True).decode() == text
