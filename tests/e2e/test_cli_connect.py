@@ -161,9 +161,12 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
     assert KEY not in done.stdout + done.stderr
     own_file = own.home / ".config" / "repertory" / "config.toml"
     own_file.parent.mkdir()
-    own_file.write_text(f'[server]\napi_key = "{KEY}"\n')
+    own_file.write_text(f'[server]\nurl = "https://team.example"\napi_key = "{KEY}"\n')
     done = own.run(project, "connect", "claude-desktop", *arguments[:2], "--yes")
     assert "the program finds it in your own configuration" in done.stderr
+    assert "env" not in entry(file)
+    done = own.run(project, "connect", "zed", "--url", "https://other.example", "--print")
+    assert KEY not in done.stdout
 
 
 def test_secrets_of_others_are_not_shown(own: Cli, project: Path, cursor: Path) -> None:

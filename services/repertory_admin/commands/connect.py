@@ -122,10 +122,13 @@ def _wish(settings: Settings, url: str, key: str, key_file: Path | None) -> Wish
         raise UsageError("Give either --key or --key-file.")
     if key_file:
         key = read_key(key_file)
-    if key:
-        return Wish(words, endpoint(url), key)
-    is_stored = settings.origins.get("server_api_key") != VARIABLE
-    return Wish(words, endpoint(url), settings.values.server_api_key or "", is_stored)
+    url, values = endpoint(url), settings.values
+    if key or not values.server_api_key:
+        return Wish(words, url, key)
+    if settings.origins["server_api_key"] == VARIABLE:
+        return Wish(words, url, values.server_api_key)
+    is_for_it = values.server_url is not None and endpoint(values.server_url) == url
+    return Wish(words, url, values.server_api_key if is_for_it else "", is_stored=True)
 
 
 def _target(name: str, scope: Scope, machine: Machine) -> Target:
