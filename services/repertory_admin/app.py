@@ -46,6 +46,10 @@ SECTIONS = {
             "admin.commands.serve",
             "Watch, index and answer over HTTP until you press Ctrl-C.",
         ),
+        "connect": (
+            "admin.commands.connect",
+            "Connect an agent host, such as Claude Code, to Repertory.",
+        ),
         "mcp": ("admin.commands.mcp", "Run as an MCP server over stdio, for an agent host."),
         "hook": ("admin.commands.hook", "Answer the prompt hook of an agent host, from its input."),
         "queue": ("admin.commands.queue", "List and retry the jobs of a server."),

@@ -78,6 +78,11 @@ def one_line(to: Console, text: str, style: str = "") -> None:
         _write(to, shortened(safe(text), to.width - INDENT), Style.parse(style))
 
 
+def line(to: Console, text: str, style: str = "") -> None:
+    """Write a line as it is, which the terminal may wrap."""
+    to.print(Text(text, style), soft_wrap=True)
+
+
 def paragraph(to: Console, text: str) -> None:
     """Write a text on indented lines."""
     for line in wrapped(safe(text), to.width - INDENT):

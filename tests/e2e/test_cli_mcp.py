@@ -68,6 +68,18 @@ def text_of(result: CallToolResult) -> str:
     return first.text
 
 
+def test_a_host_without_projects_names_the_directory(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """It starts the program anywhere, and the search is over the project."""
+
+    async def ask() -> None:
+        async with session(own, tmp_path, "--directory", project) as client:
+            assert (await found(client, "bake bread"))[0] == "project/bread-baking"
+
+    run(ask)
+
+
 def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> None:
     """It indexes, and a search waits for it; other commands use the index; it leaves no note."""
 

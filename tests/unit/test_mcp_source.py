@@ -74,6 +74,16 @@ def test_repertory_itself(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "own", [{"command": "/opt/repertory", "args": ["mcp"]}, {"url": "https://team.example/mcp"}]
+)
+def test_what_connects_a_host_is_no_source(tmp_path: Path, own: dict[str, object]) -> None:
+    """The entry that `repertory connect` writes is left out, and awaits no trust."""
+    path = config(tmp_path / "a.json", repertory=own, other={"command": "x"})
+    sources = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
+    assert [source.name for source in sources] == ["other"]
+
+
 def test_needs_input() -> None:
     """The message for a missing input names the variable to set."""
     server = ServerConfig(name="a", command="a", args=("${input:never-set}",))

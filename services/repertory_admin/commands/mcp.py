@@ -1,12 +1,15 @@
 """``repertory mcp``."""
 
 import logging
+import os
 import signal
 import threading
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from repertory.errors import UsageError
 from repertory_admin.app import app, command
 from repertory_admin.backend import here
 from repertory_admin.logs import begin_service
@@ -23,9 +26,7 @@ _log = logging.getLogger(__name__)
     examples=(
         "repertory mcp",
         "repertory mcp --toolset skills --toolset project",
-        "",
-        "In the configuration of an agent host:",
-        '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}',
+        "repertory connect   # shows the agent hosts that were found, and connects one of them",
     ),
 )
 def mcp(
@@ -43,6 +44,15 @@ def mcp(
             show_default=False,
         ),
     ] = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="The project, for hosts that start their servers elsewhere  "
+            "[default: this directory]",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run as an MCP server over stdio, for an agent host.
 
@@ -51,6 +61,8 @@ def mcp(
     the agent host ends it. A server over HTTP has the same tools at /mcp, /mcp/skills,
     /mcp/portable-skills, /mcp/project and /mcp/explain.
     """
+    if directory:
+        _enter(directory)
     settings, directory = here(flags)
     begin_service(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
@@ -78,3 +90,15 @@ def mcp(
         # Reading standard input cannot be interrupted, so this thread is not joined.
         threading.Thread(target=answer, name="stdio", daemon=True).start()
         following.run(stopping)
+
+
+def _enter(directory: Path) -> None:
+    """Make a folder the working directory.
+
+    Raises:
+        UsageError: It cannot be entered.
+    """
+    try:
+        os.chdir(directory.expanduser())
+    except OSError as error:
+        raise UsageError(f"--directory is {directory}: {error.strerror}.") from error

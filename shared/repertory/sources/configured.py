@@ -165,7 +165,9 @@ def build_catalogue(
             built = _build(entry, base, sources, number=found)
             if found and not built:
                 files = files_to_trust(entry, base) or ()
-                passed += [PassedOver(str(file), "it defines no servers") for file in files]
+                passed += [
+                    PassedOver(str(file), "it defines no servers to index") for file in files
+                ]
             is_named = entry.get("config") == named
             for source in built:
                 first = sources.setdefault(source.name, source)

@@ -8,7 +8,7 @@ import msgspec
 
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.config import read_files
-from repertory.sources.mcp.server import ServerConfig
+from repertory.sources.mcp.server import ServerConfig, is_own_entry
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.variables import env_file_of
 from repertory.sources.source import Source
@@ -64,6 +64,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     return [
         McpServer(s, trusted=trusted, include=options.include, exclude=options.exclude)
         for s in servers
+        if not is_own_entry(s)
     ]
 
 

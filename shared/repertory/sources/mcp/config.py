@@ -15,7 +15,6 @@ the server is launched, so that no secret of the environment is kept in memory.
 
 import json
 import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import msgspec
 from repertory.bounded import read_bytes, read_inside
 from repertory.errors import ConfigurationError
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT, OAuthClient, ServerConfig, Transport
+from repertory.sources.reading.jsonc import plain_json
 from repertory.sources.reading.structured import Defect, load
 from repertory.text import one_line
 from repertory.trust import digest_of
@@ -36,10 +36,6 @@ MAX_SERVERS = 1_000  # of one file
 
 _SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
 _HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
-_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'  # an open one takes the rest: linear time
-_COMMENT = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[}}\]])", re.DOTALL)
-_NOT_BLANK = re.compile(r"[^\n]")
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
@@ -178,7 +174,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     if path.suffix == ".toml":
         document = load(text, "toml")
     else:
-        text = _TRAILING_COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+        text = plain_json(text)
         document = load(text, "json") if text.strip() else {}
     if isinstance(document, Defect):
         place = f"{path}:{document.line}" if document.line else str(path)
@@ -186,11 +182,6 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ConfigurationError(f"{path}: a list was found where an object is expected.")
     return document
-
-
-def _blank(found: re.Match[str]) -> str:
-    """Keep strings and replace other text by blanks, so that line numbers stay."""
-    return found[0] if found[0].startswith('"') else _NOT_BLANK.sub(" ", found[0])
 
 
 def _read_entry(path: Path, text: str, name: str, raw: object) -> ServerConfig | None:

@@ -8,6 +8,7 @@ import msgspec
 
 DEFAULT_TIMEOUT = 30.0  # seconds to start a server and to list all its tools
 
+OWN_NAME = "repertory"  # of the entry that ``repertory connect`` writes
 _REPERTORY = re.compile(r"""(?:^|[\s/\\"'])repertory(?:\.exe)?["']?\s+(?:mcp|serve)(?=$|[\s"'])""")
 
 
@@ -83,6 +84,12 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         """Show the same as ``repr``."""
         return [("name", self.name), ("transport", self.transport.value)]
+
+
+def is_own_entry(server: ServerConfig) -> bool:
+    """Whether ``repertory connect`` has written a server: it is no source, and needs no trust."""
+    path = server.url.partition("?")[0]
+    return server.name == OWN_NAME and (launches_repertory(server) or path.endswith("/mcp"))
 
 
 def launches_repertory(server: ServerConfig) -> bool:

@@ -1,0 +1,142 @@
+"""Agent hosts, and how their configurations change."""
+
+import difflib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from repertory.agent_hosts.document import secrets_in
+from repertory.agent_hosts.host import Scope
+from repertory.agent_hosts.plan import Plan, State, Target
+from repertory.agent_hosts.records import backup_of
+from repertory.agent_hosts.wanted import VARIABLE, Wish, writes_key
+from repertory_admin import terminal
+
+MAX_LINE_LENGTH = 240  # characters of a line of a difference; some configurations are one line
+_CONTEXT = 2  # lines before and after a change
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_STYLES = {
+    State.CONNECTED: "green",
+    State.DIFFERS: "yellow",
+    State.MISSING: "dim",
+    State.UNREADABLE: "red",
+}
+
+
+def row(target: Target, state: State, detail: str) -> dict[str, Any]:
+    """A configuration as JSON."""
+    return {
+        "host": target.host.id,
+        "title": target.host.title,
+        "scope": target.scope,
+        "state": state,
+        "file": str(target.file),
+        "exists": target.file.exists(),
+        "detail": detail,
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> None:
+    """Show configurations as a table."""
+    if not rows:
+        return
+    terminal.show_table(
+        ("Host", "Scope", "State", "Configuration", "Connected to"),
+        [
+            (
+                one["host"],
+                one["scope"],
+                one["state"],
+                terminal.short_path(one["file"]),
+                terminal.short_path(one["detail"]),
+            )
+            for one in rows
+        ],
+        styles={"State": lambda state: _STYLES[State(state)], "Host": lambda _: "bold cyan"},
+    )
+
+
+def difference(change: Plan, *, to_stderr: bool) -> None:
+    """Show what a change would do to a configuration, without the values of variables."""
+    syntax = change.target.host.syntax
+    secrets = {
+        secret
+        for data in (change.current, change.after)
+        if data is not None
+        for secret in secrets_in(data, syntax)
+    }
+    console = None
+    if terminal.is_terminal() and not to_stderr:
+        from repertory_admin import drawing  # noqa: PLC0415 - rich takes a tenth of a second
+
+        console = drawing.console()
+    for line in _lines(change):
+        for secret in sorted(secrets, key=len, reverse=True):
+            line = line.replace(secret, "****")  # noqa: PLW2901 - one line, with ever fewer secrets
+        shown = terminal.safe_lines(line)
+        if len(shown) > MAX_LINE_LENGTH:
+            shown = shown[: MAX_LINE_LENGTH - 1] + "…"
+        if console:
+            drawing.line(console, shown, _COLOURS.get(shown[:1], ""))
+        else:
+            print(shown, file=sys.stderr if to_stderr else sys.stdout)
+
+
+def outcome(change: Plan, backup: Path | None, wish: Wish, *, undo: bool) -> None:
+    """Say what was done, and what to do next."""
+    host, file = change.target.host, terminal.short_path(str(change.target.file))
+    if not change.changes:
+        state = "not connected" if undo else "connected already"
+        terminal.tell(f"{host.title} is {state}: {file}.")
+        return
+    if undo:
+        terminal.tell(f"{host.title} is disconnected: {file} {_restored(change)}.")
+        kept = backup_of(change.target.file)
+        if not change.is_exact and kept.exists():
+            terminal.note(f"The file from before stays as {terminal.short_path(str(kept))}.")
+        return
+    terminal.tell(f"{host.title} is connected: {file}.")
+    if backup:
+        terminal.note(f"The backup is {terminal.short_path(str(backup))}.")
+    for note in _notes(change.target, wish):
+        terminal.note(note)
+    terminal.note(f"To see it, {host.check}. To undo it: {_undo(change.target)}")
+
+
+def _restored(change: Plan) -> str:
+    """How a configuration is after undoing."""
+    if change.after is None:
+        return "is removed, since there was none before"
+    return "is as it was before" if change.is_exact else "has only lost the entry"
+
+
+def _lines(change: Plan) -> Iterator[str]:
+    name = terminal.short_path(str(change.target.file))
+    before, after = (_text(data).splitlines() for data in (change.current, change.after))
+    for line in difflib.unified_diff(before, after, name, name, n=_CONTEXT, lineterm=""):
+        yield line.rstrip()
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8-sig")
+
+
+def _notes(target: Target, wish: Wish) -> Iterator[str]:
+    host = target.host
+    if writes_key(host, wish):
+        yield (
+            f"The file has the key in plain text, since {host.title} reads none from the "
+            "environment; keep the file private."
+        )
+    elif wish.key and host.remote is None:
+        yield "The key was not written: the program finds it in your own configuration."
+    elif wish.key:
+        yield f"The key was not written: set {VARIABLE} where {host.title} starts."
+    if target.scope is Scope.PROJECT and not wish.url:
+        yield "The entry has the path of the program on this machine; others have another one."
+
+
+def _undo(target: Target) -> str:
+    option = " --project" if target.scope is Scope.PROJECT else ""
+    return f"repertory connect {target.host.id}{option} --undo"

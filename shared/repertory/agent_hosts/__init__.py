@@ -1,0 +1,1 @@
+"""Connects agent hosts: their configuration files, and the entry of Repertory in them."""

@@ -1,0 +1,154 @@
+"""A configuration file's bytes with and without an entry; everything else in them stays."""
+
+import json
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from types import ModuleType
+from typing import Any
+
+from repertory.agent_hosts import json_text, toml_text, yaml_text
+from repertory.agent_hosts.edits import EditError, Keys, Value
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Syntax(StrEnum):
+    """The syntax of a configuration file."""
+
+    JSON = "json"  # with or without comments
+    TOML = "toml"
+    YAML = "yaml"
+
+
+# What hosts call the variables and the headers of a server.
+_SECRET_TABLES = {"env", "environment", "envs", "headers", "http_headers"}
+_REFERENCES = ("${", "{env:")
+MIN_SECRET_LENGTH = 4  # shorter values are no secrets, and hiding them ruins a difference
+
+_EDITORS: dict[Syntax, ModuleType] = {
+    Syntax.JSON: json_text,
+    Syntax.TOML: toml_text,
+    Syntax.YAML: yaml_text,
+}
+
+
+def entry_in(data: bytes, syntax: Syntax, keys: Keys) -> Value | None:
+    """The entry at a keys; None without one.
+
+    Raises:
+        EditError: The file cannot be read.
+    """
+    value = _at(_EDITORS[syntax].read(_text(data)), keys)
+    return value if isinstance(value, dict) else None
+
+
+def has_holder(data: bytes, syntax: Syntax, keys: Keys) -> bool:
+    """Whether the file has what holds the entry, such as a list of servers."""
+    return _at(_EDITORS[syntax].read(_text(data)), keys[:-1]) is not None
+
+
+def with_entry(data: bytes, syntax: Syntax, keys: Keys, value: Value) -> bytes:
+    """The bytes of a file with an entry, added or replaced.
+
+    Raises:
+        EditError: The file cannot be read, or not be edited without changing something else.
+    """
+
+    def put(values: dict[str, Any]) -> None:
+        for key in keys[:-1]:
+            if values.get(key) is None:  # in YAML, a key may have no value yet
+                values[key] = {}
+            values = values[key]
+        values[keys[-1]] = value
+
+    editor = _EDITORS[syntax]
+    return _edited(data, editor, keys, lambda text: editor.put(text, keys, value), put)
+
+
+def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> bytes:
+    """The bytes of a file without an entry that it has.
+
+    Args:
+        data: The file.
+        syntax: Its syntax.
+        keys: Of the entry.
+        keep: Whether what holds the entry stays, although nothing else is in it.
+
+    Raises:
+        EditError: As for ``with_entry``.
+    """
+
+    def cut(values: dict[str, Any]) -> None:
+        del _at(values, keys[:-1])[keys[-1]]
+
+    editor = _EDITORS[syntax]
+    return _edited(data, editor, keys, lambda text: editor.cut(text, keys, keep=keep), cut)
+
+
+def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
+    """The values of all variables and headers in a readable file, but for references to others."""
+    return set(_secrets(_EDITORS[syntax].read(_text(data)), is_secret=False))
+
+
+def written(syntax: Syntax, keys: Keys, value: Value) -> str:
+    """The text of a new file with an entry alone."""
+    text: str = _EDITORS[syntax].put("", keys, value)
+    return text
+
+
+def _edited(
+    data: bytes,
+    editor: ModuleType,
+    keys: Keys,
+    edit: Callable[[str], str],
+    change: Callable[[dict[str, Any]], None],
+) -> bytes:
+    """The edited bytes, if their values are those before with the change and no other."""
+    text = _text(data)
+    expected = editor.read(text)
+    edited = edit(text)
+    change(expected)
+    try:
+        is_same = _is_same(editor.read(edited), expected, keys[0])
+    except EditError:
+        is_same = False
+    if not is_same:
+        raise EditError("it cannot be edited without changing more of it; edit it by hand")
+    return (_BOM if data.startswith(_BOM) else b"") + edited.encode()
+
+
+def _is_same(values: dict[str, Any], expected: dict[str, Any], holder: str) -> bool:
+    """Whether two documents are the same; what holds no entry may be empty or missing."""
+    for one in (values, expected):
+        if one.get(holder) == {}:
+            del one[holder]
+    return values == expected or repr(values) == repr(expected)  # the second if NaN is in them
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.removeprefix(_BOM).decode()
+    except UnicodeDecodeError as error:
+        raise EditError(
+            "it is not UTF-8 text; save it as such", data.count(b"\n", 0, error.start) + 1
+        ) from error
+
+
+def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
+    """The texts of a value that may be secrets, as they are and as JSON writes them."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _secrets(part, is_secret=is_secret)
+    elif is_secret and isinstance(value, str):
+        is_reference = any(reference in value for reference in _REFERENCES)
+        if len(value) >= MIN_SECRET_LENGTH and not is_reference:
+            yield from (value, json.dumps(value)[1:-1])

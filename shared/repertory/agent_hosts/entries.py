@@ -1,0 +1,97 @@
+"""The forms of an entry: what each host calls the parts of a program or a URL."""
+
+from typing import Any
+
+from repertory.agent_hosts.edits import Value
+
+
+def program(words: list[str]) -> Value:
+    """The form of most hosts."""
+    return {"command": words[0], "args": words[1:]}
+
+
+def typed_program(words: list[str]) -> Value:
+    """The form of hosts that ask for the type."""
+    return {"type": "stdio", **program(words)}
+
+
+def opencode_program(words: list[str]) -> Value:
+    """The form of opencode."""
+    return {"type": "local", "command": words, "enabled": True}
+
+
+def goose_program(words: list[str]) -> Value:
+    """The form of Goose."""
+    return {**_goose("stdio"), "cmd": words[0], "args": words[1:]}
+
+
+def typed_url(url: str, authorization: str) -> Value:
+    """The form of hosts that ask for the type."""
+    return {"type": "http", "url": url, **_headers(authorization)}
+
+
+def plain_url(url: str, authorization: str) -> Value:
+    """The form of hosts that try which transport a server has."""
+    return {"url": url, **_headers(authorization)}
+
+
+def windsurf_url(url: str, authorization: str) -> Value:
+    """The form of Windsurf."""
+    return {"serverUrl": url, **_headers(authorization)}
+
+
+def gemini_url(url: str, authorization: str) -> Value:
+    """The form of Gemini CLI, whose ``url`` is for an older transport."""
+    return {"httpUrl": url, **_headers(authorization)}
+
+
+def codex_url(url: str, authorization: str) -> Value:
+    """The form of Codex, which names the variable of the key and adds ``Bearer`` itself."""
+    variable = authorization.removeprefix("Bearer ")
+    return {"url": url, **({"bearer_token_env_var": variable} if variable else {})}
+
+
+def opencode_url(url: str, authorization: str) -> Value:
+    """The form of opencode."""
+    return {"type": "remote", "url": url, **_headers(authorization), "enabled": True}
+
+
+def goose_url(url: str, authorization: str) -> Value:
+    """The form of Goose, which asks for the values of ``env_keys`` or takes them where it runs."""
+    entry = {**_goose("streamable_http"), "uri": url, **_headers(authorization)}
+    if authorization.startswith("Bearer ${"):
+        entry["env_keys"] = [authorization.removeprefix("Bearer ${").removesuffix("}")]
+    return entry
+
+
+def target_of(entry: Value) -> str:
+    """The URL or the command line of an entry of any host, for people."""
+    for key in ("url", "httpUrl", "serverUrl", "uri"):
+        if key in entry:
+            return str(entry[key])
+    words = entry.get("command", entry.get("cmd", ""))
+    parts = [*(words if isinstance(words, list) else [words]), *_list(entry.get("args"))]
+    return " ".join(map(str, parts))
+
+
+def is_url(entry: Value) -> bool:
+    """Whether an entry of any host names a URL."""
+    return not {"url", "httpUrl", "serverUrl", "uri"}.isdisjoint(entry)
+
+
+def _goose(kind: str) -> dict[str, Any]:
+    return {
+        "enabled": True,
+        "type": kind,
+        "name": "repertory",
+        "description": "One search over skills, tools and documents.",
+        "timeout": 300,
+    }
+
+
+def _headers(authorization: str) -> dict[str, Any]:
+    return {"headers": {"Authorization": authorization}} if authorization else {}
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,220 @@
+"""Entries in JSON with comments: the text is edited where Python's own parser says that they are.
+
+Comments and trailing commas are blanked for the parser, so that every place in the plain text is
+the same place in the file.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.agent_hosts.edits import EditError, Keys, Value, line_at, newline_of
+from repertory.sources.reading.jsonc import plain_json, without_comments
+
+_SPACE = re.compile(r"[ \t\r\n]*+")
+_SAME_LINE_COMMENT = re.compile(r"[ \t]*+(?://[^\r\n]*+|/\*[^\r\n]*?\*/)")
+_INDENTATION = re.compile(r"\n([ \t]++)[^ \t\r\n]")
+_DECODER = json.JSONDecoder()
+
+
+class _Member(msgspec.Struct, frozen=True):
+    """The places of a member's key, of its value, and of the end of its value."""
+
+    key: int
+    value: int
+    end: int
+
+
+class _Object(msgspec.Struct, frozen=True):
+    """The places of an object's braces, and its members by key."""
+
+    start: int
+    close: int
+    members: dict[str, _Member]
+
+    @property
+    def last(self) -> _Member:
+        return max(self.members.values(), key=lambda member: member.end)
+
+
+def read(text: str) -> dict[str, Any]:
+    """The values of a text; an empty one is an empty object.
+
+    Raises:
+        EditError: It is not JSON, or no object.
+    """
+    plain = plain_json(text)
+    if not plain.strip():
+        return {}
+    try:
+        value = json.loads(plain)
+    except json.JSONDecodeError as error:
+        raise EditError(
+            f"the JSON cannot be read: {error.msg}; correct it", error.lineno
+        ) from error
+    except RecursionError as error:
+        raise EditError("the JSON is nested too deeply; correct it") from error
+    if not isinstance(value, dict):
+        raise EditError("it is no JSON object; correct it", line_at(plain, _skip(plain, 0)))
+    return value
+
+
+def put(text: str, keys: Keys, value: Value) -> str:
+    """The text with an entry, which is added as the last one or replaces that of its name.
+
+    Raises:
+        EditError: What shall hold the entry is no object.
+    """
+    plain = plain_json(text)
+    newline = newline_of(text)
+    unit = found[1] if (found := _INDENTATION.search(text)) else "  "
+    if not plain.strip():
+        before = text if not text or text.endswith("\n") else text + newline
+        return before + _dump(_nested(keys, value), newline, unit) + newline
+    at = _skip(plain, 0)
+    for depth, key in enumerate(keys):
+        holder = _object(plain, at, keys[:depth])
+        if key not in holder.members:
+            return _added(text, holder, key, _nested(keys[depth + 1 :], value), unit)
+        at = holder.members[key].value
+    member = holder.members[keys[-1]]
+    written = _dump(value, newline + _indentation(text, member.key), unit)
+    return text[: member.value] + written + text[member.end :]
+
+
+def cut(text: str, keys: Keys, *, keep: bool) -> str:
+    """The text without an entry.
+
+    Args:
+        text: It has the entry.
+        keys: Of the entry.
+        keep: Whether what holds the entry stays, although nothing else is in it.
+    """
+    plain = plain_json(text)
+    uncommented = without_comments(text)
+    holders = [_object(plain, _skip(plain, 0), ())]
+    for key in keys[:-1]:
+        holders.append(_object(plain, holders[-1].members[key].value, keys))
+    holder, key = holders[-1], keys[-1]
+    is_alone = len(holder.members) == 1
+    if is_alone and not keep and len(holders) > 1 and not _has_comment(text, plain, holder):
+        holder, key = holders[-2], keys[-2]
+        is_alone = len(holder.members) == 1
+    member = holder.members[key]
+    start = _start(text, member)
+    comma = uncommented.find(",", member.end, _next(holder, member))
+    end = member.end if comma < 0 else comma + 1
+    if is_alone:
+        inside = text[holder.start + 1 : start] + text[end : holder.close]
+        return text[: holder.start + 1] + (inside if inside.strip() else "") + text[holder.close :]
+    if member is not holder.last:
+        flat = text[end : end + 1] == " " and start == member.key
+        return text[:start] + text[end + flat :]
+    if comma >= 0:
+        return text[:start] + text[end:]
+    before = max(one.end for one in holder.members.values() if one is not member)
+    comma = uncommented.rindex(",", before, member.key)
+    between = text[comma + 1 : start]
+    return text[:comma] + (between.rstrip(" ") if start == member.key else between) + text[end:]
+
+
+def _added(text: str, holder: _Object, key: str, value: Value, unit: str) -> str:
+    """The text with one more member at the end of an object."""
+    newline = newline_of(text)
+    uncommented = without_comments(text)
+    name = json.dumps(key, ensure_ascii=False)
+    if not holder.members:
+        outer = newline + _indentation(text, holder.start)
+        inside = text[holder.start + 1 : holder.close].rstrip()
+        written = f"{outer}{unit}{name}: {_dump(value, outer + unit, unit)}{outer}"
+        return text[: holder.start + 1] + inside + written + text[holder.close :]
+    last = holder.last
+    first = min(member.key for member in holder.members.values())
+    if "\n" not in text[holder.start : first]:
+        return f"{text[: last.end]}, {name}: {json.dumps(value)}{text[last.end :]}"
+    comma = uncommented.find(",", last.end, holder.close)
+    end = last.end if comma < 0 else comma + 1
+    after = found.end() if (found := _SAME_LINE_COMMENT.match(text, end)) else end
+    inner = newline + _indentation(text, last.key)
+    written = f"{inner}{name}: {_dump(value, inner, unit)}"
+    if comma < 0:
+        return text[:end] + "," + text[end:after] + written + text[after:]
+    return text[:after] + written + "," + text[after:]
+
+
+def _object(plain: str, at: int, keys: Keys) -> _Object:
+    """The object at a place of plain JSON; of equal keys, the last one counts.
+
+    Raises:
+        EditError: There is another value.
+    """
+    if plain[at] != "{":
+        raise EditError(f"{'.'.join(keys)} is no object; correct it", line_at(plain, at))
+    start, members = at, {}
+    at = _skip(plain, at + 1)
+    while plain[at] != "}":
+        key_at = at
+        key, at = _DECODER.raw_decode(plain, at)
+        value_at = _skip(plain, _skip(plain, at) + 1)  # after the colon
+        _, end = _DECODER.raw_decode(plain, value_at)
+        members[key] = _Member(key_at, value_at, end)
+        at = _skip(plain, end)
+        if plain[at] == ",":
+            at = _skip(plain, at + 1)
+    return _Object(start, at, members)
+
+
+def _skip(plain: str, at: int) -> int:
+    """The place after the white space at a place."""
+    space = _SPACE.match(plain, at)
+    return space.end() if space else at
+
+
+def _next(holder: _Object, member: _Member) -> int:
+    """Where the next member begins, or the object ends."""
+    after = [one.key for one in holder.members.values() if one.key > member.key]
+    return min(after, default=holder.close)
+
+
+def _start(text: str, member: _Member) -> int:
+    """Where a member begins, with the white space before it if that begins its line."""
+    line = text.rfind("\n", 0, member.key)
+    if line < 0 or text[line : member.key].strip():
+        return member.key
+    return line - (text[line - 1 : line] == "\r")
+
+
+def _has_comment(text: str, plain: str, holder: _Object) -> bool:
+    """Whether a comment is in an object with one member, beside this member."""
+    (member,) = holder.members.values()
+    parts = (slice(holder.start, member.key), slice(member.end, holder.close))
+    blanked = "".join(plain[part] for part in parts)
+    return "".join(text[part] for part in parts).replace(",", " ") != blanked
+
+
+def _indentation(text: str, at: int) -> str:
+    """The white space that begins the line of a place."""
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _nested(keys: Keys, value: Value) -> Value:
+    """The value within one object for each key."""
+    for key in reversed(keys):
+        value = {key: value}
+    return value
+
+
+def _dump(value: object, newline: str, unit: str) -> str:
+    """JSON with each member of an object on a line, and lists on one."""
+    if not isinstance(value, Mapping) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    inner = newline + unit
+    members = [
+        f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dump(part, inner, unit)}"
+        for key, part in value.items()
+    ]
+    return "{" + ",".join(members) + newline + "}"

@@ -1,0 +1,188 @@
+"""What connecting and undoing would change in one configuration, before anything is written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+from repertory.agent_hosts.document import entry_in, has_holder, with_entry, without_entry
+from repertory.agent_hosts.edits import EditError, Value
+from repertory.agent_hosts.entries import is_url, target_of
+from repertory.agent_hosts.host import Host, Machine, Scope
+from repertory.agent_hosts.records import Record, Records, backup_of
+from repertory.agent_hosts.wanted import VARIABLE
+from repertory.bounded import read_bytes
+from repertory.errors import ConfigurationError
+from repertory.trust import digest_of
+
+MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
+
+
+class State(StrEnum):
+    """How a configuration is."""
+
+    CONNECTED = "connected"
+    DIFFERS = "differs"
+    MISSING = "not connected"
+    UNREADABLE = "unreadable"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """The configuration of a host for a scope, which may be missing."""
+
+    host: Host
+    scope: Scope
+    file: Path
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A change of a configuration.
+
+    Attributes:
+        target: The configuration.
+        current: Its bytes now; None without a file.
+        before: Its bytes without the change that Repertory made, which undoing restores.
+        after: Its bytes after the change; None removes it.
+        is_exact: Whether ``before`` are the very bytes from before Repertory changed it.
+    """
+
+    target: Target
+    current: bytes | None
+    before: bytes | None
+    after: bytes | None
+    is_exact: bool = True
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything would be written."""
+        return self.current != self.after
+
+
+def target_for(host: Host, scope: Scope, machine: Machine) -> Target | None:
+    """The configuration of a host for a scope; None if the host has none."""
+    where = host.places.get(scope)
+    return Target(host, scope, where.file(machine)) if where else None
+
+
+def state_of(target: Target, wanted: Value) -> tuple[State, str]:
+    """How a configuration is, and what its entry leads to, or why it cannot be read.
+
+    An entry with a URL is connected if the wanted one has none: it was chosen before.
+    """
+    try:
+        data = read(target.file)
+        entry = _entry(target, data) if data is not None else None
+    except ConfigurationError as error:
+        return State.UNREADABLE, str(error)
+    if entry is None:
+        return State.MISSING, ""
+    is_wanted = _settled(wanted, entry) == entry or (is_url(entry) and not is_url(wanted))
+    return State.CONNECTED if is_wanted else State.DIFFERS, target_of(entry)
+
+
+def connecting(target: Target, wanted: Value, records: Records) -> Plan:
+    """How to connect a host.
+
+    Raises:
+        ConfigurationError: The configuration cannot be read or edited; the message names the line.
+    """
+    current = read(target.file)
+    entry = _entry(target, current) if current is not None else None
+    settled = _settled(wanted, entry)
+    if entry == settled:
+        return Plan(target, current, current, current)
+    # A configuration that Repertory connected before is changed as if that was undone first.
+    is_ours = records.of(target.file) is not None and entry is not None
+    before = _undone(target, current, records.of(target.file)) if is_ours else current
+    with _explained(target):
+        after = with_entry(before or b"", target.host.syntax, target.host.keys, settled)
+    return Plan(target, current, before, after)
+
+
+def undoing(target: Target, records: Records) -> Plan:
+    """How to disconnect a host.
+
+    If nothing else has changed, the bytes from before are restored; otherwise the entry alone is
+    removed, or the one that was there before comes back.
+
+    Raises:
+        ConfigurationError: As for ``connecting``.
+    """
+    current = read(target.file)
+    if current is None or _entry(target, current) is None:
+        return Plan(target, current, current, current)
+    record = records.of(target.file)
+    before = _undone(target, current, record)
+    digest = "" if before is None else digest_of(before)
+    is_exact = record is not None and digest == record.before
+    return Plan(target, current, before, before, is_exact)
+
+
+def read(file: Path) -> bytes | None:
+    """The bytes of a configuration; None without a file.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
+    try:
+        return read_bytes(str(file), MAX_FILE_SIZE)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _undone(target: Target, current: bytes | None, record: Record | None) -> bytes | None:
+    """The bytes of a connected configuration without what Repertory has changed."""
+    if current is None:
+        return None
+    earlier = _backup(target.file, record)
+    if record and digest_of(current) == record.after and (earlier is not None or not record.before):
+        return earlier
+    syntax, keys = target.host.syntax, target.host.keys
+    with _explained(target):
+        entry = entry_in(earlier, syntax, keys) if earlier is not None else None
+        if entry is not None:
+            return with_entry(current, syntax, keys, entry)
+        keep = has_holder(earlier or b"", syntax, keys) if record else True
+        return without_entry(current, syntax, keys, keep=keep)
+
+
+def _backup(file: Path, record: Record | None) -> bytes | None:
+    """The bytes of a backup; None if it is missing, or not that of the record."""
+    try:
+        data = read_bytes(str(backup_of(file)), MAX_FILE_SIZE) if record else None
+    except OSError:
+        return None
+    return data if record and data is not None and digest_of(data) == record.before else None
+
+
+def _settled(wanted: Value, entry: Value | None) -> Value:
+    """The wanted entry, with what else the user has set in an entry of the same kind."""
+    if entry is None or is_url(entry) != is_url(wanted):
+        return wanted
+    settled = {**entry, **wanted}
+    variables = entry.get("env")
+    if isinstance(variables, dict):  # a key that an earlier command wrote does not stay
+        kept = {name: value for name, value in variables.items() if name != VARIABLE}
+        settled["env"] = {**kept, **wanted.get("env", {})}
+        if variables and not settled["env"]:
+            del settled["env"]
+    return settled
+
+
+def _entry(target: Target, data: bytes) -> Value | None:
+    with _explained(target):
+        return entry_in(data, target.host.syntax, target.host.keys)
+
+
+@contextmanager
+def _explained(target: Target) -> Iterator[None]:
+    """Name the file and the line of an ``EditError``."""
+    try:
+        yield
+    except EditError as error:
+        line = f":{error.line}" if error.line else ""
+        raise ConfigurationError(f"{target.file}{line}: {error}.") from error

@@ -1,0 +1,147 @@
+"""Entries in TOML: a table of its own at the end of the file.
+
+A line that begins with ``[`` may also be part of a list or of a text of several lines. It begins a
+table if what comes before it is TOML by itself, so Python's own parser decides.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repertory.agent_hosts.edits import EditError, Keys, Value, newline_of
+from repertory.sources.reading.toml import TomlError, parse
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_LINE = re.compile(r"[^\n]*+\n?")
+
+
+def read(text: str) -> dict[str, Any]:
+    """The values of a text.
+
+    Raises:
+        EditError: It is not TOML.
+    """
+    try:
+        return parse(text)
+    except TomlError as error:
+        raise EditError(f"the TOML cannot be read: {error}; correct it", error.line) from error
+
+
+def put(text: str, keys: Keys, value: Value) -> str:
+    """The text with a table, which is added as the last one or replaces that of its name.
+
+    Raises:
+        EditError: The entry, or what shall hold it, is written as one value.
+    """
+    newline = newline_of(text)
+    lines = [f"[{'.'.join(map(_key, keys))}]"]
+    lines += [f"{_key(key)} = {_dump(part)}" for key, part in value.items()]
+    table = newline.join(lines)
+    tables = list(_tables(text, keys))
+    if tables:
+        end = newline if text[: tables[0][1]].endswith("\n") else ""
+        for start, stop in reversed(tables[1:]):
+            text = text[:start] + text[stop:]
+        start, stop = tables[0]
+        return text[:start] + table + end + text[stop:]
+    _check_is_open(text, keys)
+    if not text:
+        return table + newline
+    if text.endswith("\n"):
+        return text + newline + table + newline
+    return text + newline + newline + table
+
+
+def cut(text: str, keys: Keys, *, keep: bool) -> str:  # noqa: ARG001 - TOML needs no holder
+    """The text without an entry, and without the empty line before it.
+
+    Raises:
+        EditError: The entry is not written as a table.
+    """
+    tables = list(_tables(text, keys))
+    if not tables:
+        raise _closed(keys)
+    newline = newline_of(text)
+    for start, stop in reversed(tables):
+        before, after = text[:start], text[stop:]
+        if not text[:stop].endswith("\n"):
+            before = before.removesuffix(newline)
+            before = before.removesuffix(newline)
+        elif before.endswith(2 * newline):
+            before = before.removesuffix(newline)
+        text = before + after
+    return text
+
+
+def _tables(text: str, keys: Keys) -> Iterator[tuple[int, int]]:
+    """The places of an entry's table and of the tables in it, without the comments that follow."""
+    starts = [line.start() for line in _LINE.finditer(text) if line[0].lstrip().startswith("[")]
+    for number, start in enumerate(starts):
+        header = text[start:].partition("\n")[0].rstrip()
+        if _names(header)[: len(keys)] != keys or not _is_toml(text[:start]):
+            continue
+        after = (stop for stop in starts[number + 1 :] if _is_toml(text[start:stop]))
+        whole = text[start : next(after, len(text))]
+        lines = whole.splitlines(keepends=True)
+        while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
+            lines.pop()
+        table = "".join(lines)
+        is_same = _is_toml(table) and parse(table) == parse(whole)
+        yield start, start + len(table if is_same else whole)
+
+
+def _names(header: str) -> Keys:
+    """The keys of a table's header; empty of a list of tables."""
+    names: list[str] = []
+    try:
+        value: object = parse(header)
+    except TomlError:
+        return ()
+    while isinstance(value, dict) and value:
+        name, value = next(iter(value.items()))
+        names.append(name)
+    return () if isinstance(value, list) else tuple(names)
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        parse(text)
+    except TomlError:
+        return False
+    return True
+
+
+def _check_is_open(text: str, keys: Keys) -> None:
+    """Refuse an entry, or a holder of it, that is written as one value on its line.
+
+    Raises:
+        EditError: It is.
+    """
+    value: object = read(text)
+    for key in keys:
+        if not isinstance(value, dict):
+            raise _closed(keys)
+        if key not in value:
+            return
+        value = value[key]
+    raise _closed(keys)
+
+
+def _closed(keys: Keys) -> EditError:
+    name = ".".join(keys)
+    return EditError(f"{name} is not written as a table [{name}]; write it so, or by hand")
+
+
+def _key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _dump(key)
+
+
+def _dump(value: object) -> str:
+    """A value on one line. The texts of TOML are those of JSON, but for the character DEL."""
+    if isinstance(value, Mapping):
+        parts = ", ".join(f"{_key(key)} = {_dump(part)}" for key, part in value.items())
+        return f"{{ {parts} }}" if parts else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_dump, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

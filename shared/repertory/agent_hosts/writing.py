@@ -1,0 +1,136 @@
+"""Carries out a plan: checks that the file is as it was, writes it at once, and keeps a backup."""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock
+
+from repertory.agent_hosts.host import Scope
+from repertory.agent_hosts.plan import Plan, Target, read
+from repertory.agent_hosts.records import Record, Records, backup_of
+from repertory.errors import StoreError, UsageError
+from repertory.files import PRIVATE, make_private
+from repertory.trust import digest_of
+
+_SHARED = 0o666  # permissions of a new file that others may read, less the umask
+
+
+def connect(plan: Plan, records: Records) -> Path | None:
+    """Write a configuration with our entry; a link is followed, and permissions stay.
+
+    Returns:
+        The backup; None if there was no file before.
+
+    Raises:
+        UsageError: The file has changed since the plan was made.
+        StoreError: It cannot be written.
+    """
+    file = plan.target.file
+    backup = None
+    with _writing(plan, records):
+        earlier = records.of(file)
+        made = [str(folder) for folder in _missing(_real(file).parent)]
+        if plan.before is None:
+            made = made or (earlier.made if earlier else [])
+        else:
+            backup = backup_of(file)
+            _write(backup, plan.before, _mode(_real(file), plan.target))
+        for folder in made:
+            Path(folder).mkdir(exist_ok=True)
+        _write(_real(file), plan.after or b"", _mode(_real(file), plan.target))
+        before = "" if plan.before is None else digest_of(plan.before)
+        records.keep(Record(str(file), before, digest_of(plan.after or b""), made))
+    return backup
+
+
+def undo(plan: Plan, records: Records) -> None:
+    """Write a configuration without our entry, or remove it if connecting has made it.
+
+    The backup is removed if the configuration is as it was before; otherwise it stays.
+
+    Raises:
+        UsageError: The file has changed since the plan was made.
+        StoreError: It cannot be written.
+    """
+    file = plan.target.file
+    with _writing(plan, records):
+        record = records.of(file)
+        if plan.after is None:
+            _real(file).unlink()
+            for folder in reversed(record.made if record else []):
+                with contextlib.suppress(OSError):  # something else is in it now
+                    Path(folder).rmdir()
+        else:
+            _write(_real(file), plan.after, _mode(_real(file), plan.target))
+        if plan.is_exact:
+            backup_of(file).unlink(missing_ok=True)
+        records.drop(file)
+
+
+@contextlib.contextmanager
+def _writing(plan: Plan, records: Records) -> Iterator[None]:
+    """Keep other commands of ours from writing, and check that the file is as planned."""
+    file = plan.target.file
+    try:
+        make_private(records.folder)
+        with FileLock(records.folder / "lock"):
+            if read(file) != plan.current:
+                raise UsageError(
+                    f"{file} has changed in the meantime; nothing was written. Run it again."
+                )
+            yield
+    except OSError as error:
+        name = error.filename or file  # it may be the data directory
+        raise StoreError(f"{name} cannot be written: {error.strerror}.") from error
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Replace a file at once; its owner and permissions stay."""
+    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open(half, "xb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.name != "nt" and path.exists():
+            status = path.stat()
+            with contextlib.suppress(PermissionError):  # it belongs to another user
+                os.chown(half, status.st_uid, status.st_gid)
+        half.chmod(mode)
+        half.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            half.unlink(missing_ok=True)
+        raise
+
+
+def _mode(path: Path, target: Target) -> int:
+    """The permissions of a file; of a new one, those that its scope asks for."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return PRIVATE if target.scope is Scope.USER else _SHARED & ~_umask()
+
+
+def _umask() -> int:
+    """The permissions that new files do not get."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _missing(folder: Path) -> list[Path]:
+    """The folders of a path that are not there, the outermost first."""
+    missing: list[Path] = []
+    while not folder.exists():
+        missing.insert(0, folder)
+        folder = folder.parent
+    return missing

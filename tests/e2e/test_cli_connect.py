@@ -1,0 +1,235 @@
+"""``repertory connect`` as a user calls it."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.agent_hosts.table import HOSTS
+from repertory.trust import TrustStore
+from tests.support.command_line import Cli
+
+KEY = "rk_0123456789abcdef"
+MINE = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "files" }\n  }\n}\n'
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project."""
+    folder = tmp_path / "project"
+    (folder / ".git").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def cursor(own: Cli) -> Path:
+    """The configuration of Cursor, which is installed and used."""
+    file = own.home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(MINE)
+    return file
+
+
+def entry(file: Path) -> Any:  # noqa: ANN401 - JSON
+    """Our entry in a configuration without comments."""
+    return json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["repertory"]
+
+
+def test_without_a_host_those_that_are_installed_are_shown(
+    own: Cli, project: Path, cursor: Path
+) -> None:
+    """With their states; with none, the exit code is 1 and the known ones are named."""
+    codex = own.home / ".codex" / "config.toml"
+    codex.parent.mkdir()
+    codex.write_text("a = \n")
+    path = {"PATH": str(project)}
+    done = own.run(project, "connect", **path)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[0] == ["Host", "Scope", "State", "Configuration", "Connected", "to"]
+    assert rows[1] == ["cursor", "user", "not", "connected", "~/.cursor/mcp.json"]
+    assert rows[2][:4] == ["codex", "user", "unreadable", "~/.codex/config.toml"]
+    assert "~/.codex/config.toml:1: the TOML cannot be read" in done.stdout
+    assert len(rows) == 3
+    assert done.returncode == 0
+    own.run(project, "connect", "cursor", "--yes", **path)
+    rows = own.json(project, "connect")
+    assert (rows[0]["host"], rows[0]["state"]) == ("cursor", "connected")
+    assert rows[0]["detail"].endswith("repertory mcp")
+    cursor.unlink()
+    cursor.with_name("mcp.json.repertory-backup").unlink()
+    cursor.parent.rmdir()
+    codex.unlink()
+    codex.parent.rmdir()
+    done = own.run(project, "connect", **path)
+    assert done.returncode == 1
+    assert all(host.title in done.stdout for host in HOSTS)
+
+
+def test_a_pipe_is_not_asked(own: Cli, project: Path, cursor: Path) -> None:
+    """The difference is shown, and how to go on; nothing is written."""
+    done = own.run(project, "connect", "cursor")
+    assert done.returncode == 2
+    assert '+    "repertory": {' in done.stdout
+    assert "Nothing was written: there is no terminal to ask in; give --yes." in done.stderr
+    assert cursor.read_text() == MINE
+
+
+def test_a_terminal_is_asked(own: Cli, project: Path, cursor: Path) -> None:
+    """The answer decides."""
+    code, text = own.in_terminal(project, "connect", "cursor", keys="n\n")
+    assert (code, cursor.read_text()) == (2, MINE)
+    assert "Write this to ~/.cursor/mcp.json?" in text
+    code, text = own.in_terminal(project, "connect", "cursor", keys="y\n")
+    assert code == 0
+    assert "Cursor is connected: ~/.cursor/mcp.json." in text
+    program = Path(entry(cursor)["command"])
+    assert program.is_absolute()
+    assert program.exists()
+
+
+def test_connecting_and_undoing(own: Cli, project: Path, cursor: Path) -> None:
+    """Each says what it did; a second time, nothing is left to do."""
+    done = own.run(project, "connect", "cursor", "--yes")
+    assert done.returncode == 0
+    assert "The backup is ~/.cursor/mcp.json.repertory-backup." in done.stderr
+    assert "To undo it: repertory connect cursor --undo" in done.stderr
+    after = cursor.read_text()
+    done = own.run(project, "connect", "cursor", "--yes")
+    assert done.stdout == "Cursor is connected already: ~/.cursor/mcp.json.\n"
+    assert cursor.read_text() == after
+    assert own.json(project, "connect", "cursor", "--yes")["changed"] is False
+    done = own.run(project, "connect", "cursor", "--undo", "--yes")
+    assert "~/.cursor/mcp.json is as it was before" in done.stdout
+    assert cursor.read_text() == MINE
+    assert [path.name for path in cursor.parent.iterdir()] == ["mcp.json"]
+    done = own.run(project, "connect", "cursor", "--undo")
+    assert (done.returncode, done.stdout) == (0, "Cursor is not connected: ~/.cursor/mcp.json.\n")
+
+
+def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
+    """And so is its folder; the project's configuration has the project as a variable."""
+    done = own.run(project / ".git", "connect", "vscode", "--project", "--yes")
+    assert "others have another one" in done.stderr
+    made = json.loads((project / ".vscode" / "mcp.json").read_text())
+    assert made["servers"]["repertory"]["args"] == ["mcp", "--directory", "${workspaceFolder}"]
+    done = own.run(project, "connect", "vscode", "--project", "--undo", "--yes")
+    assert "is removed, since there was none before" in done.stdout
+    assert [path.name for path in project.iterdir()] == [".git"]
+
+
+def test_printing_writes_nothing(own: Cli, project: Path) -> None:
+    """It is the entry as its file would have it."""
+    done = own.run(project, "connect", "codex", "--print")
+    assert tomllib.loads(done.stdout)["mcp_servers"]["repertory"]["args"] == ["mcp"]
+    assert list(own.home.iterdir()) == []
+
+
+@pytest.mark.parametrize("way", ["option", "environment", "file"])
+def test_a_key_stays_out_of_the_file(own: Cli, project: Path, cursor: Path, way: str) -> None:
+    """The host reads it from the environment."""
+    (project / "key").write_text(f"{KEY}\n")
+    options = {"option": ["--key", KEY], "file": ["--key-file", "key"]}.get(way, [])
+    environment = {"REPERTORY_SERVER_API_KEY": KEY} if way == "environment" else {}
+    arguments = ("connect", "cursor", "--url", "https://team.example", *options, "--yes")
+    done = own.run(project, *arguments, **environment)
+    assert entry(cursor) == {
+        "url": "https://team.example/mcp",
+        "headers": {"Authorization": "Bearer ${env:REPERTORY_SERVER_API_KEY}"},
+    }
+    assert "The key was not written: set REPERTORY_SERVER_API_KEY where Cursor" in done.stderr
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
+    """A note says so, the difference hides it, and no other account can read the file."""
+    own.run(project, "connect", "cursor", "--url", "https://team.example", "--yes")
+    arguments = ("--url", "https://team.example", "--key", KEY, "--yes")
+    done = own.run(project, "connect", "claude-desktop", *arguments)
+    file = own.home / ".config" / "Claude" / "claude_desktop_config.json"
+    written = entry(file)
+    assert written["args"] == ["mcp", "--server-url", "https://team.example"]
+    assert written["env"] == {"REPERTORY_SERVER_API_KEY": KEY}
+    assert file.stat().st_mode & 0o077 == 0
+    assert "The file has the key in plain text" in done.stderr
+    assert '"REPERTORY_SERVER_API_KEY": "****"' in done.stdout
+    assert KEY not in done.stdout + done.stderr
+    done = own.run(project, "connect", "claude-desktop", "--undo")
+    assert "****" in done.stdout
+    assert KEY not in done.stdout + done.stderr
+    own_file = own.home / ".config" / "repertory" / "config.toml"
+    own_file.parent.mkdir()
+    own_file.write_text(f'[server]\nurl = "https://team.example"\napi_key = "{KEY}"\n')
+    done = own.run(project, "connect", "claude-desktop", *arguments[:2], "--yes")
+    assert "the program finds it in your own configuration" in done.stderr
+    assert "env" not in entry(file)
+    done = own.run(project, "connect", "zed", "--url", "https://other.example", "--print")
+    assert KEY not in done.stdout
+
+
+def test_secrets_of_others_are_not_shown(own: Cli, project: Path, cursor: Path) -> None:
+    """The difference has the lines around the entry, which may reach a log."""
+    cursor.write_text(
+        '{\n "mcpServers": {\n  "a": {"env": {"A": "s3cret\\u00e9", "B": "${C}"}}\n }\n}'
+    )
+    done = own.run(project, "connect", "cursor")
+    assert '-  "a": {"env": {"A": "****", "B": "${C}"}}' in done.stdout
+
+
+def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:
+    """Its servers are those that the user has trusted, and ours."""
+    file = project / ".mcp.json"
+    file.write_text(MINE)
+    own.run(project, "config", "trust", file)
+    trust = TrustStore(own.data / "trusted.json")
+    assert trust.is_trusted(file)
+    own.run(project, "connect", "claude-code", "--project", "--yes")
+    assert "repertory" in file.read_text()
+    assert trust.is_trusted(file)
+    file.write_text(file.read_text() + " ")
+    own.run(project, "connect", "claude-code", "--project", "--undo", "--yes")
+    assert not trust.is_trusted(file)
+
+
+def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A host without projects gets the one that connect is called in, and mcp enters it."""
+    own.run(project, "connect", "claude-desktop", "--yes")
+    written = entry(own.home / ".config" / "Claude" / "claude_desktop_config.json")
+    assert written["args"] == ["mcp", "--directory", str(project)]
+    done = own.run(tmp_path, "mcp", "--directory", tmp_path / "missing")
+    assert done.returncode == 2
+    assert "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("emacs",), "There is no host 'emacs'; there are claude-code, claude-desktop, cursor"),
+        (("goose", "--project"), "Goose has no configuration of a project; leave out --project."),
+        (("--undo",), "Name the host, such as `repertory connect claude-code`."),
+        (("zed", "--key", "x"), "--key and --key-file belong to --url, which is missing."),
+        (("zed", "--url", "team"), "--url is 'team'; it must be a URL like https://"),
+        (
+            ("zed", "--url", "http://a", "--key", "x", "--key-file", "y"),
+            "Give either --key or --key-file.",
+        ),
+    ],
+)
+def test_what_is_refused(own: Cli, project: Path, arguments: tuple[str, ...], message: str) -> None:
+    """One sentence says what is wrong and what to do."""
+    done = own.run(project, "connect", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_line(
+    own: Cli, project: Path, cursor: Path
+) -> None:
+    """And stays as it is."""
+    cursor.write_text('{\n  "mcpServers": {\n')
+    done = own.run(project, "connect", "cursor", "--yes")
+    assert done.returncode == 2
+    assert f"{cursor}:3: the JSON cannot be read" in done.stderr
+    assert os.listdir(cursor.parent) == ["mcp.json"]  # noqa: PTH208 - the names alone

@@ -1,0 +1,69 @@
+"""The pages about agent hosts show what ``repertory connect`` writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from repertory.agent_hosts.host import Host, Scope
+from repertory.agent_hosts.table import HOSTS
+from repertory.agent_hosts.wanted import program
+from tests.support.command_line import Cli
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "hosts"
+NAMES = [host.id for host in HOSTS]
+
+
+def page(name: str) -> str:
+    """The text of a host's page."""
+    return (FOLDER / f"{name}.md").read_text("utf-8")
+
+
+def printed(user: Cli, folder: Path, name: str, *options: str) -> str:
+    """The entry of a host, for the user and the project of the pages."""
+    text = user.run(folder, "connect", name, "--print", *options).stdout
+    assert len(program()) == 1
+    return text.replace(program()[0], "/home/anna/.local/bin/repertory").replace(
+        str(folder), "/home/anna/project"
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_shows_what_is_printed(user: Cli, tmp_path: Path, name: str) -> None:
+    """With the program, and with the URL of a team's server."""
+    local, url = re.findall(r"```(?:json|toml|yaml)\n(.*?)```", page(name), re.DOTALL)
+    assert local == printed(user, tmp_path, name)
+    assert url == printed(
+        user, tmp_path, name, "--url", "https://repertory.example.com", "--key", "KEY"
+    )
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=NAMES)
+def test_a_page_says_where_and_how(host: Host) -> None:
+    """It has the command, each scope, how to undo it, the limits, and how it was verified."""
+    name, places = host.id, host.places
+    text = page(name)
+    assert f"repertory connect {name}" in text
+    assert f"`repertory connect {name} --undo`" in text
+    assert ("--project" in text) == (Scope.PROJECT in places)
+    for place in places.values():
+        assert place.files[0] in text
+    assert "\n## Limits\n" in text
+    verified = text.partition("\n## How this page was verified\n")[2]
+    assert re.search(
+        r"by the host's own program: .* \d+\.\d+|by its published format only", verified
+    )
+    assert ("its program" in line_of(name)) == ("own program" in verified)
+
+
+def line_of(name: str) -> str:
+    """The line of a host in the index."""
+    (line,) = re.findall(rf"^\| \[{name}\]\({name}\.md\) .*$", page("README"), re.MULTILINE)
+    return str(line)
+
+
+def test_the_index_has_every_page() -> None:
+    """And no other."""
+    pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
+    assert pages == set(NAMES) == set(re.findall(r"\]\(([\w-]+)\.md\)", page("README")))

@@ -1,0 +1,503 @@
+"""Connecting agent hosts: their files on all systems, states, plans, and undoing."""
+
+import os
+import stat
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repertory.agent_hosts import plan, writing
+from repertory.agent_hosts.document import entry_in
+from repertory.agent_hosts.host import Host, Machine, Scope, System
+from repertory.agent_hosts.plan import State, Target, connecting, state_of, target_for, undoing
+from repertory.agent_hosts.records import Records, backup_of
+from repertory.agent_hosts.table import HOSTS, host_named
+from repertory.agent_hosts.wanted import Wish, endpoint, entry_for, program, read_key
+from repertory.errors import ConfigurationError, StoreError, UsageError
+from tests.support.host_files import BOM, files
+from tests.unit.test_host_documents import FILES
+
+LOCAL = Wish(["/opt/repertory", "mcp"])
+TEAM = Wish(["/opt/repertory", "mcp"], "https://team.example/mcp", "secret-key")
+
+# Where each host keeps its files: those of Linux, macOS and Windows, and that of a project.
+PATHS = {
+    "claude-code": ("~/.claude.json", "~/.claude.json", "~/.claude.json", ".mcp.json"),
+    "claude-desktop": (
+        "~/.config/Claude/claude_desktop_config.json",
+        "~/Library/Application Support/Claude/claude_desktop_config.json",
+        "~/AppData/Roaming/Claude/claude_desktop_config.json",
+        None,
+    ),
+    "cursor": (
+        "~/.cursor/mcp.json",
+        "~/.cursor/mcp.json",
+        "~/.cursor/mcp.json",
+        ".cursor/mcp.json",
+    ),
+    "vscode": (
+        "~/.config/Code/User/mcp.json",
+        "~/Library/Application Support/Code/User/mcp.json",
+        "~/AppData/Roaming/Code/User/mcp.json",
+        ".vscode/mcp.json",
+    ),
+    "windsurf": (*("~/.codeium/windsurf/mcp_config.json",) * 3, None),
+    "codex": (*("~/.codex/config.toml",) * 3, ".codex/config.toml"),
+    "gemini": (*("~/.gemini/settings.json",) * 3, ".gemini/settings.json"),
+    "zed": (
+        "~/.config/zed/settings.json",
+        "~/.config/zed/settings.json",
+        "~/AppData/Roaming/Zed/settings.json",
+        ".zed/settings.json",
+    ),
+    "opencode": (*("~/.config/opencode/opencode.json",) * 3, "opencode.json"),
+    "goose": (
+        "~/.config/goose/config.yaml",
+        "~/.config/goose/config.yaml",
+        "~/AppData/Roaming/Block/goose/config/config.yaml",
+        None,
+    ),
+}
+SCOPED = [(host, scope) for host in HOSTS for scope in host.places]
+
+
+def named(value: object) -> str:
+    """The name of a parameter."""
+    return value.id if isinstance(value, Host) else str(value)
+
+
+def machine(root: Path, system: System = System.LINUX, **environment: str) -> Machine:
+    """A machine with a home and a project."""
+    return Machine(system, root / "home", root / "project", environment)
+
+
+def target(root: Path, host: Host, scope: Scope = Scope.USER) -> Target:
+    """The configuration of a host on a machine with Linux."""
+    found = target_for(host, scope, machine(root))
+    assert found
+    return found
+
+
+def put(at: Target, data: bytes | None) -> None:
+    """Write the file of a host, unless it shall be missing."""
+    if data is not None:
+        at.file.parent.mkdir(parents=True, exist_ok=True)
+        at.file.write_bytes(data)
+
+
+def connect(at: Target, records: Records, wish: Wish = LOCAL) -> None:
+    """Connect a host."""
+    wanted = entry_for(at.host, at.scope, machine(at.file.parent), wish)
+    change = connecting(at, wanted, records)
+    if change.changes:
+        writing.connect(change, records)
+
+
+def undo(at: Target, records: Records) -> None:
+    """Disconnect a host."""
+    change = undoing(at, records)
+    if change.changes:
+        writing.undo(change, records)
+
+
+def everything(root: Path) -> dict[str, bytes | None]:
+    """The files and folders below a folder; None for others."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
+        for path in root.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("system", System)
+def test_each_host_has_its_file(tmp_path: Path, name: str, system: System) -> None:
+    """The table has the documented places of all three systems."""
+    here = machine(tmp_path, system)
+    *own, shared = PATHS[name]
+    user = target_for(host_named(name), Scope.USER, here)
+    project = target_for(host_named(name), Scope.PROJECT, here)
+    assert user
+    assert str(user.file).replace(str(here.home), "~") == own[list(System).index(system)]
+    assert (project and str(project.file.relative_to(here.project))) == shared
+
+
+def test_every_host_is_in_the_tests() -> None:
+    """A new host needs its paths, and files that are like those of its users."""
+    assert [host.id for host in HOSTS] == list(PATHS)
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "variable", "file"),
+    [
+        ("claude-code", System.LINUX, "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("codex", System.MACOS, "CODEX_HOME", "config.toml"),
+        ("zed", System.LINUX, "XDG_CONFIG_HOME", "zed/settings.json"),
+        ("opencode", System.WINDOWS, "XDG_CONFIG_HOME", "opencode/opencode.json"),
+        ("goose", System.LINUX, "XDG_CONFIG_HOME", "goose/config.yaml"),
+        ("claude-desktop", System.WINDOWS, "APPDATA", "Claude/claude_desktop_config.json"),
+        ("vscode", System.WINDOWS, "APPDATA", "Code/User/mcp.json"),
+    ],
+)
+def test_variables_move_a_file(
+    tmp_path: Path, name: str, system: System, variable: str, file: str
+) -> None:
+    """The hosts follow them, too."""
+    here = machine(tmp_path, system, **{variable: str(tmp_path / "moved")})
+    found = target_for(host_named(name), Scope.USER, here)
+    assert found
+    assert found.file == tmp_path / "moved" / file
+
+
+def test_relative_folders_of_variables_are_ignored(tmp_path: Path) -> None:
+    """The XDG specification says so."""
+    found = target_for(host_named("zed"), Scope.USER, machine(tmp_path, XDG_CONFIG_HOME="config"))
+    assert found
+    assert found.file == tmp_path / "home/.config/zed/settings.json"
+
+
+def test_an_existing_file_is_preferred(tmp_path: Path) -> None:
+    """Opencode reads both names; a second file is not made."""
+    file = tmp_path / "home/.config/opencode/opencode.jsonc"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    assert target(tmp_path, host_named("opencode")).file == file
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=named)
+def test_a_host_is_found_by_its_folder(tmp_path: Path, host: Host) -> None:
+    """Nothing is found in an empty home; the folder of a host is enough."""
+    here = machine(tmp_path, PATH=str(tmp_path / "bin"))
+    assert not host.is_installed(here)
+    here.folder(host.traces[0]).mkdir(parents=True)
+    assert host.is_installed(here)
+    assert [one for one in HOSTS if one.is_installed(here)] == [host]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows finds programs by their suffix")
+def test_a_host_is_found_by_its_program(tmp_path: Path) -> None:
+    """Before its first start it has no folder."""
+    program_file = tmp_path / "bin" / "codex"
+    program_file.parent.mkdir()
+    program_file.write_text("#!/bin/sh\n")
+    program_file.chmod(0o755)
+    assert host_named("codex").is_installed(machine(tmp_path, PATH=str(program_file.parent)))
+
+
+CASES = [
+    pytest.param(host, scope, kind, id=f"{host.id}-{scope}-{kind}")
+    for host, scope in SCOPED
+    for kind in files(host.id, host.servers)
+]
+
+
+@pytest.mark.parametrize(("host", "scope", "kind"), CASES)
+def test_undoing_restores_every_byte(tmp_path: Path, host: Host, scope: Scope, kind: str) -> None:
+    """Of a file in use or empty, of none, and of its folder; nothing is left beside it."""
+    at, records = target(tmp_path, host, scope), Records(tmp_path / "data")
+    put(at, files(host.id, host.servers)[kind])
+    before = everything(tmp_path)
+    connect(at, records)
+    after = at.file.read_bytes()
+    assert entry_in(after, host.syntax, host.keys)
+    assert after.startswith(BOM) == (
+        before.get(str(at.file.relative_to(tmp_path))) or b""
+    ).startswith(BOM)
+    if b"\r\n" in after:
+        assert after.count(b"\n") == after.count(b"\r\n")
+    assert backup_of(at.file).exists() == (kind != "no file")
+    connect(at, records)
+    assert at.file.read_bytes() == after
+    connect(at, records, TEAM)
+    undo(at, records)
+    left = {
+        path: data for path, data in everything(tmp_path).items() if not path.startswith("data")
+    }
+    assert left == before
+    undo(at, records)
+
+
+@pytest.mark.parametrize(("host", "scope", "kind"), CASES)
+def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kind: str) -> None:
+    """Only our entry goes; a comment that the user has added meanwhile stays."""
+    at, records = target(tmp_path, host, scope), Records(tmp_path / "data")
+    before = files(host.id, host.servers)[kind]
+    put(at, before)
+    connect(at, records)
+    mark = b"\n// later\n" if host.syntax == "json" else b"\n# later\n"
+    at.file.write_bytes(at.file.read_bytes() + mark)
+    undo(at, records)
+    after = at.file.read_bytes()
+    assert after.endswith(mark)
+    assert b"repertory" not in after.replace(b"[mcp_servers.repertory]", b"") or before is None
+    rest = after.removesuffix(mark)
+    assert entry_in(rest, host.syntax, host.keys) is None
+    if kind in {"in use", "Windows line ends", "byte order mark", "both", "more lines at the end"}:
+        assert rest == before
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_undoing_restores_every_byte_of_any_file(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever a configuration has, with an entry of our name or without."""
+    root = tmp_path_factory.mktemp("any")
+    host = data.draw(st.sampled_from(HOSTS))
+    at, records = target(root, host), Records(root / "data")
+    text = data.draw(FILES[host.syntax])
+    put(at, text.encode())
+    for wish in data.draw(st.lists(st.sampled_from([LOCAL, TEAM]), min_size=1, max_size=3)):
+        connect(at, records, wish)
+    undo(at, records)
+    assert at.file.read_bytes() == text.encode()
+
+
+def test_an_entry_from_before_comes_back(tmp_path: Path) -> None:
+    """Also after other edits."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    put(at, b'{"mcpServers": {"repertory": {"command": "mine"}}}')
+    connect(at, records)
+    edited = at.file.read_bytes().replace(b'{"mcpServers"', b'{"a": 1, "mcpServers"')
+    at.file.write_bytes(edited)
+    undo(at, records)
+    assert at.file.read_bytes() == (
+        b'{"a": 1, "mcpServers": {"repertory": {\n  "command": "mine"\n}}}'
+    )
+
+
+def test_edits_between_two_connections_stay(tmp_path: Path) -> None:
+    """Connecting again with other options is as if the first one was undone before."""
+    at, records = target(tmp_path, host_named("gemini")), Records(tmp_path / "data")
+    put(at, b'{\n  "a": 1\n}\n')
+    connect(at, records)
+    at.file.write_bytes(at.file.read_bytes().replace(b'"a": 1', b'"a": 2'))
+    connect(at, records, TEAM)
+    undo(at, records)
+    assert at.file.read_bytes() == b'{\n  "a": 2\n}\n'
+
+
+def test_without_a_record_only_the_entry_goes(tmp_path: Path) -> None:
+    """As on another machine that shares the configuration."""
+    at = target(tmp_path, host_named("claude-desktop"))
+    put(at, b"{}")
+    connect(at, Records(tmp_path / "data"))
+    undo(at, Records(tmp_path / "other"))
+    assert at.file.read_bytes() == b'{\n  "mcpServers": {}\n}'
+
+
+def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
+    """Such as a timeout; they make no difference to whether the host is connected."""
+    at, records = target(tmp_path, host_named("codex")), Records(tmp_path / "data")
+    put(at, b"[mcp_servers.repertory]\ncommand = 'old'\nstartup_timeout_sec = 60\n")
+    wanted = entry_for(at.host, at.scope, machine(tmp_path), LOCAL)
+    assert state_of(at, wanted) == (State.DIFFERS, "old")
+    connect(at, records)
+    entry = entry_in(at.file.read_bytes(), at.host.syntax, at.host.keys)
+    assert entry == {"command": "/opt/repertory", "startup_timeout_sec": 60, "args": ["mcp"]}
+    assert state_of(at, wanted) == (State.CONNECTED, "/opt/repertory mcp")
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=named)
+def test_the_state_of_a_host(tmp_path: Path, host: Host) -> None:
+    """It is read from the file; a server that was chosen before counts as connected."""
+    at, records = target(tmp_path, host), Records(tmp_path / "data")
+    wanted = entry_for(host, at.scope, machine(tmp_path), LOCAL)
+    assert state_of(at, wanted) == (State.MISSING, "")
+    put(at, b"\n\n{[")
+    state, detail = state_of(at, wanted)
+    assert (state, f"{at.file}:" in detail) == (State.UNREADABLE, True)
+    at.file.unlink()
+    connect(at, records, TEAM)
+    state, detail = state_of(at, wanted)
+    assert "https://team.example" in detail
+    assert state == (State.CONNECTED if host.remote else State.DIFFERS)
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=named)
+def test_a_key_is_written_only_where_a_host_reads_no_variable(tmp_path: Path, host: Host) -> None:
+    """Claude Desktop has no servers by URL, and Zed no variables."""
+    entry = str(entry_for(host, Scope.USER, machine(tmp_path), TEAM))
+    assert ("secret-key" in entry) == (host.id in {"claude-desktop", "zed"})
+    assert ("REPERTORY_SERVER_API_KEY" in entry) == (host.id != "zed")
+    assert "secret-key" not in repr(TEAM)
+    without = str(entry_for(host, Scope.USER, machine(tmp_path), Wish(TEAM.words, TEAM.url)))
+    assert "uthorization" not in without
+    assert "API_KEY" not in without
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_permissions_stay(tmp_path: Path, mode: int) -> None:
+    """Of the file; its backup has the same."""
+    at, records = target(tmp_path, host_named("zed")), Records(tmp_path / "data")
+    put(at, b"{}")
+    at.file.chmod(mode)
+    connect(at, records)
+    assert {stat.S_IMODE(one.stat().st_mode) for one in (at.file, backup_of(at.file))} == {mode}
+    undo(at, records)
+    assert stat.S_IMODE(at.file.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
+def test_a_new_file_of_the_user_is_private(tmp_path: Path) -> None:
+    """It may get keys; that of a project is shared."""
+    records, old = Records(tmp_path / "data"), os.umask(0o022)
+    try:
+        for scope, mode in ((Scope.USER, 0o600), (Scope.PROJECT, 0o644)):
+            at = target(tmp_path, host_named("vscode"), scope)
+            connect(at, records)
+            assert stat.S_IMODE(at.file.stat().st_mode) == mode
+    finally:
+        os.umask(old)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_link_is_written_through(tmp_path: Path, exists: bool) -> None:
+    """As of a repository of dotfiles: the link stays, the backup is beside the link."""
+    at, records = target(tmp_path, host_named("zed")), Records(tmp_path / "data")
+    real = tmp_path / "dotfiles" / "zed.json"
+    real.parent.mkdir()
+    if exists:
+        real.write_bytes(b"{}\n")
+    at.file.parent.mkdir(parents=True)
+    at.file.symlink_to(real)
+    before = everything(tmp_path)
+    connect(at, records)
+    assert at.file.is_symlink()
+    assert b"repertory" in real.read_bytes()
+    assert backup_of(at.file).exists() is exists
+    undo(at, records)
+    left = {
+        path: data for path, data in everything(tmp_path).items() if not path.startswith("data")
+    }
+    assert left == before
+    assert at.file.is_symlink()
+
+
+def test_a_change_after_the_plan_is_noticed(tmp_path: Path) -> None:
+    """Nothing is written over it."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    put(at, b"{}")
+    change = connecting(at, {"command": "x"}, records)
+    at.file.write_bytes(b'{"new": 1}')
+    with pytest.raises(UsageError, match=r"mcp\.json has changed in the meantime"):
+        writing.connect(change, records)
+    assert at.file.read_bytes() == b'{"new": 1}'
+    assert not backup_of(at.file).exists()
+    at.file.unlink()
+    with pytest.raises(UsageError, match="has changed in the meantime"):
+        writing.connect(change, records)
+
+
+def test_of_two_commands_at_once_one_writes(tmp_path: Path) -> None:
+    """The other one says that the file has changed; no half file is ever there."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    put(at, b"{}")
+    changes = [connecting(at, {"command": f"program {n}"}, records) for n in range(8)]
+    errors = []
+
+    def write(change: plan.Plan) -> None:
+        try:
+            writing.connect(change, records)
+        except UsageError as error:
+            errors.append(error)
+
+    threads = [Thread(target=write, args=(change,)) for change in changes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 7
+    assert at.file.read_bytes() in {change.after for change in changes}
+    assert sorted(path.name for path in at.file.parent.iterdir()) == [
+        "mcp.json",
+        "mcp.json.repertory-backup",
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
+    """The error names the file and the line."""
+    at, records = target(tmp_path, host_named("claude-code")), Records(tmp_path / "data")
+    put(at, b'{\n  "mcpServers": {\n    "a" {}\n  }\n}\n')
+    before = at.file.read_bytes()
+    for run in (connect, undo):
+        with pytest.raises(ConfigurationError, match=r"\.claude\.json:3: the JSON cannot be read"):
+            run(at, records)
+    assert at.file.read_bytes() == before
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    """It cannot be read, and nothing is made in it."""
+    at = target(tmp_path, host_named("goose"))
+    at.file.mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match="it is no plain file"):
+        connect(at, Records(tmp_path / "data"))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error says so, and the file is as it was."""
+    at, records = target(tmp_path, host_named("gemini")), Records(tmp_path / "data")
+    put(at, b"{}")
+    at.file.parent.chmod(0o500)
+    with pytest.raises(StoreError, match="cannot be written"):
+        connect(at, records)
+    assert at.file.read_bytes() == b"{}"
+
+
+def test_a_lost_backup_is_not_trusted(tmp_path: Path) -> None:
+    """If it was changed or removed, only the entry goes."""
+    at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
+    put(at, b'{\n  "a": 1\n}\n')
+    connect(at, records)
+    backup_of(at.file).write_bytes(b"{}")
+    undo(at, records)
+    assert at.file.read_bytes() == b'{\n  "a": 1,\n  "mcpServers": {}\n}\n' or (
+        at.file.read_bytes() == b'{\n  "a": 1\n}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://team.example", "https://team.example/mcp"),
+        ("https://team.example/", "https://team.example/mcp"),
+        ("http://127.0.0.1:7700/mcp", "http://127.0.0.1:7700/mcp"),
+        ("http://127.0.0.1:7700/mcp/skills", "http://127.0.0.1:7700/mcp/skills"),
+        ("https://team.example/tools", "https://team.example/tools/mcp"),
+    ],
+)
+def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
+    """The address of a server is enough."""
+    assert endpoint(url) == expected
+
+
+@pytest.mark.parametrize("url", ["team.example", "ftp://team.example", "https://", "https://a:b@c"])
+def test_what_is_no_url(url: str) -> None:
+    """It is refused before a file is read."""
+    with pytest.raises(UsageError, match="it must be a URL like"):
+        endpoint(url)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(b"", "a key"), (b"a\nb", "a key"), (b"\xff", "no text")]
+)
+def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
+    """The message names the file."""
+    file = tmp_path / "key"
+    file.write_bytes(data)
+    with pytest.raises(UsageError, match=said):
+        read_key(file)
+    with pytest.raises(UsageError, match="No such file"):
+        read_key(tmp_path / "none")
+
+
+def test_the_program_is_named_by_its_path() -> None:
+    """A host that was started from a desktop has no search path of a shell."""
+    assert Path(program()[0]).is_absolute()
+    assert Path(program()[0]).exists()

@@ -1,0 +1,302 @@
+"""Entries in the texts of configuration files: nothing else of a file changes."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from repertory.agent_hosts import toml_text
+from repertory.agent_hosts.document import Syntax, entry_in, with_entry, without_entry
+from repertory.agent_hosts.edits import EditError
+from repertory.sources.reading.jsonc import plain_json
+
+ENTRY = {"command": "/opt/Zoë's/repertory", "args": ["mcp", "--directory", 'a"b\\c'], "on": True}
+OTHER = {"command": "x", "headers": {"Authorization": "Bearer ${KEY}"}}
+KEYS = {
+    Syntax.JSON: ("mcpServers", "repertory"),
+    Syntax.TOML: ("mcp_servers", "repertory"),
+    Syntax.YAML: ("extensions", "repertory"),
+}
+PARSERS: dict[Syntax, Callable[[str], Any]] = {
+    Syntax.JSON: lambda text: json.loads(plain_json(text) if text.strip() else "{}"),
+    Syntax.TOML: tomllib.loads,
+    Syntax.YAML: lambda text: yaml.safe_load(text) or {},
+}
+
+NAMES = st.text("abcXYZ09_-é漢 .", min_size=1, max_size=8)
+SCALARS = (
+    st.integers(-9, 9)
+    | st.booleans()
+    | st.text("ab\"\\/*#:{}[], '\t漢\x7f", max_size=12)
+    | st.sampled_from(["// no comment", "[mcp_servers.repertory]", "a: b", "yes", ""])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+COMMENTS = st.sampled_from(["", "", " a note", ' "repertory": {', " [x]", " }, {", " é"])
+LINE_ENDS = st.sampled_from(["\n", "\n", "\r\n"])
+
+
+@st.composite
+def servers(draw: st.DrawFn, syntax: Syntax) -> dict[str, Any]:
+    """The values of a configuration; it may have servers, and an entry of our name."""
+    values: dict[str, Any] = draw(st.dictionaries(NAMES, VALUES, max_size=3))
+    holder, name = KEYS[syntax]
+    values.pop(holder, None)
+    if draw(st.booleans()):
+        held: dict[str, Any] = draw(
+            st.dictionaries(NAMES, st.dictionaries(NAMES, VALUES, max_size=3), max_size=2)
+        )
+        if draw(st.booleans()):
+            held[name] = {"command": draw(SCALARS), **draw(st.dictionaries(NAMES, VALUES))}
+        values[holder] = held
+    return {key: values[key] for key in draw(st.permutations(list(values)))}
+
+
+@st.composite
+def json_files(draw: st.DrawFn) -> str:
+    """JSON as people write it: comments, trailing commas, any indentation and line ends."""
+    unit = draw(st.sampled_from(["  ", "    ", "\t", ""]))
+    newline = draw(LINE_ENDS)
+
+    def text(value: object, indentation: str) -> str:
+        if not isinstance(value, dict):
+            return json.dumps(value, ensure_ascii=draw(st.booleans()))
+        if not value:
+            return draw(st.sampled_from(["{}", "{ }", "{" + newline + indentation + "}"]))
+        if draw(st.integers(0, 4)) == 0:
+            return json.dumps(value)
+        inner = indentation + unit
+        lines = ["{"]
+        for number, (key, part) in enumerate(value.items(), 1):
+            if note := draw(COMMENTS):
+                lines.append(f"{inner}//{note}")
+            is_last = number == len(value)
+            comma = "," if not is_last or draw(st.booleans()) else ""
+            note = draw(COMMENTS)
+            after = draw(st.sampled_from([f" //{note}", f" /*{note} */"])) if note else ""
+            lines.append(f"{inner}{json.dumps(key)}: {text(part, inner)}{comma}{after}")
+        if note := draw(COMMENTS):
+            lines.append(f"{inner}/*{note} */")
+        return newline.join([*lines, indentation + "}"])
+
+    before = draw(st.sampled_from(["", f"// first{newline}", newline]))
+    after = draw(st.sampled_from(["", newline, f"{newline}// last{newline}", 2 * newline]))
+    return before + text(draw(servers(Syntax.JSON)), "") + after
+
+
+@st.composite
+def toml_files(draw: st.DrawFn) -> str:
+    """TOML as people write it: tables, lists of several lines, comments."""
+    newline = draw(LINE_ENDS)
+    lines: list[str] = []
+
+    def pairs(values: dict[str, Any]) -> None:
+        for key, value in values.items():
+            note = draw(COMMENTS)
+            if isinstance(value, str) and draw(st.booleans()) and '"' not in value:
+                escaped = value.replace("\\", "\\\\").replace("\x7f", "\\u007f")
+                lines.append(f'{json.dumps(key)} = """{newline}{escaped}{newline}[x]{newline}"""')
+            else:
+                lines.append(f"{json.dumps(key)} = {toml_text._dump(value)}")
+            lines[-1] += f" #{note}" if note else ""
+        lines.extend(draw(st.lists(st.sampled_from(["", "# a note", "#[x]"]), max_size=2)))
+
+    values = draw(servers(Syntax.TOML))
+    holder, _ = KEYS[Syntax.TOML]
+    held = values.pop(holder, {})
+    pairs(values)
+    for name, entry in held.items():
+        lines.append(f"[{holder}.{json.dumps(name)}]")
+        pairs(entry)
+    if draw(st.booleans()):
+        lines.append("[projects.'a b']")
+        pairs(draw(st.dictionaries(NAMES, SCALARS, max_size=2)))
+    return newline.join(lines) + draw(st.sampled_from(["", newline]))
+
+
+@st.composite
+def yaml_files(draw: st.DrawFn) -> str:
+    """YAML as people and programs write it: block and flow style, comments, block texts."""
+    newline = draw(LINE_ENDS)
+    values = draw(servers(Syntax.YAML))
+    dumped = yaml.safe_dump(
+        values,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=draw(st.sampled_from([False, False, None])),
+        indent=draw(st.sampled_from([2, 4])),
+    )
+    lines = dumped.splitlines() if values else []
+    noted = []
+    for line in lines:
+        if not line.startswith((" ", "-", "'", '"', "?")) and draw(st.booleans()):
+            noted.append("# a note")
+        noted.append(line)
+    noted += draw(st.lists(st.sampled_from(["", "# a note"]), max_size=2))
+    return newline.join(noted) + draw(st.sampled_from(["", newline]))
+
+
+FILES = {Syntax.JSON: json_files(), Syntax.TOML: toml_files(), Syntax.YAML: yaml_files()}
+
+
+def values_with(syntax: Syntax, text: str, entry: object) -> object:
+    """The values of a text, with another entry."""
+    values = PARSERS[syntax](text)
+    holder, name = KEYS[syntax]
+    values[holder] = {**(values.get(holder) or {}), name: entry}
+    return values
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_an_entry_changes_nothing_else(syntax: Syntax, data: st.DataObject) -> None:
+    """Other values stay, and a new entry only adds characters to the text."""
+    text = data.draw(FILES[syntax])
+    before = text.encode()
+    after = with_entry(before, syntax, KEYS[syntax], ENTRY)
+    assert PARSERS[syntax](after.decode()) == values_with(syntax, text, ENTRY)
+    if entry_in(before, syntax, KEYS[syntax]) is None:
+        added = iter(after.decode())
+        assert all(character in added for character in "".join(text.split()))
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_removing_an_added_entry_gives_the_same_text(syntax: Syntax, data: st.DataObject) -> None:
+    """So edits in between stay, too; only white space in what is empty may differ."""
+    text = data.draw(FILES[syntax])
+    before = text.encode()
+    holder, _ = KEYS[syntax]
+    held = PARSERS[syntax](text).get(holder)
+    if entry_in(before, syntax, KEYS[syntax]) is not None:
+        return
+    after = with_entry(before, syntax, KEYS[syntax], ENTRY)
+    back = without_entry(after, syntax, KEYS[syntax], keep=held is not None)
+    assert PARSERS[syntax](back.decode()) == PARSERS[syntax](text)
+    if PARSERS[syntax](text) and held != {}:
+        assert back.decode() == text
+
+
+@pytest.mark.parametrize("syntax", Syntax)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataObject) -> None:
+    """What is written is read again."""
+    before = data.draw(FILES[syntax]).encode()
+    once = with_entry(before, syntax, KEYS[syntax], OTHER)
+    assert entry_in(once, syntax, KEYS[syntax]) == OTHER
+    other = with_entry(once, syntax, KEYS[syntax], ENTRY)
+    assert entry_in(other, syntax, KEYS[syntax]) == ENTRY
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "message", "line"),
+    [
+        (Syntax.JSON, '{"a": 1,\n "b" 2}', "the JSON cannot be read: Expecting ':' delimiter", 2),
+        (Syntax.JSON, "\n[1]", "it is no JSON object", 2),
+        (Syntax.JSON, '{\n"mcpServers": []}', "mcpServers is no object", 2),
+        (Syntax.JSON, "[" * 100_000, "the JSON is nested too deeply", None),
+        (Syntax.TOML, "a = 1\nb =\n", "the TOML cannot be read: Invalid value", 2),
+        (Syntax.TOML, "mcp_servers = { a = {} }", "without changing more of it", None),
+        (Syntax.TOML, "[mcp_servers]\nrepertory.url = 'x'", "is not written as a table", None),
+        (Syntax.YAML, "a: 1\n  b: 2\n", "the YAML cannot be read", 2),
+        (Syntax.YAML, "- a\n", "it is no YAML mapping", 1),
+        (Syntax.YAML, "a: &x 1\nb: *x\n", "an alias (*name) is not allowed", 2),
+        (Syntax.YAML, "extensions: none\n", "extensions is no YAML mapping", 1),
+        (Syntax.YAML, "a: 1\n---\nb: 2\n", "it holds a second document", 2),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(
+    syntax: Syntax, text: str, message: str, line: int | None
+) -> None:
+    """The error has the line, and never leaves half an edit."""
+    with pytest.raises(EditError) as raised:
+        with_entry(text.encode(), syntax, KEYS[syntax], ENTRY)
+    assert message in str(raised.value)
+    assert raised.value.line == line
+
+
+def test_other_encodings_are_refused() -> None:
+    """A text that is not UTF-8 would be damaged."""
+    with pytest.raises(EditError, match="it is not UTF-8 text"):
+        with_entry('{"a": "é"}'.encode("latin-1"), Syntax.JSON, KEYS[Syntax.JSON], ENTRY)
+
+
+def test_what_comes_after_an_entry_stays() -> None:
+    """A comment above the next table belongs to that table."""
+    text = "[mcp_servers.repertory]\ncommand = 'x'\n\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"
+    after = without_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], keep=True).decode()
+    assert after == "\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"
+    text = "extensions:\n  repertory:\n    cmd: x\n\n  # about b\n  b: {}\n"
+    after = without_entry(text.encode(), Syntax.YAML, KEYS[Syntax.YAML], keep=True).decode()
+    assert after == "extensions:\n\n  # about b\n  b: {}\n"
+
+
+def test_tables_within_an_entry_belong_to_it() -> None:
+    """They are replaced, and removed, with the entry."""
+    text = "[mcp_servers.repertory]\nurl = 'x'\n[a]\n[mcp_servers.repertory.env]\nB = 'c'\n[d]\n"
+    after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER)
+    assert tomllib.loads(after.decode()) == {
+        "mcp_servers": {"repertory": OTHER},
+        "a": {},
+        "d": {},
+    }
+    assert without_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], keep=False) == b"[a]\n[d]\n"
+
+
+def test_a_comment_stays_in_what_held_the_entry() -> None:
+    """What the user has written beside it is not ours to remove."""
+    text = '{\n  "mcpServers": {\n    // mine\n    "repertory": {}\n  }\n}\n'
+    after = without_entry(text.encode(), Syntax.JSON, KEYS[Syntax.JSON], keep=False).decode()
+    assert after == '{\n  "mcpServers": {\n    // mine\n  }\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("syntax", "text", "expected"),
+    [
+        (
+            Syntax.JSON,
+            '{\n  "mcpServers": {\n    "a": {} // about a\n    // the end\n  }\n}\n',
+            '{\n  "mcpServers": {\n    "a": {}, // about a\n    "repertory": {\n'
+            '      "url": "x"\n    }\n    // the end\n  }\n}\n',
+        ),
+        (
+            Syntax.JSON,
+            '{\n  "mcpServers": {\n    "a": {}, /* about a */\n  },\n}\n',
+            '{\n  "mcpServers": {\n    "a": {}, /* about a */\n    "repertory": {\n'
+            '      "url": "x"\n    },\n  },\n}\n',
+        ),
+        (
+            Syntax.TOML,
+            "[mcp_servers.a]\nurl = 'a' # about a\n",
+            "[mcp_servers.a]\nurl = 'a' # about a\n\n[mcp_servers.repertory]\nurl = \"x\"\n",
+        ),
+        (
+            Syntax.YAML,
+            "extensions:\n  a:\n    b: |\n      text\n# about c\nc: 1\n",
+            "extensions:\n  a:\n    b: |\n      text\n  repertory:\n    url: x\n# about c\nc: 1\n",
+        ),
+        (
+            Syntax.YAML,
+            "extensions:\n  a: {} # about a\nc: 1\n",
+            "extensions:\n  a: {} # about a\n  repertory:\n    url: x\nc: 1\n",
+        ),
+    ],
+)
+def test_an_entry_is_the_last_and_comments_stay_at_their_places(
+    syntax: Syntax, text: str, expected: str
+) -> None:
+    """One at the end of a line is about that line, one above the next key about that."""
+    after = with_entry(text.encode(), syntax, KEYS[syntax], {"url": "x"})
+    assert after.decode() == expected
+    assert without_entry(after, syntax, KEYS[syntax], keep=True).decode() == text
