@@ -76,6 +76,21 @@ class Address:
         return self._document
 
 
+def reconsider(found: Recognised, content: Path) -> Recognised:
+    """Find out what a repository is, now that its content is there.
+
+    Args:
+        found: What its address is.
+        content: The content.
+    """
+    if found.entry["type"] != "git":
+        return found
+    better: Recognised | None = resolve_name(_TYPES["marketplace"]).in_repository(
+        found.entry, content
+    )
+    return better or found
+
+
 def recognise(address: Address) -> Recognised:
     """Find out what an address is.
 

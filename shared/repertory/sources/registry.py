@@ -93,3 +93,13 @@ def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
     builder = _BUILDERS.get(str(entry.get("type")))
     named = getattr(resolve_name(builder), "contained", None) if builder else None
     return named(entry, base) if named else []
+
+
+def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
+    """Return the files that change when ``contained`` does; they may be missing."""
+    try:
+        sources = build(entry, base)
+    except ConfigurationError:
+        return []
+    contents = [getattr(source, "content", None) for source in sources]
+    return list(dict.fromkeys(one.servers_file for one in contents if one))

@@ -210,6 +210,9 @@ class Source(Protocol):
             SourceError: It cannot be fetched.
         """
 
+    def cancel(self) -> None:  # noqa: B027 - the default has nothing to end
+        """Let a refresh that runs end soon, with a failure that is not remembered."""
+
     def is_away(self) -> bool:
         """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.
 

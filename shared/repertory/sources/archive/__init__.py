@@ -1,18 +1,5 @@
-"""Git repositories (skeleton)."""
+"""Archives with skills: ``.zip``, ``.skill``, ``.tar.gz`` and ``.tgz``."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from repertory.sources.archive.entry import build, contained, recognise
 
-from repertory.sources.adding import Address, Recognised
-from repertory.sources.source import Source
-
-
-def recognise(address: Address) -> Recognised | None:
-    """Take nearly any address, or None."""
-    return None
-
-
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
-    """Build the sources of one entry; nothing is fetched."""
-    return []
+__all__ = ["build", "contained", "recognise"]

@@ -8,19 +8,19 @@ import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from filelock import FileLock, Timeout
 
 from repertory.errors import SourceError
 from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
 from repertory.text import cut, one_line
 
-FOLDER = "fetched"  # in the data directory
 CURRENT = "current"  # a link to the folder with the latest content, replaced at once
 STATE = "state.json"
-USERS = "users"
 MAX_ERROR_LENGTH = 500  # characters
 LOCK_TIMEOUT_S = 600.0  # while another process fetches the same
 _VERSION = "content-"  # begins the name of a folder with content
@@ -49,21 +49,26 @@ class Content:
         return os.path.realpath(self.path)
 
     @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The configuration entries of the MCP servers that it declares."""
+        return servers.entries_of(self.folder)
+
+    @property
     def is_there(self) -> bool:
         """Whether anything was ever fetched."""
         return self.path.exists()
 
     @property
-    def state_file(self) -> Path:
-        """The file that changes with every fetch."""
-        return self.folder / STATE
+    def servers_file(self) -> Path:
+        """The file that changes with the MCP servers that the content declares."""
+        return self.folder / servers.LIST
 
     def state(self) -> State:
         """What is known of it; nothing if it is not there."""
         if not self.is_there:
             return State()
         try:
-            return msgspec.json.decode(self.state_file.read_bytes(), type=State)
+            return msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):
             return State()
 
@@ -102,14 +107,15 @@ class Content:
             fetched = self.fetcher.fetch(into, last, may_ask=may_ask)
             now = time.time()
             if fetched is None:
-                self._write(
-                    msgspec.structs.replace(last, checked_at=now, tried_at=now, error="")
-                )
+                self._write(msgspec.structs.replace(last, checked_at=now, tried_at=now, error=""))
                 return False
+            servers.settle(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
             self._write(_state_of(fetched, now))
         except SourceError as error:
+            if self.fetcher.cancelled:
+                raise
             message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
             raise
@@ -131,17 +137,21 @@ class Content:
 
     def _clear(self) -> None:
         """Remove what interrupted fetches left, and content that was replaced."""
+        servers.clear(self.folder)
         used = Path(self.version).name
         for path in self.folder.glob(f"{_VERSION}*"):
             if path.name != used:
                 shutil.rmtree(path, ignore_errors=True)
         for path in self.folder.glob(".*.tmp"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
 
     def _write(self, state: State) -> None:
         with contextlib.suppress(OSError):  # it is fetched again then
-            write_atomically(self.state_file, msgspec.json.encode(state))
+            write_atomically(self.folder / STATE, msgspec.json.encode(state))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

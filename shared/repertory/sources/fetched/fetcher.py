@@ -29,12 +29,32 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class Declared(msgspec.Struct, frozen=True, kw_only=True):
+    """The MCP servers that a plugin or a folder declares.
+
+    Attributes:
+        name: The name of the plugin, which names its configuration's file.
+        root: Its folder; programs may lie there.
+        servers: The servers by name, as an MCP configuration has them.
+    """
+
+    name: str
+    root: Path
+    servers: dict[str, Any]
+
+
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a fetch; see ``State``."""
+    """The result of a fetch.
+
+    Attributes:
+        revision, validators, notes: See ``State``.
+        declared: The MCP servers in it, which await trust.
+    """
 
     revision: str
     validators: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    declared: tuple[Declared, ...] = ()
 
 
 class Fetcher(Protocol):
@@ -42,9 +62,11 @@ class Fetcher(Protocol):
 
     Attributes:
         location: Where from, for people, without secrets.
+        cancelled: Whether a fetch that runs is to end soon, with a SourceError.
     """
 
     location: str
+    cancelled: bool = False
 
     def key(self) -> Mapping[str, Any]:
         """Return plain JSON values that determine the content: sources with one key share it."""

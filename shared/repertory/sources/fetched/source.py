@@ -1,5 +1,6 @@
 """The part that all sources of fetched content share: they fetch, and read what is there."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ from repertory.text import ago
 REFRESH_S = 3_600.0  # the default of `refresh`
 MIN_REFRESH_S = 60.0
 RETRY_S = 60.0  # after a failure
+STOP_TIMEOUT_S = 5.0  # that the end of a watch waits for a fetch to end
 SCAN_ATTEMPTS = 3  # while other processes replace the content
 OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetched source has
 
@@ -58,13 +60,17 @@ class FetchedSource(Source):
             self.forget()
         raise SourceError(f"The content of {self.name} was replaced while it was read.")
 
+    @property
+    @override
+    def place(self) -> str:
+        return str(self.content.folder)
+
     def forget(self) -> None:
         """Forget what was read of content that was replaced meanwhile."""
 
     @property
     def _never(self) -> str:
-        error = self.content.state().error
-        return error or (
+        return self.content.state().error or (
             f"{self.location} was not fetched yet; `repertory index` fetches it."
         )
 
@@ -73,10 +79,7 @@ class FetchedSource(Source):
         problems: list[Problem] = [warning(self.location, note) for note in state.notes]
         stale = ""
         if state.error:
-            stale = (
-                f"It could not be refreshed, so its content is of {ago(time.time() - state.checked_at)}: "
-                f"{state.error}"
-            )
+            stale = f"{state.error} What was fetched {ago(time.time() - state.checked_at)} stays."
         return msgspec.structs.replace(
             scan, problems=[*problems, *scan.problems], stale=stale
         )
@@ -87,14 +90,36 @@ class FetchedSource(Source):
         stop = threading.Event()
 
         def follow() -> None:
-            while not stop.is_set():
-                before = self.content.state().error
-                ...
+            while not stop.wait(self._wait_s()):
+                before = self._seen_now
+                with contextlib.suppress(SourceError):  # the next scan names it
+                    self.content.refresh(max_age_s=self.interval / 2)
+                if self._seen_now != before:
+                    changed()
+
+        def end() -> None:
+            stop.set()
+            self.cancel()
+            thread.join(STOP_TIMEOUT_S)
 
         thread = threading.Thread(target=follow, name=f"fetch-{self.name}", daemon=True)
         changed()
         thread.start()
-        return stop.set
+        return end
+
+    @override
+    def cancel(self) -> None:
+        self.content.fetcher.cancelled = True
+
+    @property
+    def _seen_now(self) -> tuple[str, str]:
+        return self.content.version, self.content.state().error
+
+    def _wait_s(self) -> float:
+        """Seconds until the next refresh."""
+        state = self.content.state()
+        pause = min(RETRY_S, self.interval) if state.error else self.interval
+        return max(state.tried_at + pause - time.time(), 0.0)
 
 
 def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 from repertory.errors import SourceError
 from repertory.text import one_line
 
+_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s'\"]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -30,6 +31,11 @@ def shown(url: str) -> str:
         return one_line(urlunsplit((parts.scheme, host, parts.path, "", "")))
     except ValueError:
         return "an invalid URL"
+
+
+def masked(text: str) -> str:
+    """A text of others without the credentials and queries of the URLs in it."""
+    return _URL.sub(lambda found: shown(found[0]), text)
 
 
 def check_step(url: str, before: str) -> None:

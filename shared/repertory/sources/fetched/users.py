@@ -1,0 +1,49 @@
+"""Which directories use which fetched content."""
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from repertory.files import write_atomically
+
+USERS = "users"  # the folder of the notes
+
+
+class User(msgspec.Struct, frozen=True):
+    """A directory, and the names of the content that its sources use."""
+
+    directory: str
+    contents: list[str]
+
+
+def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None:
+    """Note what a directory uses; it is only missed if it cannot be written.
+
+    Args:
+        store: The folder of all fetched content.
+        key: The key of the directory and the configuration named for it.
+        directory: The directory.
+        folders: The folders of content.
+    """
+    file = store / USERS / f"{key}.json"
+    contents = sorted({Path(folder).name for folder in folders})
+    with contextlib.suppress(OSError, UnicodeEncodeError):
+        if not contents:
+            file.unlink(missing_ok=True)
+            return
+        data = msgspec.json.encode(User(str(directory), contents))
+        if not file.exists() or file.read_bytes() != data:
+            write_atomically(file, data)
+
+
+def used(store: Path) -> set[str]:
+    """The names of the content that directories use which still exist."""
+    names: set[str] = set()
+    for file in (store / USERS).glob("*.json"):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            user = msgspec.json.decode(file.read_bytes(), type=User)
+            if Path(user.directory).exists():
+                names.update(user.contents)
+    return names
