@@ -64,13 +64,12 @@ class Content:
         return self.folder / servers.LIST
 
     def state(self) -> State:
-        """What is known of it; nothing if it is not there."""
-        if not self.is_there:
-            return State()
+        """What is known of it; if it is not there, only why."""
         try:
-            return msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
+            state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
         except (OSError, msgspec.MsgspecError):
             return State()
+        return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
 
     def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
         """Fetch it again, if it is older than an age or another process did not just do so.

@@ -13,6 +13,7 @@ from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import CURRENT, Content
 from repertory.sources.fetched.source import FetchedSource, interval_of
 from repertory.sources.folder import FolderSource
+from repertory.sources.reading.files import Walk
 from repertory.sources.reading_cache import ReadingCache
 from repertory.sources.source import Source
 
@@ -47,6 +48,10 @@ class FetchedFolder(FetchedSource):
         """The id of an item; a skill at the top, whose folder has no name, has the source's."""
         found: str = super().file_id(place)  # type: ignore[misc]
         return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
+
+    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - of others' folders
+        """Nothing: what others publish has folders of many kinds."""
+        return {}
 
     @override
     def forget(self) -> None:
@@ -85,7 +90,8 @@ def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -
     sources: list[Source] = []
     for kind in dict.fromkeys(map(str, kinds)):
         own = f"{name}-{kind}" if sources else name
-        source = reader(kind)(name=own, path=content.path / place, gitignore=True)
+        read = {"type": kind, "name": own, "path": str(content.path / place)}
+        [source] = reader(kind).build(read, content.path)
         sources.append(fetched(source, content, interval_of(entry)))
     return sources
 

@@ -19,6 +19,7 @@ from repertory.text import ago
 REFRESH_S = 3_600.0  # the default of `refresh`
 MIN_REFRESH_S = 60.0
 RETRY_S = 60.0  # after a failure
+CHECK_INTERVAL_S = 1.0  # between two checks whether another process has fetched the content
 STOP_TIMEOUT_S = 5.0  # that the end of a watch waits for a fetch to end
 SCAN_ATTEMPTS = 3  # while other processes replace the content
 OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetched source has
@@ -90,11 +91,12 @@ class FetchedSource(Source):
         stop = threading.Event()
 
         def follow() -> None:
-            while not stop.wait(self._wait_s()):
-                before = self._seen_now
-                with contextlib.suppress(SourceError):  # the next scan names it
-                    self.content.refresh(max_age_s=self.interval / 2)
-                if self._seen_now != before:
+            seen = self._seen_now
+            while not stop.wait(min(self._wait_s(), CHECK_INTERVAL_S)):
+                if self._wait_s() == 0:
+                    with contextlib.suppress(SourceError):  # the next scan names it
+                        self.content.refresh(max_age_s=self.interval / 2)
+                if seen != (seen := self._seen_now):  # another process may have fetched it
                     changed()
 
         def end() -> None:

@@ -11,7 +11,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.markdown_skills import MarkdownSkills
 from repertory.sources.marketplace.fetcher import OFFERS
 from repertory.sources.marketplace.plugin import Offers
-from repertory.sources.reading.files import Found, Walk
+from repertory.sources.reading.files import Found
 from repertory.sources.skill_folders import SkillFolders
 
 _MAX_SIZE = 64 * 2**20  # bytes of a file that we wrote
@@ -41,10 +41,6 @@ class _Offered(FetchedFolder):
     @override
     def file_id(self, place: str) -> str:
         return f"{self.name}/{self._ids.get(place, place)}"
-
-    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - of many plugins
-        """Nothing: plugins have folders of many kinds."""
-        return {}
 
 
 class PluginSkills(_Offered, SkillFolders):
