@@ -61,10 +61,10 @@ def _unzip(data: bytes, writer: Writer, shown: str) -> None:
                 writer.leave_out("encrypted files")
             elif info.compress_type not in _COMPRESSIONS:
                 writer.leave_out("files in an unusual compression")
-            elif writer.takes(info.filename, info.file_size):
+            elif writer.takes(place := info.filename.removeprefix("./"), info.file_size):
                 with archive.open(info) as file:
                     is_executable = bool(info.external_attr >> 16 & 0o100)
-                    writer.write(info.filename, _chunks(file), is_executable=is_executable)
+                    writer.write(place, _chunks(file), is_executable=is_executable)
 
 
 def _check_list(data: bytes, shown: str) -> None:
@@ -90,11 +90,10 @@ def _untar(data: bytes, writer: Writer, shown: str) -> None:
                 writer.leave_out("links")
             elif not info.isreg():
                 writer.leave_out("devices")
-            elif writer.takes(info.name.removeprefix("./"), info.size):
+            elif writer.takes(place := info.name.removeprefix("./"), info.size):
                 file = archive.extractfile(info)
                 assert file is not None
                 is_executable = bool(info.mode & 0o100)
-                place = info.name.removeprefix("./")
                 writer.write(place, _chunks(file), is_executable=is_executable)
 
 

@@ -55,7 +55,10 @@ def check_step(url: str, before: str) -> None:
 
 
 def host_of(url: str) -> str:
-    """The host of a URL; empty if it has none."""
+    """The host of a URL, or of ``user@host:path`` for ssh; empty for a path of this machine."""
+    if "://" not in url:
+        host, colon, _ = url.rpartition("@")[2].partition(":")
+        return host if colon and "/" not in host else ""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -63,10 +66,12 @@ def host_of(url: str) -> str:
 
 
 def is_private(host: str) -> bool:
-    """Whether a host has an address that is not public. An unknown host has none.
+    """Whether a host is this machine (an empty one), or has an address that is not public.
 
-    Asks the name service, so it may take seconds.
+    An unknown host has none. This asks the name service, so it may take seconds.
     """
+    if not host:
+        return True
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
