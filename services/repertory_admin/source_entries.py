@@ -30,6 +30,7 @@ def with_entry(text: str, entry: Mapping[str, Any]) -> str:
     table.update(entry)
     sources = document.get("sources")
     if sources is None:
+        document.add(tomlkit.nl())
         document.append("sources", tomlkit.aot())
         document["sources"].append(table)
     elif isinstance(sources, AoT):
@@ -56,8 +57,10 @@ def without_entry(text: str, name: str) -> str:
             del sources[at]
     if "sources" in document and not sources:
         del document["sources"]
+    if document.as_string() == text:
+        return text
     return _checked(
-        document.as_string(),
+        document.as_string().rstrip("\n") + "\n",
         text,
         lambda before: [entry for entry in before if entry.get("name") != name],
     )

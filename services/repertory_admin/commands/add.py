@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -162,7 +163,7 @@ def _fetched(
         terminal.note(f"Fetching {sources[0].location} …")
         try:
             for source in sources:
-                source.refresh(may_ask=may_ask)
+                _refresh(source, may_ask=may_ask)
         except BaseException:
             _discard(sources, used(store))
             raise
@@ -179,6 +180,17 @@ def _fetched(
         for source in build({**one, "trusted": False}, workspace.base)
     ]
     return _Found(recognised, sources, servers)
+
+
+def _refresh(source: Source, *, may_ask: bool) -> None:
+    """Fetch on another thread, which no signal interrupts halfway: what it started ends with it."""
+    with ThreadPoolExecutor(1) as pool:
+        fetching = pool.submit(source.refresh, may_ask=may_ask)
+        try:
+            fetching.result()
+        except BaseException:  # Ctrl-C
+            source.cancel()
+            raise
 
 
 def _content(source: Source) -> Content | None:

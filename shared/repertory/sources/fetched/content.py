@@ -20,6 +20,7 @@ from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
 from repertory.text import cut, one_line
 
 CURRENT = "current"  # a link to the folder with the latest content, replaced at once
+LOCK = "lock"
 STATE = "state.json"
 MAX_ERROR_LENGTH = 500  # characters
 LOCK_TIMEOUT_S = 600.0  # while another process fetches the same
@@ -156,7 +157,7 @@ class Content:
     def _locked(self) -> Iterator[None]:
         try:
             make_private(self.folder)
-            with FileLock(self.folder / "lock", timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
+            with FileLock(self.folder / LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
                 yield
         except Timeout:
             raise SourceError(

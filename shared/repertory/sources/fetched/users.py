@@ -1,7 +1,7 @@
 """Which directories use which fetched content."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -40,10 +40,26 @@ def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None
 
 def used(store: Path) -> set[str]:
     """The names of the content that directories use which still exist."""
-    names: set[str] = set()
+    users = (user for _, user in _users(store) if not _is_gone(user.directory))
+    return {name for user in users for name in user.contents}
+
+
+def users_gone(store: Path) -> list[Path]:
+    """The notes of directories that do not exist any more."""
+    return [file for file, user in _users(store) if _is_gone(user.directory)]
+
+
+def _users(store: Path) -> Iterator[tuple[Path, User]]:
     for file in (store / USERS).glob("*.json"):
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            user = msgspec.json.decode(file.read_bytes(), type=User)
-            if Path(user.directory).exists():
-                names.update(user.contents)
-    return names
+            yield file, msgspec.json.decode(file.read_bytes(), type=User)
+
+
+def _is_gone(directory: str) -> bool:
+    try:
+        Path(directory).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # it cannot be reached now
+        pass
+    return False

@@ -13,7 +13,7 @@ from repertory.sources.fetched.folders import build_folders
 from repertory.sources.fetched.source import OPTIONS, content_of
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.git.fetcher import GitFetcher
-from repertory.sources.git.url import checked, checked_ref
+from repertory.sources.git.url import checked, checked_ref, protocol_of
 from repertory.sources.source import Source
 
 _SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
@@ -70,9 +70,7 @@ def recognise(address: Address) -> Recognised | None:
         url = str(path)
     elif _SHORT.fullmatch(url):
         url = f"https://github.com/{url}.git"
-    try:
-        url, _ = checked(url, Path.cwd())
-    except ConfigurationError:
+    if path is None and not protocol_of(url):
         return None
     options = {key: address.options[key] for key in ("ref", "folder") if key in address.options}
     return Recognised(
