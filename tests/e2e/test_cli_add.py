@@ -118,7 +118,7 @@ def test_a_marketplace_is_recognised_and_its_servers_wait_for_trust(
     assert "is a plugin marketplace with 1 skill." in said
     assert "1 MCP server in it will wait for your trust: weather" in said
     assert first(own, project, "tie a bowline") == "acme-tools/boats/knots"
-    assert "type = \"marketplace\"" in (project / "repertory.toml").read_text()
+    assert 'type = "marketplace"' in (project / "repertory.toml").read_text()
 
     [config] = own.data.glob("fetched/*/servers/boats.json")
     trusted = own.run(project, "config", "trust", config)
@@ -130,7 +130,9 @@ def test_an_archive_is_added_for_all_projects(own: Cli, project: Path, tmp_path:
     """From a web server, in the user's own configuration, where comments stay."""
     web = Web()
     web.files["/sailing.zip"] = zipped({"skills/knots/SKILL.md": KNOTS})
-    config = write(own.home / ".config" / "repertory" / "config.toml", "[search]\nlimit = 4  # few\n")
+    config = write(
+        own.home / ".config" / "repertory" / "config.toml", "[search]\nlimit = 4  # few\n"
+    )
     other = tmp_path / "other"
     write(other / "notes.md", "# Notes\n\nOn boats.\n")
     with web.published() as url:

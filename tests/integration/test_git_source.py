@@ -175,7 +175,9 @@ def test_nothing_but_regular_files_is_taken(
         "filter.evil.smudge": f"touch {touched}",
         "filter.evil.process": f"touch {touched}",
         "core.fsmonitor": f"touch {touched}",
-        "core.hooksPath": str(write(tmp_path / "hooks" / "post-checkout", f"#!/bin/sh\ntouch {touched}\n").parent),
+        "core.hooksPath": str(
+            write(tmp_path / "hooks" / "post-checkout", f"#!/bin/sh\ntouch {touched}\n").parent
+        ),
     }.items():
         repository.git("config", "--file", str(tmp_path / "home" / ".gitconfig"), name, value)
     (tmp_path / "hooks" / "post-checkout").chmod(0o755)
@@ -265,16 +267,16 @@ def test_git_uses_no_other_protocol_than_that_of_the_url(
 ) -> None:
     """Also if the configuration of git turns a URL into another one, or a server redirects."""
     config = tmp_path / "home" / ".gitconfig"
-    repository.git("config", "--file", str(config), f"url.{repository.path}.insteadOf", "https://h/x")
+    repository.git(
+        "config", "--file", str(config), f"url.{repository.path}.insteadOf", "https://h/x"
+    )
     repository.git("config", "--file", str(config), "protocol.file.allow", "always")
     [source] = built(tmp_path, type="git", url="https://h/x")
     with pytest.raises(SourceError, match="'file' not allowed"):
         source.refresh()
 
 
-def test_an_interrupted_fetch_leaves_what_was_there(
-    repository: Repository, tmp_path: Path
-) -> None:
+def test_an_interrupted_fetch_leaves_what_was_there(repository: Repository, tmp_path: Path) -> None:
     """Nothing half fetched is read, git has ended, and the next fetch clears up."""
     [source] = built(tmp_path, type="git", url=str(repository.path))
     refreshed([source])
@@ -329,9 +331,7 @@ def test_a_scan_never_sees_half_of_new_content(repository: Repository, tmp_path:
 
 def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path) -> None:
     """Each type of source has a name of its own; a skill at the top has the source's name."""
-    repository.commit(
-        {"docs/guide.md": "# Guide\n\nHow to.\n", "SKILL.md": SKILL.format("acme")}
-    )
+    repository.commit({"docs/guide.md": "# Guide\n\nHow to.\n", "SKILL.md": SKILL.format("acme")})
     sources = built(tmp_path, type="git", url=str(repository.path), reads=["skills", "documents"])
     assert [source.name for source in sources] == ["acme", "acme-documents"]
     found = refreshed(sources)

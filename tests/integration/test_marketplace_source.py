@@ -19,7 +19,9 @@ from tests.support.mcp_servers import SERVERS
 
 LISTING = ".claude-plugin/marketplace.json"
 REVIEW = "---\ndescription: Review the changes of this branch.\n---\n\nRead the diff.\n"
-TESTER = "---\nname: tester\ndescription: Writes tests first.\ntools: Read, Bash\n---\n\nYou test.\n"
+TESTER = (
+    "---\nname: tester\ndescription: Writes tests first.\ntools: Read, Bash\n---\n\nYou test.\n"
+)
 
 
 @pytest.fixture
@@ -37,7 +39,12 @@ def repository(tmp_path: Path) -> Repository:
                     "strict": False,
                     "skills": ["./skills/pdf", "./skills/docx"],
                 },
-                {"name": "spreadsheets", "source": "./", "strict": False, "skills": "./skills/xlsx"},
+                {
+                    "name": "spreadsheets",
+                    "source": "./",
+                    "strict": False,
+                    "skills": "./skills/xlsx",
+                },
             ),
             f"{quality}/.claude-plugin/plugin.json": json.dumps(
                 {
@@ -52,7 +59,9 @@ def repository(tmp_path: Path) -> Repository:
             f"{quality}/agents/tester.md": TESTER,
             f"{quality}/skills/flaky-tests/SKILL.md": SKILL.format("flaky-tests"),
             f"{quality}/hooks/hooks.json": "{}",
-            **{f"skills/{n}/SKILL.md": SKILL.format(n) for n in ("pdf", "docx", "xlsx", "unlisted")},
+            **{
+                f"skills/{n}/SKILL.md": SKILL.format(n) for n in ("pdf", "docx", "xlsx", "unlisted")
+            },
         }
     )
     return made
@@ -65,7 +74,12 @@ def marketplace_of(repository: Repository, tmp_path: Path) -> list[Source]:
 
 def servers_of(url: object, tmp_path: Path) -> dict[str, Any]:
     """The servers that wait for trust, by name."""
-    entry = {"type": "marketplace", "name": "acme", "url": str(url), "store": str(tmp_path / "store")}
+    entry = {
+        "type": "marketplace",
+        "name": "acme",
+        "url": str(url),
+        "store": str(tmp_path / "store"),
+    }
     found: dict[str, Any] = {}
     for one in contained(entry, tmp_path):
         found |= json.loads(Path(one["config"]).read_text())["mcpServers"]
@@ -192,9 +206,7 @@ def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"plugins": 1}', '{"owner": {}}'])
-def test_what_is_no_marketplace_is_named(
-    repository: Repository, tmp_path: Path, text: str
-) -> None:
+def test_what_is_no_marketplace_is_named(repository: Repository, tmp_path: Path, text: str) -> None:
     """And what was there stays."""
     sources = marketplace_of(repository, tmp_path)
     before = refreshed(sources)

@@ -76,7 +76,8 @@ def test_a_found_configuration_fetches_nothing(project: Path, repository: Reposi
 
     identity = source.identity()
     trust(project)
-    [source] = [one for one in Workspace(settings(project), project).catalogue().sources if one.name == "acme"]
+    again = Workspace(settings(project), project).catalogue()
+    [source] = [one for one in again.sources if one.name == "acme"]
     source.refresh()
     assert [item.id for item in source.scan().items] == ["acme/skills/pdf"]
     assert source.identity() == identity  # so the index keeps what it has

@@ -61,7 +61,9 @@ def test_an_entry_is_removed_by_its_name() -> None:
     """Adding and removing gives the same settings, with all comments."""
     assert tomllib.loads(without_entry(with_entry(FULL, ENTRY), "acme")) == tomllib.loads(FULL)
     assert comments(without_entry(with_entry(FULL, ENTRY), "acme")) == comments(FULL)
-    assert [one["type"] for one in tomllib.loads(without_entry(FULL, "team"))["sources"]] == ["skills"]
+    assert [one["type"] for one in tomllib.loads(without_entry(FULL, "team"))["sources"]] == [
+        "skills"
+    ]
     assert tomllib.loads(without_entry(with_entry("", ENTRY), "acme")) == {}
     assert without_entry(FULL, "gone") == FULL
 

@@ -55,7 +55,7 @@ class _Found(msgspec.Struct, frozen=True):
         "repertory add https://example.com/skills.tar.gz --sha256 DIGEST --dry-run",
     ),
 )
-def add(
+def add(  # noqa: PLR0913 - its options
     flags: Flags,
     address: Annotated[str, typer.Argument(metavar="URL", help="A URL, or a path.")],
     *,
@@ -148,9 +148,7 @@ def _file(target: Target, flags: Flags, *, user: bool) -> Path:
     return settings.file or target.directory / PROJECT_FILE
 
 
-def _fetched(
-    recognised: Recognised, workspace: Workspace, store: Path, name: str | None
-) -> _Found:
+def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
     """Fetch what an address leads to, and read it."""
     may_ask = sys.stdin.isatty() and sys.stderr.isatty()
     taken = {source.name for source in workspace.catalogue().sources}

@@ -44,7 +44,7 @@ class Address:
     Args:
         text: It, as written.
         directory: The folder that a relative path starts from.
-        options: What else the user said: ``ref``, ``folder``, ``name``, ``sha256``; only those given.
+        options: What else the user said: ``ref``, ``folder``, ``sha256``; only those given.
     """
 
     def __init__(self, text: str, directory: Path, options: Mapping[str, str]) -> None:

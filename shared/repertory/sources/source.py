@@ -209,9 +209,11 @@ class Source(Protocol):
         Raises:
             SourceError: It cannot be fetched.
         """
+        return
 
-    def cancel(self) -> None:  # noqa: B027 - the default has nothing to end
+    def cancel(self) -> None:
         """Let a refresh that runs end soon, with a failure that is not remembered."""
+        return
 
     def is_away(self) -> bool:
         """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.

@@ -104,7 +104,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 class _Bounded:
     """A stream that ends with an error after a number of bytes."""
 
-    def __init__(self, stream: IO[bytes], shown: str) -> None:
+    def __init__(self, stream: gzip.GzipFile, shown: str) -> None:
         self._stream = stream
         self._shown = shown
         self._left = MAX_UNPACKED_SIZE

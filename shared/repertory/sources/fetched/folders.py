@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -28,10 +27,8 @@ READERS = {
 }
 
 
-class FetchedFolder(FetchedSource):
+class FetchedFolder(FetchedSource, FolderSource):
     """A source of a folder that was fetched; made into a class with one that reads it."""
-
-    content: Content
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -46,16 +43,16 @@ class FetchedFolder(FetchedSource):
     @override
     def file_id(self, place: str) -> str:
         """The id of an item; a skill at the top, whose folder has no name, has the source's."""
-        found: str = super().file_id(place)  # type: ignore[misc]
+        found = super().file_id(place)
         return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
 
-    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - of others' folders
+    @override
+    def without_items(self, walked: Walk) -> dict[str, str]:
         """Nothing: what others publish has folders of many kinds."""
         return {}
 
     @override
     def forget(self) -> None:
-        assert isinstance(self, FolderSource)
         self._readings = ReadingCache()
 
     @override

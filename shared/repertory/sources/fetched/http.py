@@ -120,7 +120,8 @@ def _content(url: str, response: "httpx.Response", limit: int) -> bytes:
 
 
 def _type_of(response: "httpx.Response") -> str:
-    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    found: str = response.headers.get("content-type", "")
+    return found.partition(";")[0].strip().lower()
 
 
 def _validators_of(response: "httpx.Response") -> dict[str, str]:

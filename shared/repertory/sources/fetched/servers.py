@@ -36,7 +36,9 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
     Args:
         folder: The folder of the content.
     """
-    return [{"type": "mcp", "config": str(path)} for path in sorted((folder / SERVERS).glob("*.json"))]
+    return [
+        {"type": "mcp", "config": str(path)} for path in sorted((folder / SERVERS).glob("*.json"))
+    ]
 
 
 def declared_in(root: Path, name: str) -> tuple[Declared, ...]:
@@ -94,9 +96,8 @@ def settle(folder: Path, declared: Iterable[Declared]) -> None:
             file.unlink(missing_ok=True)
     listed = {name: (configurations / name).read_text("utf-8") for name in sorted(kept)}
     data = msgspec.json.encode(listed)
-    if kept or (folder / LIST).exists():
-        if not _has(folder / LIST, data):
-            write_atomically(folder / LIST, data)
+    if (kept or (folder / LIST).exists()) and not _has(folder / LIST, data):
+        write_atomically(folder / LIST, data)
 
 
 def clear(folder: Path) -> None:

@@ -51,7 +51,7 @@ class FetchedSource(Source):
         for _ in range(SCAN_ATTEMPTS):
             version = self.content.version
             try:
-                scan = super().scan()
+                scan = super().scan()  # type: ignore[safe-super]  # of the class after this one
             except SourceError:
                 if version == self.content.version:
                     raise
@@ -81,9 +81,7 @@ class FetchedSource(Source):
         stale = ""
         if state.error:
             stale = f"{state.error} What was fetched {ago(time.time() - state.checked_at)} stays."
-        return msgspec.structs.replace(
-            scan, problems=[*problems, *scan.problems], stale=stale
-        )
+        return msgspec.structs.replace(scan, problems=[*problems, *scan.problems], stale=stale)
 
     @override
     def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:

@@ -1,4 +1,4 @@
-"""Writes the files of others into a new folder: bounded, below it, and nothing but regular files."""
+"""Writes the files of others into a new folder: bounded, below it, and only regular files."""
 
 import os
 from collections import Counter

@@ -110,7 +110,10 @@ class GitFetcher(Fetcher):
         files = list(_files(listed, writer))
         blobs = place / "blobs"
         blobs.write_text("".join(f"{file.blob}\n" for file in files))
-        sizes = [_size(line) for line in git.call("cat-file", "--batch-check", given=blobs).read_text().splitlines()]
+        sizes = [
+            _size(line)
+            for line in git.call("cat-file", "--batch-check", given=blobs).read_text().splitlines()
+        ]
         taken = [
             (file, size)
             for file, size in zip(files, sizes, strict=True)

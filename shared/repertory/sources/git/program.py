@@ -116,15 +116,11 @@ class Git:
             if self._asked.cancelled:
                 raise SourceError(f"The fetch of {self._shown} was interrupted.")
             if now > deadline:
-                raise SourceError(
-                    f"{self._shown} was not complete after {TIMEOUT_S:.0f} s."
-                )
+                raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")
             if now - measured_at > SIZE_INTERVAL_S:
                 measured_at = now
                 if size_on_disk(self._folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
-                    raise SourceError(
-                        f"{self._shown} has more than {MAX_REPOSITORY_SIZE:,} bytes."
-                    )
+                    raise SourceError(f"{self._shown} has more than {MAX_REPOSITORY_SIZE:,} bytes.")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_INTERVAL_S)
         if output.stat().st_size > MAX_OUTPUT_SIZE:

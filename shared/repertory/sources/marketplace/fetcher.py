@@ -54,7 +54,7 @@ class MarketplaceFetcher(Fetcher):
         self._size = 0
 
     @property
-    def cancelled(self) -> bool:  # type: ignore[override]
+    def cancelled(self) -> bool:
         """Whether a fetch that runs is to end soon."""
         return self._main.cancelled
 
@@ -121,7 +121,9 @@ class MarketplaceFetcher(Fetcher):
         self._size = 0
         with ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="plugin") as pool:
             try:
-                found = list(pool.map(lambda name: self._plugin(name, wanted[name], into, last), names))
+                found = list(
+                    pool.map(lambda name: self._plugin(name, wanted[name], into, last), names)
+                )
             except BaseException:  # Ctrl-C
                 self.cancelled = True
                 pool.shutdown(cancel_futures=True)

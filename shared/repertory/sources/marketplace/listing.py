@@ -79,10 +79,8 @@ def read_listing(document: object, whence: str) -> Listing:
         else:
             found.setdefault(plugin.name, plugin)
     name = document.get("name")
-    is_name = isinstance(name, str) and _NAME.fullmatch(name)
-    return Listing(
-        name=name if is_name else "", plugins=tuple(found.values()), notes=tuple(notes)
-    )
+    known = name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+    return Listing(name=known, plugins=tuple(found.values()), notes=tuple(notes))
 
 
 def is_listing(document: object) -> bool:

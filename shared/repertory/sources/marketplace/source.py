@@ -20,7 +20,6 @@ _MAX_SIZE = 64 * 2**20  # bytes of a file that we wrote
 class _Offered(FetchedFolder):
     """Reads the files that the plugins offer, by the ids that the fetch gave them."""
 
-    content: Content
     _ids: dict[str, str]
 
     def offered(self, offers: Offers) -> dict[str, str]:
@@ -34,7 +33,7 @@ class _Offered(FetchedFolder):
             self._ids = self.offered(msgspec.json.decode(data, type=Offers))
         except (OSError, msgspec.MsgspecError) as error:
             raise SourceError(
-                f"The content of {self.location} is damaged; run `repertory remove` and add it again."
+                f"The content of {self.location} is damaged; remove and add it again."
             ) from error
         return [file for file in files if file.place in self._ids]
 
@@ -44,7 +43,7 @@ class _Offered(FetchedFolder):
 
 
 class PluginSkills(_Offered, SkillFolders):
-    """The skills of all plugins; an id is the source's name, the plugin's and the folder's."""
+    """The skills of all plugins; an id names source, plugin and folder."""
 
     @override
     def offered(self, offers: Offers) -> dict[str, str]:
@@ -52,7 +51,7 @@ class PluginSkills(_Offered, SkillFolders):
 
 
 class PluginPrompts(_Offered, MarkdownSkills):
-    """The commands and agents of all plugins; an id is the source's name, the plugin's and theirs."""
+    """The commands and agents of all plugins; an id names source, plugin and file."""
 
     @override
     def offered(self, offers: Offers) -> dict[str, str]:
@@ -65,5 +64,3 @@ def sources(name: str, content: Content) -> list[FolderSource]:
         PluginSkills(name=name, path=content.path),
         PluginPrompts(name=f"{name}-prompts", path=content.path),
     ]
-
-
