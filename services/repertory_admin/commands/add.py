@@ -103,7 +103,7 @@ def add(  # noqa: PLR0913 - its options
         if not is_written:
             _discard(found.sources, kept)
     if is_written:
-        _index(target_of(flags))
+        _index(target_of(flags), {source.name for source in found.sources})
 
 
 @command(app, "remove", examples=("repertory remove acme-skills", "repertory remove acme --user"))
@@ -259,12 +259,15 @@ def _discard(sources: list[Source], kept: set[str]) -> None:
             shutil.rmtree(content.folder, ignore_errors=True)
 
 
-def _index(target: Target) -> None:
-    """Index what was fetched; a server does so by itself."""
+def _index(target: Target, names: set[str]) -> None:
+    """Index the sources of some names, which were fetched; a server does so by itself."""
     if target.server:
         terminal.tell(f"The server at {target.server.url} indexes it now.")
         return
     with Bars() as bars, target.open_here(bars) as repertory:
         bars.wait()
-        repertory.index(bars.step, words_suffice=True, asks=lambda _: False)
+        run = repertory.index(bars.step, words_suffice=True, asks=lambda _: False)
     terminal.tell("It is indexed; `repertory search` finds it.")
+    if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
+        number = terminal.count(withheld, "suspicious item")
+        terminal.tell(f"{number} of it will wait for approval: `repertory trust review`.")

@@ -13,7 +13,7 @@ from typing_extensions import override
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.fetcher import Fetcher
-from repertory.sources.source import Problem, Scan, Source, warning
+from repertory.sources.source import Problem, Scan, Source, Trust, warning
 from repertory.text import ago
 
 REFRESH_S = 3_600.0  # the default of `refresh`
@@ -28,7 +28,8 @@ OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetch
 class FetchedSource(Source):
     """A source whose content is fetched; list it before the class that reads the content.
 
-    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals.
+    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals. Others may
+    change it at any time, so what is suspicious in it waits for approval, also at first.
 
     Attributes:
         content: The content.
@@ -38,6 +39,7 @@ class FetchedSource(Source):
     content: Content
     interval: float
     fetches = True
+    trust = Trust.REVIEW
 
     @override
     def refresh(self, *, may_ask: bool = False) -> None:
