@@ -2,15 +2,17 @@
 
 import os
 import stat
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from repertory.errors import ConfigurationError, SourceError
+from repertory.sources import folder
 from repertory.sources.fetched.writing import MAX_FILE_SIZE
 from repertory.sources.git.program import Git
+from repertory.sources.reading.files import Found, read_file
+from repertory.sources.source import Problem
 from tests.support.builders import write
 from tests.support.elsewhere import SKILL, Repository, Web, built, git_daemon, ids, refreshed
 
@@ -37,9 +39,9 @@ def daemon(repository: Repository) -> Iterator[str]:
         yield f"{url}/skills/.git"
 
 
-def files(folder: Path) -> set[str]:
+def files(top: Path) -> set[str]:
     """The regular files below a folder."""
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
 
 
 def test_a_repository_is_fetched_and_fetched_again(
@@ -297,36 +299,30 @@ def test_an_interrupted_fetch_leaves_what_was_there(repository: Repository, tmp_
     assert not list(content.folder.glob(".*"))
 
 
-def test_a_scan_never_sees_half_of_new_content(repository: Repository, tmp_path: Path) -> None:
-    """While another thread fetches, each scan finds the skills of one commit."""
-    names = [f"s{number}" for number in range(40)]
-    repository.add_skills(*names)
-    sources = built(tmp_path, type="git", url=str(repository.path), folder="skills")
-    refreshed(sources)
-    seen: set[frozenset[str]] = set()
-    done = threading.Event()
+def test_a_scan_never_sees_half_of_new_content(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content that is replaced between two files of a scan is read again as a whole."""
+    entry = {"type": "git", "url": str(repository.path), "folder": "skills"}
+    [source] = built(tmp_path, **entry)
+    repository.add_skills("docx", "xlsx")
+    refreshed([source])
+    texts = {f"skills/{n}/SKILL.md": SKILL.format(n) for n in ("pdf", "docx", "xlsx")}
+    repository.commit({place: one.replace("team", "fleet") for place, one in texts.items()})
+    reads: list[str] = []
 
-    def scan() -> None:
-        while not done.is_set():
-            own = built(tmp_path, type="git", url=str(repository.path), folder="skills")
-            items = own[0].scan().items
-            seen.add(frozenset(item.description for item in items if item.name != "pdf"))
+    def replaced(file: Found, limit: int) -> tuple[str | None, list[Problem]]:
+        reads.append(file.path)
+        if len(reads) == 2:
+            built(tmp_path, **entry)[0].refresh()
+        return read_file(file, limit)
 
-    thread = threading.Thread(target=scan)
-    thread.start()
-    for number in range(6):
-        repository.commit(
-            {
-                f"skills/{name}/SKILL.md": SKILL.format(name).replace("the team", f"team {number}")
-                for name in names
-            }
-        )
-        refreshed(sources)
-    done.set()
-    thread.join()
-    for one in seen:
-        assert len({text.rpartition("for ")[2] for text in one}) == 1
-    assert len(seen) > 1
+    monkeypatch.setattr(folder, "read_file", replaced)
+    scan = source.scan()
+    assert len(scan.items) == 3
+    assert all("fleet" in item.description for item in scan.items)
+    assert not scan.problems
+    assert len(reads) == 6
 
 
 def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path) -> None:

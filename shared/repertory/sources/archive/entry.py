@@ -76,6 +76,8 @@ def recognise(address: Address) -> Recognised | None:
     where = {"path": str(path)} if path else {"url": address.text}
     name = re.sub(r"[^\w.-]", "-", last[: -len(ending)]).strip("-.")[:100] or "archive"
     options = {key: address.options[key] for key in ("sha256", "folder") if key in address.options}
+    if "sha256" in options:
+        options["sha256"] = options["sha256"].lower()
     return Recognised(
         title="an archive", entry={"type": "archive", **where, "name": name, **options}
     )

@@ -85,7 +85,8 @@ class MarketplaceFetcher(Fetcher):
                 (into / name).parent.mkdir(exist_ok=True, mode=0o700)
                 shutil.copytree(before / name, into / name, copy_function=shutil.copy)
         declared = _offered(listing, into, parts)
-        validators = {**(main.validators if main else {}), **now}
+        own = {name: one for name, one in last.validators.items() if name not in known}
+        validators = {**(main.validators if main else own), **now}
         return Fetched(
             revision=parts[MAIN], validators=validators, notes=tuple(notes), declared=declared
         )
