@@ -24,6 +24,11 @@ SECTIONS = {
     },
     "Index": {
         "init": ("admin.commands.init", "Write a repertory.toml with the sources that are found."),
+        "add": (
+            "admin.commands.add",
+            "Add a git repository, a plugin marketplace or an archive as a source.",
+        ),
+        "remove": ("admin.commands.add", "Remove a source from the configuration."),
         "index": ("admin.commands.index", "Make the index equal to the sources."),
         "rebuild": ("admin.commands.index", "Build a new index beside the old one."),
         "stats": ("admin.commands.stats", "Show the index, its freshness and its problems."),

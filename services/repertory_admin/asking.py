@@ -1,4 +1,4 @@
-"""Asking the user before something is removed or written."""
+"""Asking the user before something is changed."""
 
 import sys
 
@@ -7,13 +7,13 @@ import typer
 from repertory.errors import UsageError
 
 
-def confirm(question: str, *, yes: bool, refused: str = "Nothing was removed") -> None:
+def confirm(question: str, *, yes: bool, done: str = "removed") -> None:
     """Ask, unless the answer was given as ``--yes``.
 
     Args:
         question: The question.
-        yes: The answer, if it was given.
-        refused: What to say if the answer is no.
+        yes: Whether ``--yes`` was given.
+        done: What is not done without the answer yes, as a participle.
 
     Raises:
         UsageError: The answer is no, or there is no terminal to ask in.
@@ -21,6 +21,6 @@ def confirm(question: str, *, yes: bool, refused: str = "Nothing was removed") -
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{refused}: there is no terminal to ask in; give --yes.")
+        raise UsageError(f"Nothing was {done}: there is no terminal to ask in; give --yes.")
     if not typer.confirm(question, err=True):
-        raise UsageError(f"{refused}.")
+        raise UsageError(f"Nothing was {done}.")

@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.settings import load
+from repertory.settings import Added, load
 from repertory.sources.discover import entry_of
+from repertory.sources.fetched.urls import shown
 from repertory.sources.registry import build, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -56,6 +57,7 @@ def wanted(file: Path, flags: Flags) -> Wanted:
         raise UsageError(f"There is no file {file}; name a configuration.")
     settings = load({**flags, "config": None}, file.parent, {**os.environ, "REPERTORY_CONFIG": ""})
     wishes = list(settings.withheld)
+    wishes += [_shown(one) for one in settings.added if one.is_confined]
     if settings.is_confined:
         workspace = Workspace(settings, file.parent)
         paths = filter(None, map(workspace.outside, settings.sources))
@@ -63,6 +65,10 @@ def wanted(file: Path, flags: Flags) -> Wanted:
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
     return Wanted(settings.digest, wishes)
+
+
+def _shown(one: Added) -> str:
+    return shown(str(one.entry.get("url") or one.entry.get("path")))
 
 
 def untrusted(workspace: Workspace) -> Untrusted:

@@ -23,8 +23,10 @@ from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collections import configuration_of
+from repertory.sources.fetched.content import LOCK
+from repertory.sources.fetched.users import USERS, used, users_gone
 from repertory.values import NAMESPACE_PATTERN
-from repertory.workspace import directory_key, owners
+from repertory.workspace import FETCHED, directory_key, owners
 
 GRACE_S = 60.0  # another process may be about to use what is newer and has no name yet
 
@@ -41,6 +43,7 @@ class Kind(StrEnum):
 
     INDEX = "indexes that no directory uses"
     NOTES = "notes about directories that are gone"
+    FETCHED = "content from elsewhere that no directory uses"
     GRAPH = "optimised models whose weights are gone"
     SERVER = "notes of servers that have ended"
     LEFTOVER = "unfinished and damaged files"
@@ -78,6 +81,7 @@ def find(data: Path, now: float) -> list[Unused]:
         return [
             *_indexes(data, known, gone, now),
             *_notes(data, gone),
+            *_fetched(data / FETCHED, now),
             *_graphs(data / "models"),
             *_servers(data / "servers"),
             *_leftovers(data, now),
@@ -158,6 +162,16 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
         yield _unused(Kind.NOTES, *paths)
 
 
+def _fetched(store: Path, now: float) -> Iterator[Unused]:
+    """The content that sources fetched which no existing directory has any more."""
+    names = used(store)
+    for path in store.glob("*"):
+        if path.name != USERS and path.name not in names and _is_old(path, now):
+            yield _unused(Kind.FETCHED, path, is_busy=_is_locked(path / LOCK))
+    for file in users_gone(store):
+        yield _unused(Kind.NOTES, file)
+
+
 def _graphs(models: Path) -> Iterator[Unused]:
     """The optimised graphs that were made of weights that are gone or have changed."""
     optimised = models / "optimised"
@@ -190,8 +204,8 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
     for path in data.glob("vectors.sqlite.corrupt-*"):
         yield _unused(Kind.LEFTOVER, path)
     for place, folders, files in os.walk(data):
-        if Path(place) == data and "collections" in folders:
-            folders.remove("collections")  # the files of the engine
+        if Path(place) == data:  # without the files of the engine, and of others
+            folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
         for path in (Path(place, name) for name in files if _UNFINISHED.fullmatch(name)):
             if _is_old(path, now):
                 yield _unused(Kind.LEFTOVER, path)

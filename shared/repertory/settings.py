@@ -19,6 +19,7 @@ from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
 from repertory.sources.policies import rules as rules_of
 from repertory.sources.reading import toml
+from repertory.sources.registry import fetches
 from repertory.trust import TrustStore, digest_of
 from repertory.values import SETTINGS, Values
 
@@ -28,6 +29,20 @@ SIGN_INS = "sign-ins"  # the folder there of the tokens of MCP servers
 MAX_FILE_SIZE = 1 << 20  # bytes
 
 
+class Added(msgspec.Struct, frozen=True):
+    """A source whose content is fetched from elsewhere; it comes on top of all others.
+
+    Attributes:
+        entry: Its ``[[sources]]`` entry.
+        file: The file that has it.
+        is_confined: Whether that was found and is not trusted: nothing is fetched for it.
+    """
+
+    entry: dict[str, Any]
+    file: Path
+    is_confined: bool = False
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The active settings, and where each was given.
 
@@ -35,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         values: The value of each.
         origins: Where each value that is not a default was given, by field.
         sources: The ``[[sources]]`` of the configuration file; empty if it has none.
+        added: Those whose content is fetched, of the user's file and the project's.
         rules: The ``[[policy]]`` tables, the user's before the project's.
         base: The folder that relative paths of sources start from.
         file: The project's configuration file, if there is one.
@@ -53,6 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     values: Values
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
+    added: tuple[Added, ...] = ()
     rules: tuple[Rule, ...] = ()
     base: Path
     file: Path | None = None
@@ -103,6 +120,7 @@ def load(
     given: dict[str, Any] = {}
     origins: dict[str, str] = {}
     sources: tuple[dict[str, Any], ...] = ()
+    added: list[Added] = []
     rules: tuple[Rule, ...] = ()
     base, trusted, is_confined = directory, False, False
     withheld: list[str] = []
@@ -115,8 +133,12 @@ def load(
             is_free = mine or _store(given, flags, environment).covers(path, content)
             digest = digest_of(content)
             if "sources" in document:
-                sources, base = _sources(document.pop("sources"), path), path.parent
-                trusted, is_confined = mine, not is_free
+                written = _sources(document.pop("sources"), path)
+                fetched = [entry for entry in written if fetches(entry)]
+                added += [Added(_absolute(one, path.parent), path, not is_free) for one in fetched]
+                if len(fetched) < len(written) or not written:
+                    sources = tuple(entry for entry in written if entry not in fetched)
+                    base, trusted, is_confined = path.parent, mine, not is_free
             within = "" if is_free else os.path.realpath(path.parent)
             policies = rules_of(document.pop("policy", []), str(path), within)
             rules += policies
@@ -132,6 +154,7 @@ def load(
         values=_convert(given, origins),
         origins=origins,
         sources=sources,
+        added=tuple(added),
         rules=rules,
         base=base,
         file=file,
@@ -256,6 +279,17 @@ def _sources(value: object, path: Path) -> tuple[dict[str, Any], ...]:
     raise ConfigurationError(
         f"{path}: `sources` is not a list of tables; write each as [[sources]] and its lines below."
     )
+
+
+def _absolute(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """An entry whose paths do not depend on its file's folder."""
+    local = {
+        key: str(folder / Path(value).expanduser())
+        for key in ("path", "url")
+        if isinstance(value := entry.get(key), str)
+        and (key == "path" or value.startswith(("./", "../", "~/")))
+    }
+    return {**entry, **local}
 
 
 def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str, Any]:

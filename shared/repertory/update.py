@@ -80,7 +80,8 @@ class Update:
 
         Args:
             progress: Called with the progress.
-            asks: Whether to ask a server. The last known tools of the others stay.
+            asks: Whether to ask a server, or to fetch what lies elsewhere. What was last known of
+                the others stays.
             words_suffice: If no model is available and nothing was indexed with one, index
                 keywords alone instead of failing.
             rebuild: Requests a new generation of a configuration's collection, if one is wanted.
@@ -106,7 +107,14 @@ class Update:
                 self._commit(coordinator)
                 self._live.close()
 
-            run(scanned, coordinator, queue, progress, on_wait=commit)
+            run(
+                scanned,
+                coordinator,
+                queue,
+                progress,
+                refreshes=lambda one: one.fetches and asks(one),
+                on_wait=commit,
+            )
         ledger = coordinator.ledger
         assert ledger is not None
         if ledger.counts.total():

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from repertory.errors import StoreError, UsageError
+from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.files import is_project, write_atomically
 from repertory.notices import about_withheld
-from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files, load
+from repertory.settings import SIGN_INS, TRUST_FILE, Added, Settings, files, load
 from repertory.text import one_line
 from repertory.trust import TrustStore, lies_in
 from repertory.values import NAMESPACE
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from repertory.sources.discover import Discovery
     from repertory.sources.source import PassedOver
 
+FETCHED = "fetched"  # the folder of fetched content in the data directory
 OWNER = ".directory.json"  # the end of the file that holds the directory of a key
 
 T = TypeVar("T")
@@ -110,6 +111,7 @@ class Workspace:
 
         passed_over: list[PassedOver] = []
         withheld: list[tuple[dict[str, Any], str]] = []
+        added: list[dict[str, Any]] = []
         if paths := self.paths():
             parts = [
                 discover(path) if path.is_dir() else Discovery(entry_of(path), []) for path in paths
@@ -129,6 +131,13 @@ class Workspace:
         else:
             found = discover(self.directory, Path.home())
             entries, passed_over = found.entries, found.passed_over
+        for one in self._added:
+            entry = self._prepared(one.entry)
+            if one.is_confined:
+                withheld.append((entry, self._not_fetched(one)))
+            else:
+                added += [entry, *_contained(entry, self.base)]
+        entries += added
         if self._named:
             named = {Path(path).resolve() for path in self._named}
             entries = [
@@ -173,6 +182,7 @@ class Workspace:
             rules=self._settings.rules,
             withheld=found.withheld,
         )
+        self._note_fetched(catalogue)
         if written and self._settings.is_confined:
             catalogue.stay_in(self.base, found=False)
         elif self.is_found and is_project(self.directory, Path.home()):
@@ -182,7 +192,8 @@ class Workspace:
     def withheld(self) -> list[str]:
         """Why sources of a found configuration are not read until the user trusts it."""
         sources = () if self.paths() else self._settings.sources
-        return [reason for reason in map(self._refusal, sources) if reason]
+        added = [self._not_fetched(one) for one in self._added if one.is_confined]
+        return [reason for reason in map(self._refusal, sources) if reason] + added
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -210,6 +221,32 @@ class Workspace:
         )
 
     @property
+    def _added(self) -> tuple[Added, ...]:
+        """The sources that are fetched; paths that were given stand for all sources."""
+        return () if self.paths() else self._settings.added
+
+    def _not_fetched(self, one: Added) -> str:
+        from repertory.sources.fetched.urls import shown  # noqa: PLC0415 - not to search
+
+        where = one_line(shown(str(one.entry.get("url") or one.entry.get("path"))))
+        return (
+            f"{one.file} was found, and a source is {where}, which was not fetched; run "
+            f"'{self._settings.to_trust}' to allow it."
+        )
+
+    def _note_fetched(self, catalogue: "Catalogue") -> None:
+        """Note which fetched content this directory uses, for ``repertory clean``."""
+        from repertory.sources.fetched.users import note  # noqa: PLC0415 - not to search
+
+        folders = {source.place for source in catalogue.sources if source.fetches}
+        note(self._store, self.catalogue_key, self.directory, folders)
+
+    @property
+    def _store(self) -> Path:
+        """The folder of all fetched content."""
+        return self._data / FETCHED
+
+    @property
     def _named(self) -> list[str]:
         """The MCP configurations that the user named."""
         return [str(path) for path in self._settings.mcp_configs]
@@ -230,7 +267,7 @@ class Workspace:
         Files that discovery found deep inside a project are not included.
         """
         from repertory.sources.discover import places  # noqa: PLC0415 - not to search
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import declarations, files_to_trust  # noqa: PLC0415 - as above
 
         settings = self._settings
         paths = files(settings.flags, self.directory, settings.environment)
@@ -240,6 +277,8 @@ class Workspace:
             return [*paths, *given, *(place for path in given for place in places(path))]
         for entry in settings.sources:
             paths += files_to_trust(entry, self.base) or ()
+        for one in settings.added:
+            paths += declarations(self._prepared(one.entry), self.base)
         return paths if settings.sources else paths + places(self.directory, Path.home())
 
     @property
@@ -278,7 +317,8 @@ class Workspace:
         """A digest of the configuration that a run follows, made without reading any source."""
         settings = self._settings
         paths = [str(path) for path in self.paths()]
-        return _digest([str(settings.file), settings.sources, paths, self.rules])
+        added = [(one.entry, one.is_confined) for one in settings.added]
+        return _digest([str(settings.file), settings.sources, paths, self.rules, added])
 
     @property
     def rules(self) -> str:
@@ -338,8 +378,10 @@ class Workspace:
 
     def _prepared(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Add what only the workspace knows to an entry: time limit, trust and environment."""
-        from repertory.sources.registry import files_to_trust  # noqa: PLC0415 - not to search
+        from repertory.sources.registry import fetches, files_to_trust  # noqa: PLC0415 - not to search
 
+        if fetches(entry):
+            return {**entry, "store": str(self._store)}
         paths = files_to_trust(entry, self.base)
         if paths is None:
             return entry
@@ -374,6 +416,15 @@ class Workspace:
     @property
     def _indexed_file(self) -> Path:
         return self._data / "workspaces" / f"{self.key}.json"
+
+
+def _contained(entry: dict[str, Any], base: Path) -> list[dict[str, Any]]:
+    """What the fetched content of an entry defines; an invalid one says so when it is built."""
+    from repertory.sources.registry import contained  # noqa: PLC0415 - not to search
+
+    with contextlib.suppress(ConfigurationError):
+        return contained(entry, base)
+    return []
 
 
 def owners(data: Path) -> dict[str, Path]:

@@ -13,9 +13,12 @@ import pytest
 
 from repertory.errors import CallError, CallsOffError, SourceError
 from repertory.sources.configured import Unreadable
+from repertory.sources.marketplace.listing import LISTING
 from repertory.sources.registry import TYPES, build
 from repertory.sources.source import Source
+from tests.support.builders import write
 from tests.support.bulletin_source import BOARDS, TYPE, registered
+from tests.support.elsewhere import Repository, built, marketplace, refreshed, skills, zipped
 from tests.support.mcp_servers import SERVERS
 from tests.support.source_cases import CASES, Case
 
@@ -109,6 +112,34 @@ def _build(folder: Path, **entry: object) -> Source:
     return _only(build(entry, folder))
 
 
+def _commit(folder: Path, kind: str) -> None:
+    """Add a skill to a repository, which holds a marketplace, and fetch it."""
+    repository = Repository(folder / "repository")
+    write(repository.path / LISTING, marketplace({"name": "p", "source": "./"}))
+    repository.add_skills(f"s{len(list(repository.path.glob('skills/*')))}")
+    refreshed(built(folder, type=kind, url=str(repository.path)))
+
+
+def _archive(folder: Path) -> None:
+    """Publish an archive with one skill more, and fetch it."""
+    number = len(list(folder.glob("of-*")))
+    (folder / f"of-{number}").touch()
+    (folder / "a.zip").write_bytes(zipped(skills(*(f"s{n}" for n in range(number + 1)))))
+    refreshed(built(folder, type="archive", path="a.zip"))
+
+
+def _fetched(name: str, add: Callable[[Path], None], **entry: object) -> Adapter:
+    """A source whose content is fetched; by another process, as far as it knows."""
+    return Adapter(
+        name,
+        make=lambda folder: built(
+            folder, **{key: str(one).format(folder) for key, one in entry.items()}
+        )[0],
+        add=add,
+        spoil=lambda folder: shutil.rmtree(folder / "store"),
+    )
+
+
 ADAPTERS = [
     *map(_of_files, CASES),
     Adapter(
@@ -134,6 +165,14 @@ ADAPTERS = [
         make=lambda _: Unreadable("lab", {"type": "mcp", "name": "lab"}, "It is half saved."),
         is_readable=False,
     ),
+    _fetched("git", partial(_commit, kind="git"), type="git", url="{0}/repository"),
+    _fetched(
+        "marketplace",
+        partial(_commit, kind="marketplace"),
+        type="marketplace",
+        url="{0}/repository",
+    ),
+    _fetched("archive", _archive, type="archive", path="a.zip"),
     Adapter("a type of one's own", partial(_build, type=TYPE, name="board"), _post, _close),
 ]
 READABLE = [adapter for adapter in ADAPTERS if adapter.is_readable]

@@ -9,7 +9,8 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
-from repertory.settings import PROJECT_FILE, Settings
+from repertory.settings import PROJECT_FILE, Added, Settings
+from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build
 from repertory.trust import digest_of
 from repertory.values import SETTINGS
@@ -72,7 +73,7 @@ def show(flags: Flags, output: OutputOption = Output.TABLE) -> None:
             {
                 "file": str(file) if file else None,
                 "settings": rows,
-                "sources": list(settings.sources),
+                "sources": [*settings.sources, *map(_without_secrets, settings.added)],
                 "mcpConfigs": [str(path) for path in settings.mcp_configs],
             }
         )
@@ -101,7 +102,8 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
     terminal.show_facts(
         {
             "file": terminal.short_path(str(file)) if file else "none; `repertory init` writes one",
-            "sources": _sources(settings.sources) if settings.sources else found,
+            "sources": (_sources(settings.sources) if settings.sources else found)
+            + (f", and {len(settings.added)} fetched from elsewhere" if settings.added else ""),
             "mcp": ", ".join(configs) or "none named",
         }
     )
@@ -123,7 +125,7 @@ def check(flags: Flags) -> None:
     try:
         settings, directory = here(flags)
         problems = list(_problems(Workspace(settings, directory)))
-        sources = len(settings.sources)
+        sources = len(settings.sources) + len(settings.added)
     except ConfigurationError as error:
         problems = [str(error)]
     for problem in problems:
@@ -233,6 +235,11 @@ def _shown(settings: Settings, field: str, *, secret: bool) -> Any:  # noqa: ANN
     if field == "redis_url" and value:
         return _without_password(value)
     return "****" if secret and value else value
+
+
+def _without_secrets(one: Added) -> dict[str, Any]:
+    """The entry of a source that is fetched, without the password of its URL."""
+    return {key: masked(value) if key == "url" else value for key, value in one.entry.items()}
 
 
 def _without_password(url: str) -> str:

@@ -184,7 +184,7 @@ def _carry_out(
         show.difference(change, to_stderr=not is_table)
         what = "Remove the entry from" if undo else "Write this to"
         file = terminal.short_path(str(target.file))
-        confirm(f"{what} {file}?", yes=yes, refused="Nothing was written")
+        confirm(f"{what} {file}?", yes=yes, done="written")
         was_trusted = change.current is not None and trust.covers(target.file, change.current)
         if undo:
             writing.undo(change, records)

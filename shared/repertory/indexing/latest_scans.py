@@ -155,7 +155,7 @@ class LatestScans:
                     type=source.type,
                     location=source.location,
                     items=indexed[name],
-                    stale=max(indexed[name] - offered[name], 0) if partial else 0,
+                    stale=_stale(scan, indexed[name], offered[name], partial=partial),
                     error=error,
                     awaits_trust=not (source.is_trusted or source.fault),
                     awaits_sign_in=scan is not None and scan.awaits_sign_in,
@@ -171,3 +171,10 @@ class LatestScans:
         sources = self.catalogue.sources
         scans = [self._by_source[one.name] for one in sources if one.name in self._by_source]
         self.items, self._problems = merge(scans, self.catalogue)
+
+
+def _stale(scan: ScanResult | None, indexed: int, offered: int, *, partial: bool) -> int:
+    """How many items of a source are kept although it cannot be read now."""
+    if scan is not None and scan.scan is not None and scan.scan.stale:
+        return indexed
+    return max(indexed - offered, 0) if partial else 0

@@ -25,6 +25,7 @@ def run(
     queue: InProcessQueue,
     progress: Progress,
     *,
+    refreshes: Callable[[Source], bool] = lambda _: False,
     is_late: Callable[[], bool] = lambda: False,
     on_wait: Callable[[], None] = lambda: None,
 ) -> None:
@@ -38,6 +39,7 @@ def run(
         coordinator: Decides what to write.
         queue: Its queue, without a thread of its own.
         progress: Called after every step.
+        refreshes: Whether to fetch first what a source has elsewhere.
         is_late: Whether the run is to end, once some of its items are written.
         on_wait: Called each time that everything read so far is indexed and a scan still runs.
 
@@ -46,7 +48,9 @@ def run(
     """
     pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="scan")
     try:
-        scanning: set[Future[ScanResult]] = {pool.submit(scan_source, source) for source in sources}
+        scanning: set[Future[ScanResult]] = {
+            pool.submit(scan_source, source, refresh=refreshes(source)) for source in sources
+        }
         worked = has_news = True
         while scanning or worked or not coordinator.is_finished:
             if not worked:
@@ -69,4 +73,6 @@ def run(
                 has_news = False
                 on_wait()
     finally:
+        for source in sources:
+            source.cancel()
         pool.shutdown(wait=False, cancel_futures=True)

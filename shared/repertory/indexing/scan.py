@@ -1,5 +1,6 @@
 """The first stage: scan the sources, and merge what they offer."""
 
+import contextlib
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -49,11 +50,20 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.scan is None or self.scan.keeps(item_id)
 
 
-def scan_source(source: Source) -> ScanResult:
-    """Scan one source; a failure is a result, too."""
+def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
+    """Scan one source; a failure is a result, too.
+
+    Args:
+        source: The source.
+        refresh: Whether to fetch first what lies elsewhere, which may take minutes.
+    """
+    if refresh:
+        with contextlib.suppress(SourceError):  # the scan names it
+            source.refresh()
     at = time.time()
     try:
-        return ScanResult(source=source, scan=source.scan(), error="", at=at)
+        scan = source.scan()
+        return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
         waits = isinstance(error, SignInError)
         return ScanResult(source=source, scan=None, error=str(error), at=at, awaits_sign_in=waits)

@@ -67,6 +67,8 @@ class Catalogue(msgspec.Struct, frozen=True):
             found: Only those sources whose path is in it, and no skills; see ``discover``.
         """
         for source in _folders(self.sources):
+            if source.fetches:  # its content lies in the data directory
+                continue
             is_bound = source.type != "skills" and is_inside(str(source.path), str(folder))
             if is_bound or not found:
                 source.stay_in(str(folder))

@@ -1,7 +1,8 @@
 """The types of sources. A new type is a module and one line here.
 
 The line names a class or module with a ``build``, as described below. If files other than the
-catalogue's configuration define its sources, it also has a ``files_to_trust``.
+catalogue's configuration define its sources, it also has a ``files_to_trust``; if its content may
+define further sources, a ``contained``.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,15 @@ _BUILDERS = {
     "mcp": "repertory.sources.mcp",
     "corpus": "repertory.sources.corpus",
 }
+# Their content is fetched from elsewhere. They come on top of the sources that are found, a
+# configuration that was found without trust fetches nothing, and their entries get a ``store``: the
+# folder of all fetched content.
+_FETCHED = {
+    "git": "repertory.sources.git",
+    "marketplace": "repertory.sources.marketplace",
+    "archive": "repertory.sources.archive",
+}
+_BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)
 COMMON = frozenset({"trust", "visible_to"})  # the options of every type
 
@@ -100,3 +110,28 @@ def files_to_trust(entry: Mapping[str, Any], base: Path) -> list[Path] | None:
     builder = _BUILDERS.get(str(entry.get("type")))
     named = getattr(resolve_name(builder), "files_to_trust", None) if builder else None
     return named(entry, base) if named else None
+
+
+def fetches(entry: Mapping[str, Any]) -> bool:
+    """Whether the content of an entry's sources is fetched from elsewhere."""
+    return str(entry.get("type")) in _FETCHED
+
+
+def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
+    """Return the entries that the fetched content of an entry defines, such as MCP servers.
+
+    They need the user's trust as any that were found.
+    """
+    builder = _BUILDERS.get(str(entry.get("type")))
+    named = getattr(resolve_name(builder), "contained", None) if builder else None
+    return named(entry, base) if named else []
+
+
+def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
+    """Return the files that change when ``contained`` does; they may be missing."""
+    try:
+        sources = build(entry, base)
+    except ConfigurationError:
+        return []
+    contents = [getattr(source, "content", None) for source in sources]
+    return list(dict.fromkeys(one.servers_file for one in contents if one))

@@ -88,6 +88,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         unchanged: The ids of items of files that were not read again. The index keeps them, too.
         postponed: The paths of changed files that there was no time to read.
         withheld: The ids of items in quarantine, which are not among ``items``.
+        stale: Why the items may be old: what lies elsewhere could not be fetched. Empty otherwise.
     """
 
     items: list[Item]
@@ -98,6 +99,7 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: frozenset[str] = frozenset()
     postponed: frozenset[str] = frozenset()
     withheld: frozenset[str] = frozenset()
+    stale: str = ""
 
     def keeps(self, item_id: str) -> bool:
         """Whether the index keeps an item that is not among ``items``."""
@@ -141,6 +143,7 @@ class Source(Protocol):
             one name, and the first counts. The source stays unchanged while its file is unreadable.
         is_trusted: Whether the source may run or be read.
         asks_server: Whether a scan starts or calls a server, which a search never does.
+        fetches: Whether ``refresh`` fetches content from elsewhere, which a search never does.
         origin: The file that defines it, if ``needs_trust``.
         fault: Why its definition is invalid, with the file; empty if it is valid. A scan raises it.
         trust: What happens to its new and changed items.
@@ -154,6 +157,7 @@ class Source(Protocol):
     needs_trust: bool = False
     is_trusted: bool = True
     asks_server: bool = False
+    fetches: bool = False
     origin: str = ""
     fault: str = ""
     trust: Trust = Trust.TRUSTED
@@ -197,6 +201,23 @@ class Source(Protocol):
                 not answer, missing trust). Its items are then kept and marked stale.
         """
         ...
+
+    def refresh(self, *, may_ask: bool = False) -> None:  # noqa: ARG002 - the default fetches none
+        """Fetch what lies elsewhere, for the next scan. It may take minutes.
+
+        A failure keeps what was fetched before; the next scan names it.
+
+        Args:
+            may_ask: Whether the user may be asked for a password at the terminal.
+
+        Raises:
+            SourceError: It cannot be fetched.
+        """
+        return
+
+    def cancel(self) -> None:
+        """Let a refresh that runs end soon, with a failure that is not remembered."""
+        return
 
     def is_away(self) -> bool:
         """Whether the source is temporarily unavailable, such as a folder on an unmounted disk.

@@ -1,0 +1,273 @@
+"""``repertory add`` and ``repertory remove``."""
+
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from repertory.errors import SourceError, UsageError
+from repertory.settings import PROJECT_FILE, files
+from repertory.sources.adding import Address, Recognised, recognise, reconsider
+from repertory.sources.entry import checked_name
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.urls import masked
+from repertory.sources.fetched.users import used
+from repertory.sources.registry import build, contained
+from repertory.sources.source import Source
+from repertory.trust import digest_of
+from repertory.workspace import FETCHED, Workspace
+from repertory_admin import source_entries, terminal
+from repertory_admin.app import app, command
+from repertory_admin.asking import confirm
+from repertory_admin.backend import Target, target_of
+from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
+from repertory_admin.progress import Bars
+from repertory_admin.trust import described, wanted
+
+MAX_SHOWN = 5  # problems
+
+UserOption = Annotated[
+    bool, typer.Option("--user", help="In your own config.toml, for all your projects.")
+]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """What an address leads to, fetched and read."""
+
+    recognised: Recognised
+    sources: list[Source]
+    servers: list[Source]
+
+
+@command(
+    app,
+    "add",
+    settings=(*STORE, *INDEXING, *ASKING),
+    examples=(
+        "repertory add https://github.com/acme/skills --ref main --folder skills",
+        "repertory add acme/plugins --name acme",
+        "repertory add https://example.com/skills.tar.gz --sha256 DIGEST --dry-run",
+    ),
+)
+def add(  # noqa: PLR0913 - its options
+    flags: Flags,
+    address: Annotated[str, typer.Argument(metavar="URL", help="A URL, or a path.")],
+    *,
+    ref: Annotated[str | None, typer.Option(help="A branch, a tag or a commit.")] = None,
+    folder: Annotated[str | None, typer.Option(help="Read only this folder of it.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the source, with which its ids begin.")
+    ] = None,
+    sha256: Annotated[str | None, typer.Option(help="The digest an archive must have.")] = None,
+    user: UserOption = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it.")] = False,
+    yes: YesOption = False,
+) -> None:
+    """Add a git repository, a plugin marketplace or an archive as a source.
+
+    It is fetched and read first, and you see what was found before it is written to the
+    project's repertory.toml. Adding is not trusting: MCP servers in it do not run until you trust
+    them. It is fetched again every hour while a server runs, and by `repertory index`.
+    """
+    target = target_of(flags)
+    file = _file(target, flags, user=user)
+    workspace = Workspace(target.settings, target.directory)
+    if workspace.paths():
+        raise UsageError(
+            "The sources of this directory are the paths that `repertory index` was given; run "
+            "`repertory index` without a path first."
+        )
+    options = {"ref": ref, "folder": folder, "sha256": sha256}
+    given = {key: value for key, value in options.items() if value is not None}
+    recognised = recognise(Address(address, Path.cwd(), given))
+    if ignored := given.keys() - recognised.entry.keys():
+        raise UsageError(f"--{min(ignored)} means nothing for {recognised.title}.")
+    store = target.settings.data_dir / FETCHED
+    kept = used(store)
+    found = _fetched(recognised, workspace, store, name)
+    is_written = False
+    try:
+        entry = _written(found.recognised.entry, file)
+        _show(found, entry, file)
+        if not dry_run:
+            confirm("Add it?", yes=yes, done="added")
+            _write(file, source_entries.with_entry(source_entries.read(file), entry), target, flags)
+            is_written = True
+    finally:
+        if not is_written:
+            _discard(found.sources, kept)
+    if is_written:
+        _index(target_of(flags), {source.name for source in found.sources})
+
+
+@command(app, "remove", examples=("repertory remove acme-skills", "repertory remove acme --user"))
+def remove(
+    flags: Flags,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the source.")],
+    *,
+    user: UserOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Remove a source from the configuration.
+
+    Its items leave the index with the next search. What was fetched stays until `repertory clean`.
+    """
+    target = target_of(flags)
+    file = _file(target, flags, user=user)
+    text = source_entries.read(file)
+    names = source_entries.names_in(text)
+    if name not in names:
+        known = f"it has {', '.join(names)}" if names else "it has none"
+        raise UsageError(f"{terminal.short_path(str(file))} has no source {name!r}; {known}.")
+    confirm(f"Remove {name} from {terminal.short_path(str(file))}?", yes=yes)
+    _write(file, source_entries.without_entry(text, name), target, flags)
+    after = target_of(flags)
+    Workspace(after.settings, after.directory).catalogue()  # notes what it still uses
+    terminal.tell(f"Removed {name}; its items leave the index with the next search.")
+
+
+def _file(target: Target, flags: Flags, *, user: bool) -> Path:
+    """The configuration file to change.
+
+    Raises:
+        UsageError: The sources are configured on another machine.
+    """
+    settings = target.settings
+    if settings.values.server_url:
+        raise UsageError(
+            f"The sources of the server at {settings.values.server_url} are configured there."
+        )
+    if user:
+        return files(flags, target.directory, settings.environment)[0]
+    return settings.file or target.directory / PROJECT_FILE
+
+
+def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
+    """Fetch what an address leads to, and read it."""
+    may_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    taken = {source.name for source in workspace.catalogue().sources}
+    while True:
+        entry = {**recognised.entry, **({"name": name} if name else {})}
+        recognised = msgspec.structs.replace(recognised, entry=entry)
+        if checked_name(entry["name"]) in taken:
+            raise UsageError(f"There is a source {entry['name']!r} already; give another --name.")
+        sources = build({**entry, "store": str(store)}, workspace.base)
+        terminal.note(f"Fetching {sources[0].location} …")
+        try:
+            for source in sources:
+                _refresh(source, may_ask=may_ask)
+        except BaseException:
+            _discard(sources, used(store))
+            raise
+        content = _content(sources[0])
+        better = reconsider(recognised, content.path) if content else recognised
+        if better is recognised:
+            break
+        _discard(sources, used(store))
+        recognised = better
+    prepared = {**entry, "store": str(store)}
+    servers = [
+        source
+        for one in contained(prepared, workspace.base)
+        for source in build({**one, "trusted": False}, workspace.base)
+    ]
+    return _Found(recognised, sources, servers)
+
+
+def _refresh(source: Source, *, may_ask: bool) -> None:
+    """Fetch on another thread, which no signal interrupts halfway: what it started ends with it."""
+    with ThreadPoolExecutor(1) as pool:
+        fetching = pool.submit(source.refresh, may_ask=may_ask)
+        try:
+            fetching.result()
+        except BaseException:  # Ctrl-C
+            source.cancel()
+            raise
+
+
+def _content(source: Source) -> Content | None:
+    return getattr(source, "content", None)
+
+
+def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
+    """Show what was found, and what will be written."""
+    kinds: Counter[str] = Counter()
+    problems: list[str] = []
+    for source in found.sources:
+        try:
+            scan = source.scan()
+        except SourceError as error:
+            problems.append(str(error))
+            continue
+        kinds.update(item.kind.value for item in scan.items)
+        problems += map(str, scan.problems)
+    counts = ", ".join(terminal.count(number, kind) for kind, number in kinds.items())
+    terminal.tell(
+        f"{found.sources[0].location} is {found.recognised.title} with {counts or 'no items'}."
+    )
+    if found.servers:
+        number = terminal.count(len(found.servers), "MCP server")
+        terminal.tell(f"{number} in it will wait for your trust: {described(found.servers)}.")
+    for problem in problems[:MAX_SHOWN]:
+        terminal.warn(problem)
+    if len(problems) > MAX_SHOWN:
+        terminal.warn(f"{len(problems) - MAX_SHOWN} more problems; `repertory stats` lists them.")
+    terminal.say(f"\nIn {terminal.short_path(str(file))}:\n\n[[sources]]")
+    for key, value in entry.items():
+        terminal.say(f"{key} = {masked(msgspec.json.encode(value).decode())}")
+    terminal.say()
+
+
+def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    """The entry as it is written; a path below its file's folder is relative."""
+    path = Path(str(entry.get("path", "")))
+    if path.is_absolute() and path.is_relative_to(file.parent.resolve()):
+        return {**entry, "path": path.relative_to(file.parent.resolve()).as_posix()}
+    return dict(entry)
+
+
+def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
+    """Replace the configuration file; one that could do all it asked for can still do so."""
+    settings = target.settings
+    is_project = file == (settings.file or target.directory / PROJECT_FILE)
+    needs_trust = is_project and not settings.named
+    is_free = not file.exists() or not wanted(file, flags).wishes if needs_trust else True
+    data = source_entries.write(file, text)
+    shown = terminal.short_path(str(file))
+    terminal.tell(f"Wrote {shown}.")
+    if needs_trust and is_free:
+        trust = Workspace(settings, target.directory).trust
+        trust.trust(file, digest_of(data))
+    elif needs_trust:
+        terminal.warn(
+            f"{shown} was found and asks for more than its own folder, so nothing of it is "
+            f"fetched until you run `repertory config trust {shown}`."
+        )
+
+
+def _discard(sources: list[Source], kept: set[str]) -> None:
+    """Remove what was fetched, unless another directory uses it."""
+    for source in sources:
+        content = _content(source)
+        if content and content.folder.name not in kept:
+            shutil.rmtree(content.folder, ignore_errors=True)
+
+
+def _index(target: Target, names: set[str]) -> None:
+    """Index the sources of some names, which were fetched; a server does so by itself."""
+    if target.server:
+        terminal.tell(f"The server at {target.server.url} indexes it now.")
+        return
+    with Bars() as bars, target.open_here(bars) as repertory:
+        bars.wait()
+        run = repertory.index(bars.step, words_suffice=True, asks=lambda _: False)
+    terminal.tell("It is indexed; `repertory search` finds it.")
+    if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
+        number = terminal.count(withheld, "suspicious item")
+        terminal.tell(f"{number} of it will wait for approval: `repertory trust review`.")

@@ -1,0 +1,112 @@
+"""Adds ``[[sources]]`` entries to configuration files and removes them; comments stay."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repertory.errors import ConfigurationError, StoreError
+from repertory.files import write_atomically
+from repertory.sources.reading import toml
+
+MODE = 0o644  # of a new file, less the umask: a project's file is for all who work on it
+
+_HEAD = """\
+# What Repertory indexes in this project, besides what it finds here.
+# `repertory config check` checks this file, `repertory config show` explains every setting.
+"""
+
+
+def with_entry(text: str, entry: Mapping[str, Any]) -> str:
+    """The text of a configuration file with one more source, at the end of those that it has.
+
+    Raises:
+        ConfigurationError: The file cannot be changed without losing something.
+    """
+    import tomlkit  # noqa: PLC0415 - for two commands
+    from tomlkit.items import AoT  # noqa: PLC0415 - as above
+
+    document = tomlkit.parse(text or _HEAD)
+    table = tomlkit.table()
+    table.update(entry)
+    sources = document.get("sources")
+    if sources is None:
+        document.add(tomlkit.nl())
+        document.append("sources", tomlkit.aot())
+        document["sources"].append(table)
+    elif isinstance(sources, AoT):
+        sources.append(table)
+    else:
+        inline = tomlkit.inline_table()
+        inline.update(entry)
+        sources.append(inline)
+    return _checked(document.as_string(), text, lambda before: [*before, dict(entry)])
+
+
+def without_entry(text: str, name: str) -> str:
+    """The text of a configuration file without the sources of a name; the same if it has none.
+
+    Raises:
+        ConfigurationError: The file cannot be changed without losing something.
+    """
+    import tomlkit  # noqa: PLC0415 - as above
+
+    document = tomlkit.parse(text)
+    sources = document.get("sources", [])
+    for at in reversed(range(len(sources))):
+        if sources[at].get("name") == name:
+            del sources[at]
+    if "sources" in document and not sources:
+        del document["sources"]
+    if document.as_string() == text:
+        return text
+    return _checked(
+        document.as_string().rstrip("\n") + "\n",
+        text,
+        lambda before: [entry for entry in before if entry.get("name") != name],
+    )
+
+
+def names_in(text: str) -> list[str]:
+    """The names of the sources of a configuration file."""
+    return [str(one["name"]) for one in toml.parse(text).get("sources", []) if "name" in one]
+
+
+def read(file: Path) -> str:
+    """The text of a configuration file; empty if it is missing.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as text: {error}.") from error
+
+
+def write(file: Path, text: str) -> bytes:
+    """Replace a configuration file, where a link leads as well, and return its content.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    place = file.resolve()
+    data = text.encode()
+    try:
+        mode = place.stat().st_mode & 0o777 if place.exists() else MODE
+        write_atomically(place, data, mode=mode)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
+    return data
+
+
+def _checked(text: str, before: str, change: Any) -> str:  # noqa: ANN401 - of a list of entries
+    """The changed text, if it says what it said before apart from the change."""
+    old, new = toml.parse(before), toml.parse(text)
+    sources = change(old.pop("sources", []))
+    if new.pop("sources", []) != sources or new != old:
+        raise ConfigurationError(
+            "The configuration file cannot be changed without losing something; edit it by hand."
+        )
+    return text

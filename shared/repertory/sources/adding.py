@@ -1,0 +1,108 @@
+"""The types of sources that ``repertory add`` recognises by their address.
+
+A new type is a module with a ``recognise`` and one line here.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import msgspec
+
+from repertory.errors import UsageError
+from repertory.sources.fetched.http import Document, get
+from repertory.sources.fetched.urls import is_http, shown
+
+MAX_PROBE_SIZE = 32 * 2**20  # bytes of a document that is read to recognise its type
+
+# In this order; the first that recognises an address takes it. Each module has
+# ``recognise(address: Address) -> Recognised | None``, which raises SourceError if it must look at
+# what is there and cannot.
+_TYPES = {
+    "archive": "repertory.sources.archive",
+    "marketplace": "repertory.sources.marketplace",
+    "git": "repertory.sources.git",  # the last one: nearly any URL may be a repository
+}
+
+
+class Recognised(msgspec.Struct, frozen=True, kw_only=True):
+    """What an address is.
+
+    Attributes:
+        title: The kind of thing in words, such as "a git repository".
+        entry: Its ``[[sources]]`` entry, with a ``type``, a ``name`` and the type's own options.
+    """
+
+    title: str
+    entry: Mapping[str, Any]
+
+
+class Address:
+    """What the user named: a URL, or a path of this machine.
+
+    Args:
+        text: It, as written.
+        directory: The folder that a relative path starts from.
+        options: What else the user said: ``ref``, ``folder``, ``sha256``; only those given.
+    """
+
+    def __init__(self, text: str, directory: Path, options: Mapping[str, str]) -> None:
+        self.text = text
+        self.options = options
+        self._directory = directory
+        self._document: Document | None = None
+
+    @property
+    def path(self) -> Path | None:
+        """The file or folder, if there is one of this name."""
+        path = self._directory / Path(self.text).expanduser()
+        return path.absolute() if "://" not in self.text and path.exists() else None
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it is a URL over HTTP."""
+        return is_http(self.text)
+
+    def document(self) -> Document:
+        """What an HTTP server answers at the URL, asked once for all types.
+
+        Raises:
+            SourceError: There is no answer, or an error.
+        """
+        if self._document is None:
+            self._document = get(self.text, MAX_PROBE_SIZE)
+        assert self._document is not None
+        return self._document
+
+
+def reconsider(found: Recognised, content: Path) -> Recognised:
+    """Find out what a repository is, now that its content is there.
+
+    Args:
+        found: What its address is.
+        content: The content.
+    """
+    if found.entry["type"] != "git":
+        return found
+    better: Recognised | None = resolve_name(_TYPES["marketplace"]).in_repository(
+        found.entry, content
+    )
+    return better or found
+
+
+def recognise(address: Address) -> Recognised:
+    """Find out what an address is.
+
+    Raises:
+        UsageError: It is of no known type.
+        SourceError: It cannot be reached.
+    """
+    for module in _TYPES.values():
+        found: Recognised | None = resolve_name(module).recognise(address)
+        if found is not None:
+            return found
+    raise UsageError(
+        f"{shown(address.text)} is not recognised; name the URL of a git repository, of a plugin "
+        "marketplace, or of an archive (.zip, .tar.gz, .tgz or .skill)."
+    )

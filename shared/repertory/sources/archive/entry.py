@@ -1,0 +1,83 @@
+"""The configuration entry of an archive, and how its address is recognised."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from repertory.errors import ConfigurationError
+from repertory.sources.adding import Address, Recognised
+from repertory.sources.archive.fetcher import ArchiveFetcher
+from repertory.sources.entry import check_options, source_path
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.folders import build_folders
+from repertory.sources.fetched.source import OPTIONS, content_of
+from repertory.sources.fetched.urls import is_http, shown
+from repertory.sources.fetched.writing import checked_folder
+from repertory.sources.source import Source
+
+ENDINGS = (".zip", ".skill", ".tar.gz", ".tgz")
+LOCAL_REFRESH_S = 60.0  # a file of this machine is only looked at
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """Build the sources of an archive; nothing is fetched.
+
+    Args:
+        entry: ``name``, and ``url`` or ``path``. Optional are ``sha256``, which the archive must
+            have; ``folder``; ``reads``, the types of sources that read it; and ``refresh``.
+        base: The folder that a relative path starts from.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    check_options(entry, "url", "path", "sha256", "folder", "reads", *OPTIONS)
+    try:
+        folder = checked_folder(str(entry.get("folder", "")))
+    except ValueError:
+        raise ConfigurationError(
+            f"The folder {entry['folder']!r} is not in the archive; name it without `..` and "
+            "without a slash at its start."
+        ) from None
+    refresh = {} if "url" in entry else {"refresh": LOCAL_REFRESH_S}
+    return build_folders({**refresh, **entry}, _content(entry, base), folder)
+
+
+def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
+    """Return the entries of the MCP servers that the archive declares."""
+    return _content(entry, base).entries
+
+
+def _content(entry: Mapping[str, Any], base: Path) -> Content:
+    url, sha256 = entry.get("url"), entry.get("sha256", "")
+    if url is not None and not (isinstance(url, str) and is_http(url)):
+        raise ConfigurationError(
+            f"The `url` of an archive is {shown(str(url))!r}; it must begin with https:// or "
+            "http://. A file of this machine is named by `path`."
+        )
+    if sha256 and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
+        raise ConfigurationError(f"`sha256` is {sha256!r}; it must be 64 lower-case hex digits.")
+    address = url or str(source_path(entry, base))
+    return content_of(ArchiveFetcher(address, sha256), entry)
+
+
+def recognise(address: Address) -> Recognised | None:
+    """Take a URL or a file whose name ends as that of an archive."""
+    path = address.path
+    if path is not None and not path.is_file():
+        return None
+    last = path.name if path else unquote(urlsplit(address.text).path.rpartition("/")[2])
+    ending = next((one for one in ENDINGS if last.lower().endswith(one)), "")
+    if not ending or (path is None and not address.is_http):
+        return None
+    where = {"path": str(path)} if path else {"url": address.text}
+    name = re.sub(r"[^\w.-]", "-", last[: -len(ending)]).strip("-.")[:100] or "archive"
+    options = {key: address.options[key] for key in ("sha256", "folder") if key in address.options}
+    if "sha256" in options:
+        options["sha256"] = options["sha256"].lower()
+    return Recognised(
+        title="an archive", entry={"type": "archive", **where, "name": name, **options}
+    )

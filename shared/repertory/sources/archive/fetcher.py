@@ -1,0 +1,91 @@
+"""Fetches an archive over HTTP or from this machine, and unpacks it."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from repertory.bounded import read_bytes
+from repertory.errors import SourceError
+from repertory.files import signature
+from repertory.sources.archive.unpacking import unpack
+from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
+from repertory.sources.fetched.http import get
+from repertory.sources.fetched.servers import declared_in
+from repertory.sources.fetched.urls import is_http, shown
+from repertory.sources.fetched.writing import Writer
+from repertory.sources.skill_folders import SKILL_FILE
+
+MAX_ARCHIVE_SIZE = 64 * 2**20  # bytes
+
+
+class ArchiveFetcher(Fetcher):
+    """Fetches the files of an archive.
+
+    Args:
+        address: Its URL, or an absolute path.
+        sha256: The digest that it must have, in hex; empty for any.
+    """
+
+    def __init__(self, address: str, sha256: str = "") -> None:
+        self.location = shown(address)
+        self._address = address
+        self._sha256 = sha256
+
+    @override
+    def key(self) -> Mapping[str, Any]:
+        return {"address": self._address, "sha256": self._sha256}
+
+    @override
+    def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
+        if self._sha256 and last.revision == self._sha256:
+            return None
+        data, validators = self._read(last)
+        if data is None:
+            return None
+        revision = hashlib.sha256(data).hexdigest()
+        if self._sha256 and revision != self._sha256:
+            raise SourceError(
+                f"{self.location} has the SHA-256 {revision}, and {self._sha256} is pinned; it was "
+                "not used. If the new content is right, change `sha256`."
+            )
+        if revision == last.revision:
+            return None
+        writer = Writer(into, self.location)
+        unpack(data, writer, self.location)
+        _lift(into)
+        declared = declared_in(into, "archive")
+        return Fetched(
+            revision=revision, validators=validators, notes=writer.notes, declared=declared
+        )
+
+    def _read(self, last: State) -> tuple[bytes | None, dict[str, str]]:
+        """The archive, None if it is unchanged; and how to recognise it again."""
+        if is_http(self._address):
+            document = get(self._address, MAX_ARCHIVE_SIZE, last.validators)
+            return None if document.is_unchanged else document.content, document.validators
+        validators = {"signature": repr(signature(self._address))}
+        if last.validators == validators:
+            return None, validators
+        try:
+            return read_bytes(self._address, MAX_ARCHIVE_SIZE), validators
+        except OSError as error:
+            raise SourceError(
+                f"The archive {self.location} cannot be read: {error.strerror}."
+            ) from error
+
+
+def _lift(folder: Path) -> None:
+    """Move up what lies in the only folder of an archive, unless that is a skill."""
+    inside = list(folder.iterdir())
+    if len(inside) != 1 or not inside[0].is_dir() or (inside[0] / SKILL_FILE).exists():
+        return
+    [only] = inside
+    outer = only.rename(folder / ".outer")  # something in it may have its name
+    for path in outer.iterdir():
+        if path.name != outer.name:
+            path.rename(folder / path.name)
+    shutil.rmtree(outer)

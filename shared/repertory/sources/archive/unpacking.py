@@ -1,0 +1,120 @@
+"""Unpacks the regular files of an archive into a folder: bounded, and nothing else of it."""
+
+import gzip
+import io
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from repertory.errors import SourceError
+from repertory.sources.fetched.writing import MAX_TOTAL_SIZE, Writer
+
+MAX_UNPACKED_SIZE = 2 * MAX_TOTAL_SIZE  # bytes that are decompressed, taken or not
+MAX_LIST_SIZE = 32 * 2**20  # bytes of the list of a zip archive
+CHUNK_SIZE = 1 << 16  # bytes
+
+_GZIP, _ZIP = b"\x1f\x8b", b"PK\x03\x04"
+_END, _END_64, _END_LENGTH, _TAIL = b"PK\x05\x06", b"PK\x06\x07", 22, 1 << 17
+_ENCRYPTED = 0x1
+_COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+
+
+def unpack(data: bytes, writer: Writer, shown: str) -> None:
+    """Write the files of an archive.
+
+    Args:
+        data: The archive.
+        writer: Writes them, and bounds their number and sizes.
+        shown: Where the archive is from, for messages.
+
+    Raises:
+        SourceError: It is no archive that can be read, or holds too much.
+    """
+    try:
+        if data.startswith(_ZIP):
+            _unzip(data, writer, shown)
+        elif data.startswith(_GZIP):
+            _untar(data, writer, shown)
+        else:
+            raise SourceError(f"{shown} is neither a .zip nor a .tar.gz archive.")
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SourceError(f"{shown} is damaged: {error}.") from error
+    # What the libraries raise for odd headers: of others, it is damage as well.
+    except (ValueError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
+        raise SourceError(f"{shown} cannot be unpacked: {error}.") from error
+
+
+def _unzip(data: bytes, writer: Writer, shown: str) -> None:
+    _check_list(data, shown)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for info in archive.infolist():
+            kind = stat.S_IFMT(info.external_attr >> 16)
+            if info.is_dir():
+                continue
+            if kind not in {0, stat.S_IFREG}:
+                writer.leave_out("links" if kind == stat.S_IFLNK else "devices")
+            elif info.flag_bits & _ENCRYPTED:
+                writer.leave_out("encrypted files")
+            elif info.compress_type not in _COMPRESSIONS:
+                writer.leave_out("files in an unusual compression")
+            elif writer.takes(place := info.filename.removeprefix("./"), info.file_size):
+                with archive.open(info) as file:
+                    is_executable = bool(info.external_attr >> 16 & 0o100)
+                    writer.write(place, _chunks(file), is_executable=is_executable)
+
+
+def _check_list(data: bytes, shown: str) -> None:
+    """Refuse a zip archive whose list is large: the library reads it whole."""
+    tail = data[-_TAIL:]
+    at = tail.find(_END)
+    while at >= 0:
+        end = tail[at : at + _END_LENGTH]
+        if len(end) == _END_LENGTH and struct.unpack("<L", end[12:16])[0] > MAX_LIST_SIZE:
+            raise SourceError(f"{shown} lists too many files.")
+        at = tail.find(_END, at + 1)
+    if _END_64 in tail:
+        raise SourceError(f"{shown} lists too many files.")
+
+
+def _untar(data: bytes, writer: Writer, shown: str) -> None:
+    stream = _Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), shown)
+    with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
+        for info in archive:
+            if info.isdir():
+                continue
+            if info.islnk() or info.issym():
+                writer.leave_out("links")
+            elif not info.isreg():
+                writer.leave_out("devices")
+            elif writer.takes(place := info.name.removeprefix("./"), info.size):
+                file = archive.extractfile(info)
+                assert file is not None
+                is_executable = bool(info.mode & 0o100)
+                writer.write(place, _chunks(file), is_executable=is_executable)
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(lambda: file.read(CHUNK_SIZE), b"")
+
+
+class _Bounded:
+    """A stream that ends with an error after a number of bytes."""
+
+    def __init__(self, stream: gzip.GzipFile, shown: str) -> None:
+        self._stream = stream
+        self._shown = shown
+        self._left = MAX_UNPACKED_SIZE
+
+    def read(self, size: int) -> bytes:
+        """Read some bytes."""
+        data = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise SourceError(
+                f"{self._shown} has more than {MAX_UNPACKED_SIZE:,} bytes when it is unpacked."
+            )
+        return data

@@ -1,0 +1,187 @@
+"""Fetched content in the data directory: kept until newer content is complete."""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from repertory.errors import SourceError
+from repertory.files import PRIVATE, make_private, write_atomically
+from repertory.sources.fetched import servers
+from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
+from repertory.text import cut, one_line
+
+CURRENT = "current"  # a link to the folder with the latest content, replaced at once
+LOCK = "lock"
+STATE = "state.json"
+MAX_ERROR_LENGTH = 500  # characters
+LOCK_TIMEOUT_S = 600.0  # while another process fetches the same
+_VERSION = "content-"  # begins the name of a folder with content
+
+
+class Content:
+    """The content of one fetcher, shared by all sources and processes that have the same.
+
+    Args:
+        fetcher: Fetches it.
+        store: The folder of all fetched content.
+    """
+
+    def __init__(self, fetcher: Fetcher, store: Path) -> None:
+        self.fetcher = fetcher
+        self.folder = store / key_of(fetcher)
+
+    @property
+    def path(self) -> Path:
+        """Where the content is, or will be. The path stays when newer content replaces it."""
+        return self.folder / CURRENT
+
+    @property
+    def version(self) -> str:
+        """What distinguishes the content that is there from what was and will be."""
+        return os.path.realpath(self.path)
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The configuration entries of the MCP servers that it declares."""
+        return servers.entries_of(self.folder)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether anything was ever fetched."""
+        return self.path.exists()
+
+    @property
+    def servers_file(self) -> Path:
+        """The file that changes with the MCP servers that the content declares."""
+        return self.folder / servers.LIST
+
+    def state(self) -> State:
+        """What is known of it; if it is not there, only why."""
+        try:
+            state = msgspec.json.decode((self.folder / STATE).read_bytes(), type=State)
+        except (OSError, msgspec.MsgspecError):
+            return State()
+        return state if self.is_there else State(tried_at=state.tried_at, error=state.error)
+
+    def refresh(self, *, may_ask: bool = False, max_age_s: float = 0.0) -> bool:
+        """Fetch it again, if it is older than an age or another process did not just do so.
+
+        A failure is remembered, and leaves what is there.
+
+        Args:
+            may_ask: Whether the user may be asked for a password.
+            max_age_s: An age in seconds, after which it is asked whether there is anything new.
+
+        Returns:
+            Whether the content has changed.
+
+        Raises:
+            SourceError: It cannot be fetched.
+        """
+        began = time.time()
+        with self._locked():
+            last = self.state()
+            if last.tried_at >= began or (
+                not last.error and last.checked_at and began - last.checked_at < max_age_s
+            ):
+                if last.error:
+                    raise SourceError(last.error)
+                return False
+            self._clear()
+            return self._fetch(last, may_ask=may_ask)
+
+    def _fetch(self, last: State, *, may_ask: bool) -> bool:
+        into = self.folder / f"{_VERSION}{secrets.token_hex(8)}"
+        into.mkdir(mode=0o700)
+        is_kept = False
+        try:
+            fetched = self.fetcher.fetch(into, last, may_ask=may_ask)
+            now = time.time()
+            if fetched is None:
+                self._write(msgspec.structs.replace(last, checked_at=now, tried_at=now, error=""))
+                return False
+            servers.settle(self.folder, fetched.declared)
+            self._switch(into)
+            is_kept = True
+            self._write(_state_of(fetched, now))
+        except SourceError as error:
+            if self.fetcher.cancelled:
+                raise
+            message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
+            self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
+            raise
+        except OSError as error:
+            raise SourceError(
+                f"{self.folder} cannot be written: {error.strerror}; choose another --data-dir."
+            ) from error
+        finally:
+            if not is_kept:
+                shutil.rmtree(into, ignore_errors=True)
+        self._clear()
+        return True
+
+    def _switch(self, into: Path) -> None:
+        """Let ``path`` lead to new content, at once."""
+        link = self.folder / f".{CURRENT}.{secrets.token_hex(8)}.tmp"
+        link.symlink_to(into.name, target_is_directory=True)
+        link.replace(self.path)
+
+    def _clear(self) -> None:
+        """Remove what interrupted fetches left, and content that was replaced."""
+        servers.clear(self.folder)
+        used = Path(self.version).name
+        for path in self.folder.glob(f"{_VERSION}*"):
+            if path.name != used:
+                shutil.rmtree(path, ignore_errors=True)
+        for path in self.folder.glob(".*.tmp"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+    def _write(self, state: State) -> None:
+        with contextlib.suppress(OSError):  # it is fetched again then
+            write_atomically(self.folder / STATE, msgspec.json.encode(state))
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            make_private(self.folder)
+            with FileLock(self.folder / LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
+                yield
+        except Timeout:
+            raise SourceError(
+                f"{self.fetcher.location} was not fetched: another process has been fetching it "
+                f"for {LOCK_TIMEOUT_S:.0f} s."
+            ) from None
+        except OSError as error:
+            raise SourceError(
+                f"{self.folder} cannot be written: {error.strerror}; choose another --data-dir."
+            ) from error
+
+
+def key_of(fetcher: Fetcher) -> str:
+    """The name of the folder of a fetcher's content, 16 hex digits."""
+    key = msgspec.json.encode([type(fetcher).__name__, fetcher.key()], order="deterministic")
+    return hashlib.sha256(key).hexdigest()[:16]
+
+
+def _state_of(fetched: Fetched, now: float) -> State:
+    return State(
+        revision=fetched.revision,
+        validators=fetched.validators,
+        notes=fetched.notes,
+        fetched_at=now,
+        checked_at=now,
+        tried_at=now,
+    )

@@ -1,0 +1,102 @@
+"""The ordinary sources of folders, reading fetched content."""
+
+from collections.abc import Mapping
+from functools import cache
+from pkgutil import resolve_name
+from typing import Any
+
+from typing_extensions import override
+
+from repertory.errors import ConfigurationError
+from repertory.sources.entry import checked_name
+from repertory.sources.fetched.content import CURRENT, Content
+from repertory.sources.fetched.source import FetchedSource, interval_of
+from repertory.sources.folder import FolderSource
+from repertory.sources.reading.files import Walk
+from repertory.sources.reading_cache import ReadingCache
+from repertory.sources.source import Source
+
+# What can be read of a fetched folder, and by which class.
+READERS = {
+    "skills": "repertory.sources.skill_folders:SkillFolders",
+    "markdown-skills": "repertory.sources.markdown_skills:MarkdownSkills",
+    "python-skills": "repertory.sources.python_skills:PythonSkills",
+    "neuroscript": "repertory.sources.neuroscript:NeuroScript",
+    "documents": "repertory.sources.documents:Documents",
+    "tools": "repertory.sources.tool_files:ToolFiles",
+}
+
+
+class FetchedFolder(FetchedSource, FolderSource):
+    """A source of a folder that was fetched; made into a class with one that reads it."""
+
+    @override
+    def identity(self) -> Mapping[str, Any]:
+        """The identity of what it reads; a digest stands for where that is from."""
+        found = dict(super().identity())
+        return {**found, "path": self.content.folder.name}
+
+    @override
+    def configuration(self) -> object:
+        return self.identity(), self.content.folder, self.interval, self.location
+
+    @override
+    def file_id(self, place: str) -> str:
+        """The id of an item; a skill at the top, whose folder has no name, has the source's."""
+        found = super().file_id(place)
+        return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
+
+    @override
+    def without_items(self, walked: Walk) -> dict[str, str]:
+        """Nothing: what others publish has folders of many kinds."""
+        return {}
+
+    @override
+    def forget(self) -> None:
+        self._readings = ReadingCache()
+
+    @override
+    def is_away(self) -> bool:
+        return False
+
+
+@cache
+def reader(kind: str) -> type[Any]:
+    """The class that fetches and reads what a type of ``READERS`` does."""
+    reads = resolve_name(READERS[kind])
+    return type(f"Fetched{reads.__name__}", (FetchedFolder, reads), {"type": reads.type})
+
+
+def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -> list[Source]:
+    """Build the sources of an entry: one for each type in ``reads``, the skills by default.
+
+    Args:
+        entry: With a ``name``; the items of the first type have ids that start with it, those of
+            others with it and their type.
+        content: The content that they read.
+        place: The folder of the content that they read; empty for all.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    name, kinds = checked_name(entry.get("name")), entry.get("reads", ["skills"])
+    if not isinstance(kinds, list) or not kinds or not set(map(str, kinds)) <= READERS.keys():
+        raise ConfigurationError(
+            f"`reads` of the source {name} is {kinds!r}; it must be a list of {', '.join(READERS)}."
+        )
+    sources: list[Source] = []
+    for kind in dict.fromkeys(map(str, kinds)):
+        own = f"{name}-{kind}" if sources else name
+        read = {"type": kind, "name": own, "path": str(content.path / place)}
+        [source] = reader(kind).build(read, content.path)
+        sources.append(fetched(source, content, interval_of(entry)))
+    return sources
+
+
+def fetched(source: Any, content: Content, interval: float) -> Source:  # noqa: ANN401 - any reader
+    """Let a source of ``reader`` read some content."""
+    source.content, source.interval = content, interval
+    source.location = content.fetcher.location
+    source.folder = None
+    found: Source = source
+    return found

@@ -1,0 +1,129 @@
+"""Bounded requests over HTTP, for documents that others publish."""
+
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+
+import msgspec
+
+from repertory.errors import SourceError
+from repertory.sources.fetched.urls import check_step, is_http, shown
+from repertory.text import one_line
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_REDIRECTS = 5
+CONNECT_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 30.0  # without a byte
+TOTAL_TIMEOUT_S = 300.0
+CHUNK_SIZE = 1 << 16  # bytes
+MAX_VALIDATOR_LENGTH = 1_000  # characters
+_VALIDATORS = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server answered.
+
+    Attributes:
+        url: Where it was in the end, after redirects.
+        content: The body.
+        content_type: As the server says, in lower case, without parameters.
+        validators: What it sent to recognise the content again; for the next ``get``.
+        is_unchanged: Whether it is that of the last answer, which is not sent again.
+    """
+
+    url: str
+    content: bytes = b""
+    content_type: str = ""
+    validators: dict[str, str] = {}
+    is_unchanged: bool = False
+
+
+def get(url: str, limit: int, validators: Mapping[str, str] | None = None) -> Document:
+    """Get a document.
+
+    Args:
+        url: Its URL, over HTTP or HTTPS. A user and password in it are sent, to its host alone.
+        limit: The most bytes that it may have.
+        validators: Those of the last answer.
+
+    Returns:
+        The document; see ``Document.is_unchanged``.
+
+    Raises:
+        SourceError: It cannot be reached, is too large, or leads elsewhere too often.
+    """
+    import httpx  # noqa: PLC0415 - only to fetch
+
+    validators = validators or {}
+    timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+    headers = {"User-Agent": "repertory", "Accept-Encoding": "identity"}
+    headers |= {_VALIDATORS[name]: one for name, one in validators.items() if name in _VALIDATORS}
+    try:
+        with httpx.Client(timeout=timeout) as client:
+            for _ in range(MAX_REDIRECTS + 1):
+                with client.stream("GET", url, headers=headers) as response:
+                    if response.has_redirect_location:
+                        url = _next(url, response.headers["location"])
+                        continue
+                    if response.status_code == HTTPStatus.NOT_MODIFIED and validators:
+                        return Document(url=url, validators=dict(validators), is_unchanged=True)
+                    _check(url, response)
+                    return Document(
+                        url=url,
+                        content=_content(url, response, limit),
+                        content_type=_type_of(response),
+                        validators=_validators_of(response),
+                    )
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
+        reason = reason or type(error).__name__  # others may quote a URL with its secrets
+        raise SourceError(f"{shown(url)} cannot be reached: {reason}.") from None
+    raise SourceError(f"{shown(url)} was redirected more than {MAX_REDIRECTS} times.")
+
+
+def _next(url: str, location: str) -> str:
+    """Where a redirect leads; the credentials of a URL are not sent to another one."""
+    following = urljoin(url, location)
+    if not is_http(following):
+        raise SourceError(f"{shown(url)} leads to {shown(following)}, which is not over HTTP.")
+    if url.startswith("https:") and not following.startswith("https:"):
+        raise SourceError(f"{shown(url)} leads to {shown(following)}, which is not encrypted.")
+    check_step(following, url)
+    return following
+
+
+def _check(url: str, response: "httpx.Response") -> None:
+    code = response.status_code
+    if code == HTTPStatus.OK:
+        return
+    if code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise SourceError(f"{shown(url)} needs a login ({code}).")
+    raise SourceError(f"{shown(url)} answers {code}; check the address.")
+
+
+def _content(url: str, response: "httpx.Response", limit: int) -> bytes:
+    content = bytearray()
+    deadline = time.monotonic() + TOTAL_TIMEOUT_S
+    for chunk in response.iter_bytes(CHUNK_SIZE):
+        content += chunk
+        if len(content) > limit:
+            raise SourceError(f"{shown(url)} has more than {limit:,} bytes; it was not fetched.")
+        if time.monotonic() > deadline:
+            raise SourceError(
+                f"{shown(url)} was not complete after {TOTAL_TIMEOUT_S:.0f} s; it was not fetched."
+            )
+    return bytes(content)
+
+
+def _type_of(response: "httpx.Response") -> str:
+    found: str = response.headers.get("content-type", "")
+    return found.partition(";")[0].strip().lower()
+
+
+def _validators_of(response: "httpx.Response") -> dict[str, str]:
+    found = {name: response.headers.get(name, "") for name in _VALIDATORS}
+    return {name: one for name, one in found.items() if 0 < len(one) <= MAX_VALIDATOR_LENGTH}

@@ -1,0 +1,155 @@
+"""The MCP servers that fetched content declares: written as configurations that await trust.
+
+Trust in a configuration is trust in its bytes, and what a server runs may lie beside it. So the
+files of a server that runs a program are copied to a folder named by their digest, and its
+configuration names that folder: other files are another configuration, which awaits trust again.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from repertory.bounded import read_bytes
+from repertory.files import make_private, write_atomically
+from repertory.sources.fetched.fetcher import Declared
+from repertory.sources.reading.structured import Defect, load
+
+SERVERS = "servers"  # the configurations
+LIST = "servers.json"  # changes when they do
+ROOTS = "roots"  # the files of the servers, by digest
+PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
+MAX_CONFIGURATIONS = 500
+MAX_SERVERS = 100  # of one configuration
+MAX_SIZE = 4 * 2**20  # bytes of a document
+
+
+def entries_of(folder: Path) -> list[dict[str, Any]]:
+    """The configuration entries of the servers that content declares.
+
+    Args:
+        folder: The folder of the content.
+    """
+    return [
+        {"type": "mcp", "config": str(path)} for path in sorted((folder / SERVERS).glob("*.json"))
+    ]
+
+
+def declared_in(root: Path, name: str) -> tuple[Declared, ...]:
+    """The servers of the ``.mcp.json`` of a folder, if it has a valid one with servers."""
+    table = table_of(read_json(root / ".mcp.json"))
+    return (Declared(name=name, root=root, servers=table),) if table else ()
+
+
+def table_of(document: object) -> dict[str, Any]:
+    """The servers of an MCP configuration by name; of too many, none."""
+    if not isinstance(document, dict):
+        return {}
+    table = document.get("mcpServers", document)
+    if not isinstance(table, dict) or len(table) > MAX_SERVERS:
+        return {}
+    return {str(name): one for name, one in table.items() if isinstance(one, dict)}
+
+
+def read_json(path: Path) -> object:
+    """A JSON document of others; None if it is missing, too large or invalid."""
+    try:
+        return as_json(read_bytes(str(path), MAX_SIZE))
+    except OSError:
+        return None
+
+
+def as_json(data: bytes) -> object:
+    """The value of JSON text; None if it is invalid."""
+    try:
+        document = load(data.decode("utf-8-sig"), "json")
+    except UnicodeDecodeError:
+        return None
+    return None if isinstance(document, Defect) else document
+
+
+def settle(folder: Path, declared: Iterable[Declared]) -> None:
+    """Write the configurations of servers, and remove those of others.
+
+    Do it before the content is replaced: then no trusted configuration ever meets other files.
+
+    Raises:
+        OSError: They cannot be written.
+    """
+    configurations = folder / SERVERS
+    kept: set[str] = set()
+    for one in declared:
+        table = {name: _bound(one, raw, folder) for name, raw in one.servers.items()}
+        data = msgspec.json.format(msgspec.json.encode({"mcpServers": table}), indent=2) + b"\n"
+        file = configurations / f"{one.name}.json"
+        kept.add(file.name)
+        if not _has(file, data):
+            write_atomically(file, data)
+    for file in configurations.glob("*.json"):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
+    listed = {name: (configurations / name).read_text("utf-8") for name in sorted(kept)}
+    data = msgspec.json.encode(listed)
+    if (kept or (folder / LIST).exists()) and not _has(folder / LIST, data):
+        write_atomically(folder / LIST, data)
+
+
+def clear(folder: Path) -> None:
+    """Remove the files of servers that no configuration names any more."""
+    texts = [file.read_text("utf-8") for file in (folder / SERVERS).glob("*.json")]
+    for root in (folder / ROOTS).glob("*"):
+        if not any(root.name in text for text in texts):
+            shutil.rmtree(root, ignore_errors=True)
+
+
+def _bound(one: Declared, raw: object, folder: Path) -> object:
+    """A server whose program lies in a folder that never changes."""
+    if not isinstance(raw, dict) or not raw.get("command"):
+        return raw
+    root = str(_frozen(one.root, folder / ROOTS))
+    server = _replaced(raw, root)
+    cwd = server.get("cwd")
+    return {**server, "cwd": os.path.join(root, cwd) if isinstance(cwd, str) else root}  # noqa: PTH118 - an absolute one stays
+
+
+def _replaced(value: Any, root: str) -> Any:  # noqa: ANN401 - any JSON
+    if isinstance(value, str):
+        return value.replace(PLUGIN_ROOT, root)
+    if isinstance(value, list):
+        return [_replaced(one, root) for one in value]
+    if isinstance(value, dict):
+        return {key: _replaced(one, root) for key, one in value.items()}
+    return value
+
+
+def _frozen(root: Path, roots: Path) -> Path:
+    """A copy of a folder, named by the digest of its files."""
+    files = sorted(path for path in root.rglob("*") if path.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        mode = path.stat().st_mode & 0o100
+        digest.update(f"{path.relative_to(root).as_posix()}\0{mode}\0{content}\n".encode())
+    target = roots / digest.hexdigest()[:32]
+    if not target.exists():
+        make_private(roots)
+        half = roots / f".{target.name}.{secrets.token_hex(8)}.tmp"
+        shutil.copytree(root, half)
+        try:
+            half.rename(target)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    return target
+
+
+def _has(file: Path, data: bytes) -> bool:
+    with contextlib.suppress(OSError):
+        return file.read_bytes() == data
+    return False

@@ -1,0 +1,149 @@
+"""The part that all sources of fetched content share: they fetch, and read what is there."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.fetcher import Fetcher
+from repertory.sources.source import Problem, Scan, Source, Trust, warning
+from repertory.text import ago
+
+REFRESH_S = 3_600.0  # the default of `refresh`
+MIN_REFRESH_S = 60.0
+RETRY_S = 60.0  # after a failure
+CHECK_INTERVAL_S = 1.0  # between two checks whether another process has fetched the content
+STOP_TIMEOUT_S = 5.0  # that the end of a watch waits for a fetch to end
+SCAN_ATTEMPTS = 3  # while other processes replace the content
+OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetched source has
+
+
+class FetchedSource(Source):
+    """A source whose content is fetched; list it before the class that reads the content.
+
+    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals. Others may
+    change it at any time, so what is suspicious in it waits for approval, also at first.
+
+    Attributes:
+        content: The content.
+        interval: Seconds between two refreshes by ``watch``.
+    """
+
+    content: Content
+    interval: float
+    fetches = True
+    trust = Trust.REVIEW
+
+    @override
+    def refresh(self, *, may_ask: bool = False) -> None:
+        self.content.refresh(may_ask=may_ask)
+
+    @override
+    def scan(self) -> Scan:
+        """Read the content that is there; if the last fetch failed, its items may be old."""
+        if not self.content.is_there:
+            raise SourceError(self._never)
+        for _ in range(SCAN_ATTEMPTS):
+            version = self.content.version
+            try:
+                scan = super().scan()  # type: ignore[safe-super]  # of the class after this one
+            except SourceError:
+                if version == self.content.version:
+                    raise
+            else:
+                if version == self.content.version:
+                    return self._with_state(scan)
+            self.forget()
+        raise SourceError(f"The content of {self.name} was replaced while it was read.")
+
+    @property
+    @override
+    def place(self) -> str:
+        return str(self.content.folder)
+
+    def forget(self) -> None:
+        """Forget what was read of content that was replaced meanwhile."""
+
+    @property
+    def _never(self) -> str:
+        return self.content.state().error or (
+            f"{self.location} was not fetched yet; `repertory index` fetches it."
+        )
+
+    def _with_state(self, scan: Scan) -> Scan:
+        state = self.content.state()
+        problems: list[Problem] = [warning(self.location, note) for note in state.notes]
+        stale = ""
+        if state.error:
+            stale = f"{state.error} What was fetched {ago(time.time() - state.checked_at)} stays."
+        return msgspec.structs.replace(scan, problems=[*problems, *scan.problems], stale=stale)
+
+    @override
+    def watch(self, changed: Callable[[], None], interval: float) -> Callable[[], None] | None:
+        """Refresh at intervals on a thread of its own; the first scan does not wait for it."""
+        stop = threading.Event()
+
+        def follow() -> None:
+            seen = self._seen_now
+            while not stop.wait(min(self._wait_s(), CHECK_INTERVAL_S)):
+                if self._wait_s() == 0:
+                    with contextlib.suppress(SourceError):  # the next scan names it
+                        self.content.refresh(max_age_s=self.interval / 2)
+                if seen != (seen := self._seen_now):  # another process may have fetched it
+                    changed()
+
+        def end() -> None:
+            stop.set()
+            self.cancel()
+            thread.join(STOP_TIMEOUT_S)
+
+        thread = threading.Thread(target=follow, name=f"fetch-{self.name}", daemon=True)
+        changed()
+        thread.start()
+        return end
+
+    @override
+    def cancel(self) -> None:
+        self.content.fetcher.cancelled = True
+
+    @property
+    def _seen_now(self) -> tuple[str, str]:
+        return self.content.version, self.content.state().error
+
+    def _wait_s(self) -> float:
+        """Seconds until the next refresh."""
+        state = self.content.state()
+        pause = min(RETRY_S, self.interval) if state.error else self.interval
+        return max(state.tried_at + pause - time.time(), 0.0)
+
+
+def content_of(fetcher: Fetcher, entry: Mapping[str, Any]) -> Content:
+    """The content of a fetcher, in the store that the workspace names in ``store`` of the entry."""
+    store = entry.get("store")
+    if not isinstance(store, str):
+        raise ConfigurationError(
+            f"A source of type {entry.get('type')!r} needs a data directory for its content."
+        )
+    return Content(fetcher, Path(store))
+
+
+def interval_of(entry: Mapping[str, Any]) -> float:
+    """Seconds between two refreshes: ``refresh`` of an entry.
+
+    Raises:
+        ConfigurationError: It is no number, or too small.
+    """
+    value = entry.get("refresh", REFRESH_S)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < MIN_REFRESH_S:
+        raise ConfigurationError(
+            f"`refresh` of a source is {value!r}; it must be a number of seconds, "
+            f"{MIN_REFRESH_S:.0f} at least."
+        )
+    return float(value)

@@ -1,0 +1,65 @@
+"""Which directories use which fetched content."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from repertory.files import write_atomically
+
+USERS = "users"  # the folder of the notes
+
+
+class User(msgspec.Struct, frozen=True):
+    """A directory, and the names of the content that its sources use."""
+
+    directory: str
+    contents: list[str]
+
+
+def note(store: Path, key: str, directory: Path, folders: Iterable[str]) -> None:
+    """Note what a directory uses; it is only missed if it cannot be written.
+
+    Args:
+        store: The folder of all fetched content.
+        key: The key of the directory and the configuration named for it.
+        directory: The directory.
+        folders: The folders of content.
+    """
+    file = store / USERS / f"{key}.json"
+    contents = sorted({Path(folder).name for folder in folders})
+    with contextlib.suppress(OSError, UnicodeEncodeError):
+        if not contents:
+            file.unlink(missing_ok=True)
+            return
+        data = msgspec.json.encode(User(str(directory), contents))
+        if not file.exists() or file.read_bytes() != data:
+            write_atomically(file, data)
+
+
+def used(store: Path) -> set[str]:
+    """The names of the content that directories use which still exist."""
+    users = (user for _, user in _users(store) if not _is_gone(user.directory))
+    return {name for user in users for name in user.contents}
+
+
+def users_gone(store: Path) -> list[Path]:
+    """The notes of directories that do not exist any more."""
+    return [file for file, user in _users(store) if _is_gone(user.directory)]
+
+
+def _users(store: Path) -> Iterator[tuple[Path, User]]:
+    for file in (store / USERS).glob("*.json"):
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            yield file, msgspec.json.decode(file.read_bytes(), type=User)
+
+
+def _is_gone(directory: str) -> bool:
+    try:
+        Path(directory).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:  # it cannot be reached now
+        pass
+    return False

@@ -1,0 +1,112 @@
+"""Writes the files of others into a new folder: bounded, below it, and only regular files."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from repertory.errors import SourceError
+from repertory.files import make_private
+from repertory.text import is_clean, one_line
+
+MAX_FILES = 20_000
+MAX_FILE_SIZE = 16 * 2**20  # bytes; larger files are left out
+MAX_TOTAL_SIZE = 256 * 2**20  # bytes
+MAX_PLACE_LENGTH = 500  # characters
+MAX_PARTS = 24  # folders, and the file itself
+MAX_ENTRIES = 100_000  # that are listed, whether they are written or not
+
+
+class Writer:
+    """Writes files below a folder.
+
+    Args:
+        into: The folder, which is empty.
+        whence: Where the files come from, for messages.
+    """
+
+    def __init__(self, into: Path, whence: str) -> None:
+        self.left_out: Counter[str] = Counter()
+        self._into = into
+        self._whence = whence
+        self._files = self._size = self._entries = 0
+
+    def takes(self, place: str, size: int) -> bool:
+        """Whether to write a file of this place and size.
+
+        Raises:
+            SourceError: The place leads out of the folder, or there is too much.
+        """
+        self._entries += 1
+        if self._entries > MAX_ENTRIES:
+            raise SourceError(f"{self._whence} lists more than {MAX_ENTRIES:,} files.")
+        parts = place.split("/")
+        if {"", ".", ".."} & set(parts):
+            raise SourceError(
+                f"{self._whence} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
+                "nothing of it was taken."
+            )
+        if ".git" in map(str.lower, parts):
+            return False
+        if not is_clean(place) or _is_odd(place):
+            return self.leave_out("files whose names other systems do not know")
+        if len(place) > MAX_PLACE_LENGTH or len(parts) > MAX_PARTS:
+            return self.leave_out("files that lie too deep")
+        if size > MAX_FILE_SIZE:
+            return self.leave_out(f"files of more than {MAX_FILE_SIZE:,} bytes")
+        if self._files >= MAX_FILES:
+            raise SourceError(
+                f"{self._whence} has more than {MAX_FILES:,} files; name a folder of it."
+            )
+        if self._size + size > MAX_TOTAL_SIZE:
+            raise SourceError(
+                f"{self._whence} has more than {MAX_TOTAL_SIZE:,} bytes; name a folder of it."
+            )
+        return True
+
+    def write(self, place: str, chunks: Iterable[bytes], *, is_executable: bool = False) -> None:
+        """Write a file that ``takes`` accepted.
+
+        Raises:
+            SourceError: It is larger than it may be, or another file is in its place.
+        """
+        path = self._into / place
+        size = 0
+        try:
+            make_private(path.parent)
+            opener = partial(os.open, mode=0o700 if is_executable else 0o600)
+            with open(path, "xb", opener=opener) as file:
+                for chunk in chunks:
+                    size += len(chunk)
+                    if size > MAX_FILE_SIZE or self._size + size > MAX_TOTAL_SIZE:
+                        raise SourceError(f"{self._whence} has more bytes than it says.")
+                    file.write(chunk)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            self.leave_out("files with the name of another")
+            return
+        self._files += 1
+        self._size += size
+
+    def leave_out(self, what: str) -> bool:
+        """Count something that was left out, in words; False."""
+        self.left_out[what] += 1
+        return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out, a sentence for each kind."""
+        return tuple(f"Left out: {number:,} {what}." for what, number in self.left_out.items())
+
+
+def _is_odd(place: str) -> bool:
+    """Whether some system takes a place for another one than it says."""
+    return "\\" in place or (os.name == "nt" and ":" in place)
+
+
+def checked_folder(folder: str) -> str:
+    """A folder below another, without a slash at its ends; ValueError if it would lie elsewhere."""
+    parts = [part for part in folder.split("/") if part not in {"", "."}]
+    if folder.startswith("/") or ".." in parts or not is_clean(folder) or "\\" in folder:
+        raise ValueError(folder)
+    return "/".join(parts)

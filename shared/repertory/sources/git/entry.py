@@ -1,0 +1,85 @@
+"""The configuration entry of a git repository, and how its address is recognised."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repertory.errors import ConfigurationError
+from repertory.sources.adding import Address, Recognised
+from repertory.sources.entry import check_options
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.folders import build_folders
+from repertory.sources.fetched.source import OPTIONS, content_of
+from repertory.sources.fetched.writing import checked_folder
+from repertory.sources.git.fetcher import GitFetcher
+from repertory.sources.git.url import checked, checked_ref, protocol_of
+from repertory.sources.source import Source
+
+_SHORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """Build the sources of a repository; nothing is fetched.
+
+    Args:
+        entry: ``url`` and ``name``. Optional are ``ref``, a branch, tag or commit; ``folder``;
+            ``reads``, the types of sources that read it; and ``refresh``, in seconds.
+        base: The folder that a relative path of a repository starts from.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    check_options(entry, "url", "ref", "folder", "reads", *OPTIONS)
+    return build_folders(entry, _content(entry, base))
+
+
+def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
+    """Return the entries of the MCP servers that the repository declares."""
+    return _content(entry, base).entries
+
+
+def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
+    """The fetcher of an entry with ``url``, ``ref`` and ``folder``.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    url, protocol = checked(entry.get("url"), base)
+    ref = checked_ref(entry["ref"]) if entry.get("ref") else ""
+    try:
+        folder = checked_folder(str(entry.get("folder", "")))
+    except ValueError:
+        raise ConfigurationError(
+            f"The folder {entry['folder']!r} of {url} is not in it; name it without `..` and "
+            "without a slash at its start."
+        ) from None
+    return GitFetcher(url, protocol, ref, folder)
+
+
+def _content(entry: Mapping[str, Any], base: Path) -> Content:
+    return content_of(fetcher_of(entry, base), entry)
+
+
+def recognise(address: Address) -> Recognised | None:
+    """Take the URL of a repository, ``owner/name`` of GitHub, or a folder with a repository."""
+    url = address.text
+    if path := address.path:
+        if not ((path / ".git").exists() or (path / "HEAD").is_file()):
+            return None
+        url = str(path)
+    elif _SHORT.fullmatch(url):
+        url = f"https://github.com/{url}.git"
+    if path is None and not protocol_of(url):
+        return None
+    options = {key: address.options[key] for key in ("ref", "folder") if key in address.options}
+    return Recognised(
+        title="a git repository", entry={"type": "git", "url": url, "name": name_of(url), **options}
+    )
+
+
+def name_of(url: str) -> str:
+    """A name for what a URL leads to: the last part of its path, without an ending."""
+    last = re.split(r"[/:]", url.partition("?")[0].rstrip("/"))[-1]
+    name = re.sub(r"[^\w.-]", "-", last.removesuffix(".git")).strip("-.")
+    return name[:100] or "added"

@@ -1,0 +1,188 @@
+"""Calls the git program, which others' URLs and repositories cannot make do anything else."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from repertory.errors import SourceError
+from repertory.files import size_on_disk
+from repertory.sources.fetched.urls import masked, shown
+from repertory.text import cut, one_line
+
+TIMEOUT_S = 600.0  # of one call
+STALL_TIMEOUT_S = 60  # with less than a kilobyte a second, over HTTP
+MAX_REPOSITORY_SIZE = 512 * 2**20  # bytes
+MAX_OUTPUT_SIZE = 320 * 2**20  # bytes
+MAX_MESSAGE_LENGTH = 300  # characters
+_NEEDS_LOGIN = ("prompts disabled", "could not read Username", "could not read Password")
+POLL_INTERVAL_S = 0.02
+SIZE_INTERVAL_S = 0.5
+
+# That the caller may be in a repository, or debugs git, must change nothing here.
+_DROPPED = {
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"),
+    *("GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_SHALLOW_FILE"),
+    *("GIT_TEMPLATE_DIR", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_EXTERNAL_DIFF"),
+    *("GIT_REPLACE_REF_BASE", "GIT_GRAFT_FILE", "GIT_TRACE", "GIT_TRACE2"),
+    *("GIT_TRACE_CURL", "GIT_TRACE_PACKET", "GIT_CURL_VERBOSE", "GIT_PROTOCOL_FROM_USER"),
+}
+# Over the user's own configuration, whose credential helpers and proxies stay.
+_CONFIGURATION = {
+    "core.hooksPath": os.devnull,
+    "core.fsmonitor": "false",
+    "core.bigFileThreshold": "16m",
+    "core.attributesFile": os.devnull,
+    "protocol.ext.allow": "never",
+    "submodule.recurse": "false",
+    "fetch.recurseSubmodules": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "http.lowSpeedLimit": "1000",
+    "http.lowSpeedTime": str(STALL_TIMEOUT_S),
+    "advice.detachedHead": "false",
+}
+
+
+class Asked(Protocol):
+    """What is asked of git; see ``GitFetcher``."""
+
+    url: str
+    protocol: str
+    cancelled: bool
+
+
+class Git:
+    """Calls git in a folder of its own.
+
+    Args:
+        folder: An empty folder, which becomes a bare repository with ``init``.
+        asked: Names the repository that is called ``origin``, whose URL stands in no command line,
+            the only protocol for it, and whether to end soon.
+        may_ask: Whether git may ask the user for a password at the terminal.
+    """
+
+    def __init__(self, folder: Path, asked: Asked, *, may_ask: bool) -> None:
+        self._folder = folder
+        self._asked = asked
+        self._url = asked.url
+        self._shown = shown(asked.url)
+        self._may_ask = may_ask
+        self._environment = _environment(asked.url, asked.protocol, may_ask=may_ask)
+
+    def call(self, *arguments: str, given: Path | None = None) -> Path:
+        """Run git, and return the file with its output.
+
+        Args:
+            arguments: The command and its arguments; none of others may start with a dash.
+            given: A file for its input.
+
+        Raises:
+            SourceError: It failed, took too long, or wrote too much.
+        """
+        program = shutil.which("git")
+        if program is None:
+            raise SourceError("The program `git` is missing; install it to use git repositories.")
+        output, errors = self._folder / "output", self._folder / "errors"
+        with contextlib.ExitStack() as stack:
+            source = stack.enter_context(given.open("rb")) if given else subprocess.DEVNULL
+            process = stack.enter_context(
+                _running(
+                    [program, *arguments],
+                    cwd=self._folder,
+                    env=self._environment,
+                    stdin=None if self._may_ask and not given else source,
+                    stdout=stack.enter_context(output.open("wb")),
+                    stderr=stack.enter_context(errors.open("wb")),
+                    # Without a terminal, nothing that git starts can ask there.
+                    start_new_session=not self._may_ask,
+                )
+            )
+            self._wait(process, output)
+        if process.returncode:
+            raise SourceError(self._failure(errors))
+        return output
+
+    def _wait(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        deadline = time.monotonic() + TIMEOUT_S
+        measured_at = time.monotonic()
+        while process.poll() is None:
+            now = time.monotonic()
+            if self._asked.cancelled:
+                raise SourceError(f"The fetch of {self._shown} was interrupted.")
+            if now > deadline:
+                raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")
+            if now - measured_at > SIZE_INTERVAL_S:
+                measured_at = now
+                if size_on_disk(self._folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
+                    raise SourceError(f"{self._shown} has more than {MAX_REPOSITORY_SIZE:,} bytes.")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_INTERVAL_S)
+        if output.stat().st_size > MAX_OUTPUT_SIZE:
+            raise SourceError(f"{self._shown} has more files than can be read.")
+
+    def _failure(self, errors: Path) -> str:
+        """Why git failed, in its own words, without secrets."""
+        text = errors.read_bytes()[-10_000:].decode(errors="replace")
+        lines = [one_line(line) for line in text.splitlines()]
+        told = [line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))]
+        said = " ".join(line.partition(":")[2].strip().rstrip(".") + "." for line in told)
+        said = said or " ".join(lines[-2:]) or "git failed without a word."
+        said = cut(masked(said.replace(self._url, self._shown)), MAX_MESSAGE_LENGTH)
+        return f"{self._shown} cannot be fetched: {said}{_advice(text, may_ask=self._may_ask)}"
+
+
+def _advice(text: str, *, may_ask: bool) -> str:
+    if not may_ask and any(words in text for words in _NEEDS_LOGIN):
+        return " It needs a login: let a credential helper of git remember it."
+    if not may_ask and ("Permission denied" in text or "Host key verification" in text):
+        return " Connect once with ssh, and load its key into the agent."
+    return ""
+
+
+def _environment(url: str, protocol: str, *, may_ask: bool) -> Mapping[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
+    count = environment.get("GIT_CONFIG_COUNT", "")
+    number = int(count) if count.isdecimal() else 0
+    for key, value in {**_CONFIGURATION, "remote.origin.url": url}.items():
+        environment[f"GIT_CONFIG_KEY_{number}"] = key
+        environment[f"GIT_CONFIG_VALUE_{number}"] = value
+        number += 1
+    environment |= {
+        "GIT_CONFIG_COUNT": str(number),
+        "GIT_ALLOW_PROTOCOL": protocol,
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
+    }
+    if not may_ask:
+        environment |= {
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "",
+            "SSH_ASKPASS": "",
+            "SSH_ASKPASS_REQUIRE": "never",
+            "GCM_INTERACTIVE": "never",
+        }
+    return environment
+
+
+@contextlib.contextmanager
+def _running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program that ends with this block, whatever it started included."""
+    process = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # noqa: S603 - git
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                if options["start_new_session"] and os.name != "nt":
+                    os.killpg(process.pid, signal.SIGKILL)
+                else:
+                    process.kill()
+            process.wait()

@@ -1,0 +1,90 @@
+"""The configuration entry of a plugin marketplace, and how its address is recognised."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from repertory.errors import ConfigurationError
+from repertory.sources.adding import Address, Recognised
+from repertory.sources.entry import check_options, checked_name
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.folders import fetched
+from repertory.sources.fetched.servers import as_json, read_json
+from repertory.sources.fetched.source import OPTIONS, content_of, interval_of
+from repertory.sources.fetched.urls import is_http
+from repertory.sources.git.entry import fetcher_of, name_of
+from repertory.sources.marketplace.document import DocumentFetcher
+from repertory.sources.marketplace.fetcher import MarketplaceFetcher
+from repertory.sources.marketplace.listing import LISTING, MANIFEST, is_listing, read_listing
+from repertory.sources.marketplace.source import sources
+from repertory.sources.source import Source
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+    """Build the sources of a marketplace; nothing is fetched.
+
+    Args:
+        entry: ``name``, and ``url``: of a git repository, or of a document that ends with
+            ``.json``. Optional are ``ref`` of a repository, and ``refresh``.
+        base: The folder that a relative path of a repository starts from.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    check_options(entry, "url", "ref", *OPTIONS)
+    content, interval = _content(entry, base), interval_of(entry)
+    found = sources(checked_name(entry.get("name")), content)
+    return [fetched(source, content, interval) for source in found]
+
+
+def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:
+    """Return the entries of the MCP servers that the plugins declare."""
+    return _content(entry, base).entries
+
+
+def _content(entry: Mapping[str, Any], base: Path) -> Content:
+    url = entry.get("url")
+    if isinstance(url, str) and _is_document(url):
+        if entry.get("ref"):
+            raise ConfigurationError("A marketplace that is a document has no `ref`.")
+        return content_of(MarketplaceFetcher(DocumentFetcher(url), url), entry)
+    main = fetcher_of({key: entry[key] for key in ("url", "ref") if key in entry}, base)
+    return content_of(MarketplaceFetcher(main, main.url), entry)
+
+
+def recognise(address: Address) -> Recognised | None:
+    """Take the URL of a document that lists plugins; for a repository, see ``in_repository``."""
+    if not (address.is_http and _is_document(address.text)):
+        return None
+    document = as_json(address.document().content)
+    if not is_listing(document):
+        return None
+    listing = read_listing(document, address.text)
+    name = listing.name or urlsplit(address.text).hostname or "marketplace"
+    return _recognised({"url": address.text, "name": name})
+
+
+def in_repository(entry: Mapping[str, Any], content: Path) -> Recognised | None:
+    """Take a repository that turned out to hold a marketplace, or to be a plugin.
+
+    Args:
+        entry: The entry of the repository.
+        content: Its content.
+    """
+    if entry.get("folder") or entry.get("reads"):
+        return None
+    document = read_json(content / LISTING)
+    if not is_listing(document) and read_json(content / MANIFEST) is None:
+        return None
+    name = read_listing(document, LISTING).name if is_listing(document) else ""
+    ref = {"ref": entry["ref"]} if "ref" in entry else {}
+    return _recognised({"url": entry["url"], "name": name or name_of(str(entry["url"])), **ref})
+
+
+def _recognised(entry: Mapping[str, Any]) -> Recognised:
+    return Recognised(title="a plugin marketplace", entry={"type": "marketplace", **entry})
+
+
+def _is_document(url: str) -> bool:
+    return is_http(url) and urlsplit(url).path.lower().endswith(".json")

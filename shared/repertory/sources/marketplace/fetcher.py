@@ -1,0 +1,197 @@
+"""Fetches a marketplace and the plugins that it lists, wherever these lie."""
+
+import shutil
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from repertory.errors import SourceError
+from repertory.sources.fetched.content import CURRENT
+from repertory.sources.fetched.fetcher import Declared, Fetched, Fetcher, State
+from repertory.sources.fetched.servers import read_json
+from repertory.sources.fetched.urls import check_step, shown
+from repertory.sources.git.fetcher import GitFetcher
+from repertory.sources.git.url import protocol_of
+from repertory.sources.marketplace.document import DocumentFetcher
+from repertory.sources.marketplace.listing import (
+    LISTING,
+    MANIFEST,
+    Elsewhere,
+    Listing,
+    Plugin,
+    only_plugin,
+    read_listing,
+)
+from repertory.sources.marketplace.plugin import Offers, add_offers
+
+MAIN, PLUGINS = "marketplace", "plugins"  # the folders of the content
+OFFERS = "offers.json"
+MAX_ELSEWHERE = 300  # plugins that are fetched from repositories of their own
+MAX_SIZE = 2**30  # bytes of all these together
+CONCURRENCY = 4
+_PART = "part:"  # begins the names of what was fetched, among the validators
+
+
+class MarketplaceFetcher(Fetcher):
+    """Fetches a marketplace.
+
+    Args:
+        main: Fetches the marketplace itself: a repository, or a document alone.
+        url: Its URL.
+    """
+
+    def __init__(self, main: GitFetcher | DocumentFetcher, url: str) -> None:
+        self.location = main.location
+        self._main = main
+        self._url = url
+        self._parts: list[Fetcher] = [main]
+        self._lock = threading.Lock()
+        self._size = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether a fetch that runs is to end soon."""
+        return self._main.cancelled
+
+    @cancelled.setter
+    def cancelled(self, value: bool) -> None:
+        for part in self._parts:
+            part.cancelled = value
+
+    @override
+    def key(self) -> Mapping[str, Any]:
+        return {"main": self._main.key()}
+
+    @override
+    def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
+        before = into.parent / CURRENT
+        main = self._fetched(self._main, MAIN, into, last, may_ask=may_ask)
+        top = (into if main else before) / MAIN
+        listing = _listing(top, self.location)
+        notes = [*(main.notes if main else ()), *listing.notes]
+        parts = {MAIN: main.revision if main else last.validators[_PART + MAIN]}
+        changed = self._fetch_plugins(listing, into, last, parts, notes)
+        known = {name: one for name, one in last.validators.items() if name.startswith(_PART)}
+        now = {_PART + name: one for name, one in parts.items()}
+        if not main and not changed and now == known and tuple(notes) == last.notes:
+            return None
+        for name in parts:
+            if not (into / name).exists():
+                (into / name).parent.mkdir(exist_ok=True, mode=0o700)
+                shutil.copytree(before / name, into / name, copy_function=shutil.copy)
+        declared = _offered(listing, into, parts)
+        own = {name: one for name, one in last.validators.items() if name not in known}
+        validators = {**(main.validators if main else own), **now}
+        return Fetched(
+            revision=parts[MAIN], validators=validators, notes=tuple(notes), declared=declared
+        )
+
+    def _fetched(
+        self, part: Fetcher, name: str, into: Path, last: State, *, may_ask: bool = False
+    ) -> Fetched | None:
+        """Fetch one part into its folder; None if the last one is current, which has no folder."""
+        folder = into / name
+        folder.mkdir(parents=True, mode=0o700)
+        own = msgspec.structs.replace(last, revision=last.validators.get(_PART + name, ""))
+        try:
+            found = part.fetch(folder, own, may_ask=may_ask)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if found is None:
+            folder.rmdir()
+        return found
+
+    def _fetch_plugins(
+        self, listing: Listing, into: Path, last: State, parts: dict[str, str], notes: list[str]
+    ) -> bool:
+        """Fetch the plugins that lie elsewhere; whether any is new. One that fails stays old."""
+        wanted = {
+            f"{PLUGINS}/{plugin.name}": plugin
+            for plugin in listing.plugins
+            if isinstance(plugin.where, Elsewhere)
+        }
+        names = list(wanted)[:MAX_ELSEWHERE]
+        if len(wanted) > MAX_ELSEWHERE:
+            notes.append(f"Only {MAX_ELSEWHERE} plugins of repositories of their own were fetched.")
+        self._size = 0
+        with ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="plugin") as pool:
+            try:
+                found = list(
+                    pool.map(lambda name: self._plugin(name, wanted[name], into, last), names)
+                )
+            except BaseException:  # Ctrl-C
+                self.cancelled = True
+                pool.shutdown(cancel_futures=True)
+                raise
+        for name, one in zip(names, found, strict=True):
+            if isinstance(one, SourceError):
+                notes.append(f"The plugin {wanted[name].name} was not fetched: {one}")
+            if isinstance(one, Fetched):
+                parts[name] = one.revision
+                notes += [f"The plugin {wanted[name].name}: {note}" for note in one.notes]
+            elif revision := last.validators.get(_PART + name):
+                parts[name] = revision
+        return any(isinstance(one, Fetched) for one in found)
+
+    def _plugin(
+        self, name: str, plugin: Plugin, into: Path, last: State
+    ) -> Fetched | SourceError | None:
+        """Fetch a plugin: what was fetched, None if it is current, or why it failed."""
+        where = plugin.where
+        assert isinstance(where, Elsewhere)
+        try:
+            protocol = protocol_of(where.url)
+            if self._url.startswith("https:") and protocol in {"http", "git"}:
+                raise SourceError(f"{shown(where.url)} is not encrypted, unlike its marketplace.")
+            check_step(where.url, self._url)
+            part = GitFetcher(where.url, protocol, where.ref, where.folder)
+            with self._lock:
+                part.cancelled = self.cancelled
+                self._parts.append(part)
+            found = self._fetched(part, name, into, last)
+            if found and self._is_too_much(into / name):
+                shutil.rmtree(into / name)
+                raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
+        except SourceError as error:
+            if self.cancelled:
+                raise
+            return error
+        return found
+
+    def _is_too_much(self, folder: Path) -> bool:
+        size = sum(path.stat().st_size for path in folder.rglob("*"))
+        with self._lock:
+            self._size += size
+            return self._size > MAX_SIZE
+
+
+def _listing(top: Path, whence: str) -> Listing:
+    """The plugins of a marketplace, or of a repository that is one plugin."""
+    document = read_json(top / LISTING)
+    if document is None and (manifest := read_json(top / MANIFEST)) is not None:
+        return only_plugin(manifest, whence)
+    if document is None:
+        raise SourceError(f"{whence} is no marketplace: it has no valid {LISTING}.")
+    return read_listing(document, whence)
+
+
+def _offered(listing: Listing, into: Path, parts: Iterable[str]) -> tuple[Declared, ...]:
+    """Write what all plugins offer, and return their MCP servers."""
+    offers, declared = Offers(), []
+    for plugin in listing.plugins:
+        if isinstance(plugin.where, Elsewhere):
+            if f"{PLUGINS}/{plugin.name}" not in parts:
+                continue
+            root = into / PLUGINS / plugin.name
+        else:
+            root = into / MAIN / plugin.where
+        if root.is_dir() and (servers := add_offers(offers, plugin, root, into)):
+            declared.append(servers)
+    (into / OFFERS).write_bytes(msgspec.json.encode(offers))
+    return tuple(declared)

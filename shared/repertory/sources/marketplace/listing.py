@@ -1,0 +1,154 @@
+"""A marketplace's list of plugins, and where each one lies."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.fetched.urls import shown
+from repertory.sources.fetched.writing import checked_folder
+from repertory.sources.git.url import checked_ref, is_commit, protocol_of
+from repertory.text import one_line
+
+LISTING = ".claude-plugin/marketplace.json"
+MANIFEST = ".claude-plugin/plugin.json"
+MAX_PLUGINS = 2_000
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_.][A-Za-z0-9_.-]*")
+
+
+class Elsewhere(msgspec.Struct, frozen=True, kw_only=True):
+    """The repository of a plugin that does not lie in its marketplace."""
+
+    url: str
+    ref: str = ""
+    folder: str = ""
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+    """A plugin of a marketplace.
+
+    Attributes:
+        name: Its name.
+        where: Its folder in the marketplace, or its repository.
+        fields: What the marketplace says of it.
+    """
+
+    name: str
+    where: str | Elsewhere
+    fields: dict[str, Any]
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """The plugins of a marketplace, and sentences about those that are left out."""
+
+    name: str
+    plugins: tuple[Plugin, ...]
+    notes: tuple[str, ...]
+
+
+def read_listing(document: object, whence: str) -> Listing:
+    """Read a ``marketplace.json``.
+
+    Args:
+        document: The JSON document.
+        whence: Where it is from, for messages.
+
+    Raises:
+        SourceError: It is no list of plugins.
+    """
+    plugins = document.get("plugins") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(plugins, list):
+        raise SourceError(f"{whence} is no marketplace: it has no list of `plugins`.")
+    if len(plugins) > MAX_PLUGINS:
+        raise SourceError(f"{whence} lists more than {MAX_PLUGINS:,} plugins.")
+    metadata = document.get("metadata")
+    top = metadata.get("pluginRoot") if isinstance(metadata, dict) else ""
+    found: dict[str, Plugin] = {}
+    notes = []
+    for number, fields in enumerate(plugins, 1):
+        try:
+            plugin = _plugin(fields, top if isinstance(top, str) else "")
+        except (ValueError, ConfigurationError) as error:
+            name = fields.get("name") if isinstance(fields, dict) else ""
+            what = one_line(str(name or number))[:100]
+            notes.append(f"The plugin {what} was left out: {str(error).rstrip('.')}.")
+        else:
+            found.setdefault(plugin.name, plugin)
+    name = document.get("name")
+    known = name if isinstance(name, str) and _NAME.fullmatch(name) else ""
+    return Listing(name=known, plugins=tuple(found.values()), notes=tuple(notes))
+
+
+def is_listing(document: object) -> bool:
+    """Whether a JSON document is a marketplace."""
+    return (
+        isinstance(document, dict)
+        and isinstance(document.get("plugins"), list)
+        and isinstance(document.get("owner"), dict | str)
+    )
+
+
+def only_plugin(manifest: object, whence: str) -> Listing:
+    """The list of a repository that is a plugin itself.
+
+    Raises:
+        SourceError: Its manifest is invalid.
+    """
+    fields = manifest if isinstance(manifest, dict) else {}
+    entry = {"name": fields.get("name"), "source": "./"}
+    return read_listing({"name": fields.get("name"), "plugins": [entry]}, whence)
+
+
+def strings(value: object) -> Iterator[str]:
+    """The strings of a field that holds one, or a list of them."""
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, str):
+            yield one
+
+
+def _plugin(fields: object, top: str) -> Plugin:
+    if not isinstance(fields, dict):
+        raise ValueError("it is no object")
+    name, source = fields.get("name"), fields.get("source")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValueError("its name is not made of letters, digits, dots and hyphens")
+    if isinstance(source, str):
+        where: str | Elsewhere = _folder(source if source.startswith(".") else f"{top}/{source}")
+    elif isinstance(source, dict):
+        where = _elsewhere(source)
+    else:
+        raise ValueError("it has no source")
+    return Plugin(name=name, where=where, fields=fields)
+
+
+def _folder(text: str) -> str:
+    try:
+        return checked_folder(text.removeprefix("/"))
+    except ValueError:
+        raise ValueError(f"its folder {text!r} is not in the marketplace") from None
+
+
+def _elsewhere(source: dict[str, Any]) -> Elsewhere:
+    kind = source.get("source")
+    if kind == "github":
+        repository = source.get("repo")
+        if not isinstance(repository, str) or not _REPOSITORY.fullmatch(repository):
+            raise ValueError("its `repo` is no owner/name")
+        url = f"https://github.com/{repository}.git"
+    elif kind in {"url", "git", "git-subdir"}:
+        url = str(source.get("url"))
+        if _REPOSITORY.fullmatch(url):
+            url = f"https://github.com/{url}.git"
+        if not protocol_of(url):
+            raise ValueError(f"{shown(url)} is no repository elsewhere")
+    else:
+        raise ValueError(f"a source of type {one_line(str(kind))[:50]!r} is not supported")
+    sha, ref = source.get("sha"), source.get("ref")
+    if isinstance(sha, str) and is_commit(sha):
+        ref = sha
+    folder = _folder(str(source.get("path") or source.get("subdir") or ""))
+    return Elsewhere(url=url, ref=checked_ref(ref) if ref else "", folder=folder)

@@ -1,0 +1,66 @@
+"""The sources of a marketplace: the skills of its plugins, and their commands and agents."""
+
+import msgspec
+from typing_extensions import override
+
+from repertory.bounded import read_bytes
+from repertory.errors import SourceError
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.folders import FetchedFolder
+from repertory.sources.folder import FolderSource
+from repertory.sources.markdown_skills import MarkdownSkills
+from repertory.sources.marketplace.fetcher import OFFERS
+from repertory.sources.marketplace.plugin import Offers
+from repertory.sources.reading.files import Found
+from repertory.sources.skill_folders import SkillFolders
+
+_MAX_SIZE = 64 * 2**20  # bytes of a file that we wrote
+
+
+class _Offered(FetchedFolder):
+    """Reads the files that the plugins offer, by the ids that the fetch gave them."""
+
+    _ids: dict[str, str]
+
+    def offered(self, offers: Offers) -> dict[str, str]:
+        """The files to read, each with the end of its id."""
+        raise NotImplementedError
+
+    @override
+    def chosen(self, files: list[Found]) -> list[Found]:
+        try:
+            data = read_bytes(str(self.content.path / OFFERS), _MAX_SIZE)
+            self._ids = self.offered(msgspec.json.decode(data, type=Offers))
+        except (OSError, msgspec.MsgspecError) as error:
+            raise SourceError(
+                f"The content of {self.location} is damaged; remove and add it again."
+            ) from error
+        return [file for file in files if file.place in self._ids]
+
+    @override
+    def file_id(self, place: str) -> str:
+        return f"{self.name}/{self._ids.get(place, place)}"
+
+
+class PluginSkills(_Offered, SkillFolders):
+    """The skills of all plugins; an id names source, plugin and folder."""
+
+    @override
+    def offered(self, offers: Offers) -> dict[str, str]:
+        return offers.skills
+
+
+class PluginPrompts(_Offered, MarkdownSkills):
+    """The commands and agents of all plugins; an id names source, plugin and file."""
+
+    @override
+    def offered(self, offers: Offers) -> dict[str, str]:
+        return offers.prompts
+
+
+def sources(name: str, content: Content) -> list[FolderSource]:
+    """The sources of a marketplace's content."""
+    return [
+        PluginSkills(name=name, path=content.path),
+        PluginPrompts(name=f"{name}-prompts", path=content.path),
+    ]

@@ -1,0 +1,172 @@
+"""Sources of archives, from a web server and from this machine."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources.archive import fetcher
+from repertory.sources.fetched import http, urls
+from tests.support.elsewhere import Web, built, ids, refreshed, skills, tarred, zipped
+
+
+@pytest.fixture
+def web() -> Web:
+    """A web server with an archive of one skill."""
+    found = Web()
+    found.files["/team.zip"] = zipped(skills("pdf"))
+    return found
+
+
+@pytest.fixture
+def url(web: Web) -> Iterator[str]:
+    """Its URL."""
+    with web.published() as url:
+        yield url
+
+
+def test_an_archive_is_fetched_and_fetched_again(web: Web, url: str, tmp_path: Path) -> None:
+    """It is not sent again while it is the same; another format may replace it."""
+    sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
+    assert refreshed(sources) == {"acme/pdf"}
+    fetched_at = sources[0].content.state().fetched_at  # type: ignore[attr-defined]
+    assert refreshed(sources) == {"acme/pdf"}
+    assert sources[0].content.state().fetched_at == fetched_at  # type: ignore[attr-defined]
+    web.files["/team.zip"] = tarred(skills("pdf", "docx"))
+    assert refreshed(sources) == {"acme/pdf", "acme/docx"}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({**skills("pdf"), "README.md": "x"}, {"acme/skills/pdf"}),
+        (skills("pdf", folder="repository-main/skills"), {"acme/skills/pdf"}),
+        (skills("pdf", folder="."), {"acme/pdf"}),
+        ({"SKILL.md": skills("acme")["skills/acme/SKILL.md"]}, {"acme/acme"}),
+    ],
+)
+def test_the_only_folder_of_an_archive_is_no_part_of_ids(
+    web: Web, url: str, tmp_path: Path, files: dict[str, str], expected: set[str]
+) -> None:
+    """Unless it is the skill."""
+    web.files["/a.tgz"] = tarred({place.removeprefix("./"): text for place, text in files.items()})
+    assert refreshed(built(tmp_path, type="archive", url=f"{url}/a.tgz")) == expected
+
+
+def test_a_pinned_archive_is_that_one_or_none(web: Web, url: str, tmp_path: Path) -> None:
+    """Other content is refused and named; what was fetched before stays, and is not asked for."""
+    digest = hashlib.sha256(web.files["/team.zip"]).hexdigest()
+    entry = {"type": "archive", "url": f"{url}/team.zip"}
+    sources = built(tmp_path, **entry, sha256=digest)
+    assert refreshed(sources) == {"acme/pdf"}
+    web.requests.clear()
+    assert refreshed(sources) == {"acme/pdf"}
+    assert web.requests == []
+    [other] = built(tmp_path, **entry, sha256="0" * 64)
+    with pytest.raises(SourceError, match=f"SHA-256 {digest}"):
+        other.refresh()
+
+
+def test_a_server_that_is_down_leaves_what_was_fetched(web: Web, url: str, tmp_path: Path) -> None:
+    """And is named without the secrets of the URL."""
+    address = url.replace("://", "://ada:pa55word@")
+    sources = built(tmp_path, type="archive", url=f"{address}/team.zip?token=s3cret")
+    refreshed(sources)
+    assert web.logins[-1].startswith("Basic ")
+    web.is_down = True
+    with pytest.raises(SourceError, match=rf"{url}/team\.zip answers 503"):
+        refreshed(sources)
+    assert ids(sources) == {"acme/pdf"}
+    [source] = sources
+    shown = f"{source.scan().stale} {source.location} {source.identity()}"
+    assert "answers 503" in shown
+    assert not {"pa55word", "s3cret"} & set(shown.replace("=", " ").replace(":", " ").split())
+    web.is_down = False
+    refreshed(sources)
+    assert not source.scan().stale
+
+
+def test_redirects_are_followed_a_few_times(web: Web, url: str, tmp_path: Path) -> None:
+    """The user's password is not sent to where they lead."""
+    web.redirects = {"/latest": f"{url}/next", "/next": "/team.zip", "/loop": "/loop"}
+    address = url.replace("://", "://ada:pa55word@")
+    assert refreshed(built(tmp_path, type="archive", url=f"{address}/latest")) == {"acme/pdf"}
+    assert [bool(one) for one in web.logins] == [True, False, False]
+    with pytest.raises(SourceError, match="redirected more than"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/loop"))
+    for target in ("file:///etc/passwd", "ftp://127.0.0.1/x"):
+        web.redirects["/away"] = target
+        with pytest.raises(SourceError, match="not over HTTP"):
+            refreshed(built(tmp_path, type="archive", url=f"{url}/away"))
+
+
+def test_a_public_server_cannot_redirect_into_the_private_network(
+    web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the user wrote may be private; what others name from outside may not."""
+    web.redirects = {"/start": url.replace("127.0.0.1", "localhost") + "/team.zip"}
+    monkeypatch.setattr(urls, "is_private", lambda host: host == "localhost")
+    with pytest.raises(SourceError, match="on a private network"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/start"))
+    assert web.requests == ["/start"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
+def test_private_addresses_are_known(host: str) -> None:
+    """Loopback, private networks, and the metadata service of clouds."""
+    assert urls.is_private(host)
+    assert not urls.is_private("93.184.216.34")
+    assert urls.host_of("git@10.1.2.3:team/skills") == "10.1.2.3"
+    assert urls.is_private(urls.host_of("/srv/skills"))
+
+
+def test_a_large_archive_is_not_fetched(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much the server sends."""
+    monkeypatch.setattr(fetcher, "MAX_ARCHIVE_SIZE", 100)
+    with pytest.raises(SourceError, match="more than 100 bytes"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+
+
+def test_a_slow_server_is_not_waited_for_forever(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fetch as a whole has a time limit."""
+    monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", -1.0)
+    with pytest.raises(SourceError, match="was not complete"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+
+
+def test_a_file_of_this_machine_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    """A pipe is no archive."""
+    file = tmp_path / "team.skill"
+    file.write_bytes(zipped(skills("pdf", folder=".")))
+    sources = built(tmp_path, type="archive", path="team.skill")
+    assert refreshed(sources) == {"acme/pdf"}
+    file.write_bytes(zipped(skills("pdf", "docx")))
+    assert refreshed(sources) == {"acme/pdf", "acme/docx"}
+    file.unlink()
+    with pytest.raises(SourceError, match="cannot be read"):
+        refreshed(sources)
+    assert ids(sources) == {"acme/pdf", "acme/docx"}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"url": "ftp://h/a.zip"},
+        {"url": 7},
+        {},
+        {"url": "https://h/a.zip", "sha256": "short"},
+        {"url": "https://h/a.zip", "folder": "../up"},
+        {"url": "https://h/a.zip", "refresh": 1},
+        {"url": "https://h/a.zip", "unknown": 1},
+    ],
+)
+def test_an_invalid_entry_is_named(tmp_path: Path, entry: dict[str, object]) -> None:
+    """Before anything is fetched."""
+    with pytest.raises(ConfigurationError):
+        built(tmp_path, type="archive", **entry)

@@ -1,0 +1,347 @@
+"""Sources of git repositories, fetched from ``git daemon`` and from a git server over HTTP."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import ConfigurationError, SourceError
+from repertory.sources import folder
+from repertory.sources.fetched.writing import MAX_FILE_SIZE
+from repertory.sources.git.program import Git
+from repertory.sources.reading.files import Found, read_file
+from repertory.sources.source import Problem
+from tests.support.builders import write
+from tests.support.elsewhere import SKILL, Repository, Web, built, git_daemon, ids, refreshed
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    (tmp_path / "home").mkdir()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A repository with one skill."""
+    made = Repository(tmp_path / "elsewhere" / "skills")
+    made.add_skills("pdf")
+    return made
+
+
+@pytest.fixture
+def daemon(repository: Repository) -> Iterator[str]:
+    """The URL of the repository at a git daemon."""
+    with git_daemon(repository.path.parent) as url:
+        yield f"{url}/skills/.git"
+
+
+def files(top: Path) -> set[str]:
+    """The regular files below a folder."""
+    return {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
+
+
+def test_a_repository_is_fetched_and_fetched_again(
+    repository: Repository, daemon: str, tmp_path: Path
+) -> None:
+    """Its skills are found; new ones after the next refresh, without its history or its .git."""
+    sources = built(tmp_path, type="git", url=daemon)
+    assert refreshed(sources) == {"acme/skills/pdf"}
+    commit = repository.add_skills("docx")
+    assert ids(sources) == {"acme/skills/pdf"}
+    assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/docx"}
+    content = sources[0].content  # type: ignore[attr-defined]
+    assert content.state().revision == commit
+    assert files(content.path) == {"skills/pdf/SKILL.md", "skills/docx/SKILL.md"}
+    assert len(list(content.folder.glob("content-*"))) == 1
+    everything = [content.folder, *content.folder.rglob("*")]
+    assert not [one for one in everything if not one.is_symlink() and one.stat().st_mode & 0o077]
+
+
+def test_a_folder_and_a_ref_are_taken(repository: Repository, daemon: str, tmp_path: Path) -> None:
+    """A branch, a tag with or without a note, and a whole commit; a tag before a branch."""
+    first = repository.git("rev-parse", "HEAD")
+    repository.git("tag", "v1")
+    repository.git("tag", "--annotate", "--message", "One", "noted")
+    repository.git("checkout", "--quiet", "-b", "next")
+    repository.add_skills("next")
+    repository.git("checkout", "--quiet", "main")
+    pdf, both = {"acme/pdf"}, {"acme/pdf", "acme/next"}
+    refs = {"": pdf, "v1": pdf, "noted": pdf, "next": both, "refs/heads/next": both, first: pdf}
+    for ref, expected in refs.items():
+        given = {"ref": ref} if ref else {}
+        sources = built(tmp_path, type="git", url=daemon, folder="skills", **given)
+        assert refreshed(sources) == expected, ref
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ref": "gone"}, "no branch or tag 'gone'"),
+        ({"folder": "gone"}, "no folder 'gone'"),
+        ({"folder": "skills/pdf/SKILL.md"}, "no folder"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    daemon: str, tmp_path: Path, given: dict[str, str], message: str
+) -> None:
+    """With the option to check."""
+    [source] = built(tmp_path, type="git", url=daemon, **given)
+    with pytest.raises(SourceError, match=message):
+        source.refresh()
+    with pytest.raises(SourceError, match=message):
+        source.scan()
+
+
+def test_a_rewritten_branch_is_followed(
+    repository: Repository, daemon: str, tmp_path: Path
+) -> None:
+    """As after a forced push."""
+    sources = built(tmp_path, type="git", url=daemon)
+    refreshed(sources)
+    repository.git("checkout", "--quiet", "--orphan", "other")
+    repository.git("rm", "-r", "--quiet", "--force", ".")
+    repository.add_skills("fresh")
+    repository.git("branch", "--quiet", "--force", "main", "other")
+    repository.git("checkout", "--quiet", "main")
+    assert refreshed(sources) == {"acme/skills/fresh"}
+
+
+def test_what_was_fetched_stays_while_the_server_is_away(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """A failed refresh deletes nothing, is named, and is over with the next one."""
+    sources = built(tmp_path, type="git", url="git://127.0.0.1:1/x")
+    with pytest.raises(SourceError, match="cannot be fetched"):
+        refreshed(sources)
+    with git_daemon(repository.path.parent) as url:
+        sources = built(tmp_path, type="git", url=f"{url}/skills/.git")
+        refreshed(sources)
+        address = url
+    with pytest.raises(SourceError, match="cannot be fetched: unable to connect"):
+        refreshed(sources)
+    scan = sources[0].scan()
+    assert [item.id for item in scan.items] == ["acme/skills/pdf"]
+    assert f"{address}/skills/.git cannot be fetched" in scan.stale
+    assert "What was fetched" in scan.stale
+    again = built(tmp_path, type="git", url=f"{address}/skills/.git")
+    assert again[0].scan().stale
+
+
+def test_an_unchanged_repository_is_not_fetched_again(
+    daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One question is enough; a commit needs not even that."""
+    asked: list[str] = []
+    call = Git.call
+
+    def recorded(git: Git, *arguments: str, given: Path | None = None) -> Path:
+        asked.append(arguments[0])
+        return call(git, *arguments, given=given)
+
+    monkeypatch.setattr(Git, "call", recorded)
+    sources = built(tmp_path, type="git", url=daemon)
+    refreshed(sources)
+    asked.clear()
+    refreshed(sources)
+    assert asked == ["ls-remote"]
+    revision = sources[0].content.state().revision  # type: ignore[attr-defined]
+    pinned = built(tmp_path, type="git", url=daemon, ref=revision)
+    refreshed(pinned)
+    asked.clear()
+    refreshed(pinned)
+    assert asked == []
+
+
+def test_nothing_but_regular_files_is_taken(
+    repository: Repository, daemon: str, tmp_path: Path
+) -> None:
+    """No link, no submodule, no large file; filters, attributes and hooks have no effect."""
+    key = write(tmp_path / "home" / "id_rsa", "secret")
+    (repository.path / "skills" / "leak").mkdir()
+    (repository.path / "skills" / "leak" / "SKILL.md").symlink_to(key)
+    (repository.path / "out").symlink_to("/etc")
+    write(repository.path / "large.bin", "x" * (MAX_FILE_SIZE + 1))
+    write(repository.path / ".gitattributes", "* filter=evil ident export-ignore\n")
+    write(repository.path / "a\\b.md", "odd")
+    module = repository.git("rev-parse", "HEAD")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{module},module")
+    repository.git("commit", "--quiet", "--message", "module")
+    repository.git("add", "skills", "out", "large.bin", ".gitattributes", "a\\b.md")
+    repository.git("commit", "--quiet", "--message", "more")
+    touched = tmp_path / "touched"
+    for name, value in {
+        "filter.evil.smudge": f"touch {touched}",
+        "filter.evil.process": f"touch {touched}",
+        "core.fsmonitor": f"touch {touched}",
+        "core.hooksPath": str(
+            write(tmp_path / "hooks" / "post-checkout", f"#!/bin/sh\ntouch {touched}\n").parent
+        ),
+    }.items():
+        repository.git("config", "--file", str(tmp_path / "home" / ".gitconfig"), name, value)
+    (tmp_path / "hooks" / "post-checkout").chmod(0o755)
+    [source] = built(tmp_path, type="git", url=daemon)
+    assert refreshed([source]) == {"acme/skills/pdf"}
+    content = source.content  # type: ignore[attr-defined]
+    assert files(content.path) == {"skills/pdf/SKILL.md", ".gitattributes"}
+    assert not any(path.is_symlink() for path in content.path.rglob("*"))
+    assert not touched.exists()
+    notes = " ".join(content.state().notes)
+    for what in ("2 links", "1 submodules", "1 files of more than", "1 files whose names"):
+        assert what in notes
+
+
+def test_a_credential_helper_of_git_signs_in(repository: Repository, tmp_path: Path) -> None:
+    """As for every other use of git; without one it fails at once, without a question."""
+    web = Web(repository.path.parent)
+    web.login = "ada:pa55"
+    with web.published() as url:
+        sources = built(tmp_path, type="git", url=f"{url}/git/skills/.git")
+        with pytest.raises(SourceError, match="credential helper of git"):
+            refreshed(sources)
+        store = tmp_path / "home" / ".git-credentials"
+        store.write_text(f"{url.replace('://', '://ada:pa55@')}\n")
+        repository.git(
+            *("config", "--file", str(tmp_path / "home" / ".gitconfig")),
+            *("credential.helper", f"store --file {store}"),
+        )
+        assert refreshed(sources) == {"acme/skills/pdf"}
+        web.login = "ada:changed"
+        with pytest.raises(SourceError) as failed:
+            refreshed(sources)
+        assert "pa55" not in str(failed.value)
+
+
+def test_a_password_in_a_url_is_never_shown(repository: Repository, tmp_path: Path) -> None:
+    """Neither where it works nor where it fails, nor in what is stored for the index."""
+    web = Web(repository.path.parent)
+    web.login = "ada:pa55word"
+    with web.published() as url:
+        secret = f"{url.replace('://', '://ada:pa55word@')}/git/skills/.git"
+        [source] = built(tmp_path, type="git", url=secret)
+        assert refreshed([source]) == {"acme/skills/pdf"}
+        web.is_down = True
+        with pytest.raises(SourceError) as failed:
+            source.refresh()
+    shown = f"{failed.value} {source.location} {source.identity()} {source.scan()}"
+    assert "pa55word" not in shown
+    stored = [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
+    assert not [path for path in stored if b"pa55word" in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ext::sh -c touch% {touched}",
+        "-uevil",
+        "--upload-pack=touch {touched}",
+        "https://-evil/x",
+        "ssh://-oProxyCommand=touch/x",
+        "-oProxyCommand=touch:x",
+        "fd::17/x",
+        "https://host/a b",
+        "https://",
+        "host",
+        7,
+    ],
+)
+def test_hostile_urls_are_refused(tmp_path: Path, url: object) -> None:
+    """Before git sees them."""
+    with pytest.raises(ConfigurationError, match="no URL of a git repository"):
+        built(tmp_path, type="git", url=url)
+
+
+@pytest.mark.parametrize("ref", ["-x", "--upload-pack=x", "a b", "a..b", "a:b", "", 3])
+def test_hostile_refs_are_refused(tmp_path: Path, ref: object) -> None:
+    """The empty one stands for the default branch."""
+    if ref == "":
+        assert built(tmp_path, type="git", url="https://h/x", ref=ref)
+        return
+    with pytest.raises(ConfigurationError, match="no ref"):
+        built(tmp_path, type="git", url="https://h/x", ref=ref)
+
+
+def test_git_uses_no_other_protocol_than_that_of_the_url(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Also if the configuration of git turns a URL into another one, or a server redirects."""
+    config = tmp_path / "home" / ".gitconfig"
+    repository.git(
+        "config", "--file", str(config), f"url.{repository.path}.insteadOf", "https://h/x"
+    )
+    repository.git("config", "--file", str(config), "protocol.file.allow", "always")
+    [source] = built(tmp_path, type="git", url="https://h/x")
+    with pytest.raises(SourceError, match="'file' not allowed"):
+        source.refresh()
+
+
+def test_an_interrupted_fetch_leaves_what_was_there(repository: Repository, tmp_path: Path) -> None:
+    """Nothing half fetched is read, git has ended, and the next fetch clears up."""
+    [source] = built(tmp_path, type="git", url=str(repository.path))
+    refreshed([source])
+    repository.add_skills("docx")
+    content = source.content  # type: ignore[attr-defined]
+    half = content.folder / "content-0123456789abcdef"
+    write(half / "skills" / "half" / "SKILL.md", SKILL.format("half"))
+    write(content.folder / ".git-x.tmp" / "objects" / "pack", "half")
+    assert ids([source]) == {"acme/skills/pdf"}
+    source.cancel()
+    with pytest.raises(SourceError, match="interrupted"):
+        source.refresh()
+    assert ids([source]) == {"acme/skills/pdf"}
+    assert not source.scan().stale
+    again = built(tmp_path, type="git", url=str(repository.path))
+    assert refreshed(again) == {"acme/skills/pdf", "acme/skills/docx"}
+    assert not half.exists()
+    assert not list(content.folder.glob(".*"))
+
+
+def test_a_scan_never_sees_half_of_new_content(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Content that is replaced between two files of a scan is read again as a whole."""
+    entry = {"type": "git", "url": str(repository.path), "folder": "skills"}
+    [source] = built(tmp_path, **entry)
+    repository.add_skills("docx", "xlsx")
+    refreshed([source])
+    texts = {f"skills/{n}/SKILL.md": SKILL.format(n) for n in ("pdf", "docx", "xlsx")}
+    repository.commit({place: one.replace("team", "fleet") for place, one in texts.items()})
+    reads: list[str] = []
+
+    def replaced(file: Found, limit: int) -> tuple[str | None, list[Problem]]:
+        reads.append(file.path)
+        if len(reads) == 2:
+            built(tmp_path, **entry)[0].refresh()
+        return read_file(file, limit)
+
+    monkeypatch.setattr(folder, "read_file", replaced)
+    scan = source.scan()
+    assert len(scan.items) == 3
+    assert all("fleet" in item.description for item in scan.items)
+    assert not scan.problems
+    assert len(reads) == 6
+
+
+def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path) -> None:
+    """Each type of source has a name of its own; a skill at the top has the source's name."""
+    repository.commit({"docs/guide.md": "# Guide\n\nHow to.\n", "SKILL.md": SKILL.format("acme")})
+    sources = built(tmp_path, type="git", url=str(repository.path), reads=["skills", "documents"])
+    assert [source.name for source in sources] == ["acme", "acme-documents"]
+    found = refreshed(sources)
+    assert {"acme/skills/pdf", "acme/acme", "acme-documents/docs/guide.md"} <= found
+    with pytest.raises(ConfigurationError, match="`reads` of the source acme"):
+        built(tmp_path, type="git", url=str(repository.path), reads=["mcp"])
+
+
+def test_programs_stay_executable(repository: Repository, tmp_path: Path) -> None:
+    """For their owner."""
+    script = write(repository.path / "skills" / "pdf" / "run.sh", "#!/bin/sh\n")
+    script.chmod(0o755)
+    repository.commit()
+    sources = built(tmp_path, type="git", url=str(repository.path))
+    refreshed(sources)
+    path = sources[0].content.path / "skills" / "pdf" / "run.sh"  # type: ignore[attr-defined]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o700  # noqa: PTH116 - a mode

@@ -1,0 +1,299 @@
+"""Sources of plugin marketplaces, in a git repository and over HTTP."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.errors import SourceError
+from repertory.settings import load
+from repertory.sources.fetched import urls
+from repertory.sources.registry import contained
+from repertory.sources.source import Source
+from repertory.workspace import Workspace
+from tests.support.builders import write
+from tests.support.elsewhere import SKILL, Repository, Web, built, ids, marketplace, refreshed
+from tests.support.mcp_servers import SERVERS
+
+LISTING = ".claude-plugin/marketplace.json"
+REVIEW = "---\ndescription: Review the changes of this branch.\n---\n\nRead the diff.\n"
+TESTER = (
+    "---\nname: tester\ndescription: Writes tests first.\ntools: Read, Bash\n---\n\nYou test.\n"
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A marketplace with three plugins of all kinds."""
+    made = Repository(tmp_path / "elsewhere" / "tools")
+    quality = "plugins/quality"
+    made.commit(
+        {
+            LISTING: marketplace(
+                {"name": "quality", "source": "./plugins/quality", "version": "2.1.0"},
+                {
+                    "name": "documents",
+                    "source": "./",
+                    "strict": False,
+                    "skills": ["./skills/pdf", "./skills/docx"],
+                },
+                {
+                    "name": "spreadsheets",
+                    "source": "./",
+                    "strict": False,
+                    "skills": "./skills/xlsx",
+                },
+            ),
+            f"{quality}/.claude-plugin/plugin.json": json.dumps(
+                {
+                    "name": "quality",
+                    "version": "2.1.0",
+                    "description": "Reviews and tests",
+                    "commands": ["./more/release.md"],
+                }
+            ),
+            f"{quality}/commands/review.md": REVIEW,
+            f"{quality}/more/release.md": REVIEW.replace("Review", "Release"),
+            f"{quality}/agents/tester.md": TESTER,
+            f"{quality}/skills/flaky-tests/SKILL.md": SKILL.format("flaky-tests"),
+            f"{quality}/hooks/hooks.json": "{}",
+            **{
+                f"skills/{n}/SKILL.md": SKILL.format(n) for n in ("pdf", "docx", "xlsx", "unlisted")
+            },
+        }
+    )
+    return made
+
+
+def marketplace_of(repository: Repository, tmp_path: Path) -> list[Source]:
+    """The sources of a marketplace."""
+    return built(tmp_path, type="marketplace", url=str(repository.path))
+
+
+def servers_of(url: object, tmp_path: Path) -> dict[str, Any]:
+    """The servers that wait for trust, by name."""
+    entry = {
+        "type": "marketplace",
+        "name": "acme",
+        "url": str(url),
+        "store": str(tmp_path / "store"),
+    }
+    found: dict[str, Any] = {}
+    for one in contained(entry, tmp_path):
+        found |= json.loads(Path(one["config"]).read_text())["mcpServers"]
+    return found
+
+
+def test_the_skills_commands_and_agents_of_plugins_are_items(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """By the names of the plugins; what no plugin lists is left out."""
+    sources = marketplace_of(repository, tmp_path)
+    assert refreshed(sources) == {
+        "acme/quality/flaky-tests",
+        "acme/documents/pdf",
+        "acme/documents/docx",
+        "acme/spreadsheets/xlsx",
+        "acme-prompts/quality/review",
+        "acme-prompts/quality/release",
+        "acme-prompts/quality/tester",
+    }
+    assert not [problem for one in sources for problem in one.scan().problems]
+
+
+def test_another_list_makes_other_items(repository: Repository, tmp_path: Path) -> None:
+    """Also of files that are the same."""
+    sources = marketplace_of(repository, tmp_path)
+    refreshed(sources)
+    plugin = {"name": "renamed", "source": "./", "skills": ["./skills/pdf"]}
+    repository.commit({LISTING: marketplace(plugin)})
+    assert refreshed(sources) == {"acme/renamed/pdf"}
+
+
+def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_path: Path) -> None:
+    """With their ref and folder; one that fails is named, and stays as it was."""
+    other = Repository(tmp_path / "elsewhere" / "other")
+    first = other.commit({"plugin/skills/maps/SKILL.md": SKILL.format("maps")})
+    other.commit({"plugin/skills/routes/SKILL.md": SKILL.format("routes")})
+    web = Web(tmp_path / "elsewhere")
+    with web.published() as url:
+        source = {"source": "git-subdir", "url": f"{url}/git/other/.git", "path": "plugin"}
+        gone = {"source": "url", "url": f"{url}/git/gone/.git"}
+        listing = marketplace(
+            {"name": "pinned", "source": {**source, "sha": first}},
+            {"name": "latest", "source": {**source, "ref": "main"}},
+            {"name": "gone", "source": gone},
+            {"name": "packed", "source": {"source": "npm", "package": "@acme/plugin"}},
+        )
+        repository.commit({LISTING: listing})
+        sources = marketplace_of(repository, tmp_path)
+        expected = {"acme/pinned/maps", "acme/latest/maps", "acme/latest/routes"}
+        assert refreshed(sources) == expected
+        notes = " ".join(str(one) for one in sources[0].scan().problems)
+        assert "The plugin gone was not fetched" in notes
+        assert "The plugin packed was left out: a source of type 'npm' is not supported" in notes
+        other.commit({"plugin/skills/stops/SKILL.md": SKILL.format("stops")})
+        assert refreshed(sources) == expected | {"acme/latest/stops"}
+        web.is_down = True
+        repository.commit({"unrelated.md": "x"})
+        assert refreshed(sources) == expected | {"acme/latest/stops"}
+        assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
+
+
+def test_a_marketplace_over_http_has_the_plugins_of_repositories(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Those that lie beside it in a repository are not there."""
+    web = Web(tmp_path / "elsewhere")
+    with web.published() as url:
+        other = {"source": "url", "url": f"{url}/git/tools/.git"}
+        listing = marketplace(
+            {"name": "all", "source": other, "skills": ["./skills"]},
+            {"name": "beside", "source": "./plugins/beside"},
+        )
+        web.files["/marketplace.json"] = listing.encode()
+        sources = built(tmp_path, type="marketplace", url=f"{url}/marketplace.json")
+        found = refreshed(sources)
+        names = ("pdf", "docx", "xlsx", "unlisted")
+        assert found == {f"acme/all/{name}" for name in names}
+        fetched_at = sources[0].content.state().fetched_at  # type: ignore[attr-defined]
+        assert refreshed(sources) == found
+        assert sources[0].content.state().fetched_at == fetched_at  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "../../outside",
+        {"source": "url", "url": "ext::sh -c id"},
+        {"source": "url", "url": "/etc"},
+        {"source": "url", "url": "file:///etc"},
+        {"source": "github", "repo": "--upload-pack=id/x"},
+        {"source": "git-subdir", "url": "https://h/x", "path": "../up"},
+        {"source": "url", "url": "https://h/x", "ref": "--evil"},
+        None,
+    ],
+)
+def test_a_plugin_that_leads_elsewhere_is_left_out(
+    repository: Repository, tmp_path: Path, source: object
+) -> None:
+    """And named; the others are read."""
+    repository.commit(
+        {
+            LISTING: marketplace(
+                {"name": "evil", "source": source},
+                {"name": "good", "source": "./", "skills": ["./skills/pdf", "../../../etc"]},
+            )
+        }
+    )
+    sources = marketplace_of(repository, tmp_path)
+    assert refreshed(sources) == {"acme/good/pdf"}
+    assert "The plugin evil was left out" in str(sources[0].scan().problems)
+
+
+def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's machine may reach what its author does not."""
+    monkeypatch.setattr(urls, "is_private", lambda host: host == "git.internal")
+    other = {"source": "url", "url": "https://git.internal/x"}
+    repository.commit({LISTING: marketplace({"name": "inside", "source": other})})
+    sources = marketplace_of(repository, tmp_path)
+    assert refreshed(sources) == set()
+    assert "on a private network" in str(sources[0].scan().problems)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"plugins": 1}', '{"owner": {}}'])
+def test_what_is_no_marketplace_is_named(repository: Repository, tmp_path: Path, text: str) -> None:
+    """And what was there stays."""
+    sources = marketplace_of(repository, tmp_path)
+    before = refreshed(sources)
+    repository.commit({LISTING: text})
+    with pytest.raises(SourceError, match="is no marketplace"):
+        refreshed(sources)
+    assert ids(sources) == before
+
+
+def test_a_repository_that_is_one_plugin_is_read(tmp_path: Path) -> None:
+    """It has no list, but a manifest."""
+    made = Repository(tmp_path / "plugin")
+    made.commit(
+        {
+            ".claude-plugin/plugin.json": '{"name": "solo", "description": "One plugin"}',
+            "skills/pdf/SKILL.md": SKILL.format("pdf"),
+        }
+    )
+    assert refreshed(marketplace_of(made, tmp_path)) == {"acme/solo/pdf"}
+
+
+def test_servers_of_plugins_wait_for_trust_until_their_files_change(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other files of a plugin await trust again; what was trusted never runs them."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+    command = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/servers/run.py", "stdio"]}
+    script = (SERVERS / "sdk.py").read_text("utf-8")
+    plugin = {
+        "name": "weather",
+        "source": "./plugins/weather",
+        "mcpServers": {"remote": {"type": "http", "url": "https://mcp.acme.example/mcp"}},
+    }
+    repository.commit(
+        {
+            LISTING: marketplace(plugin),
+            "plugins/weather/.mcp.json": json.dumps({"mcpServers": {"weather": command}}),
+            "plugins/weather/servers/run.py": script,
+        }
+    )
+    project = tmp_path / "project"
+    write(
+        project / "repertory.toml",
+        f'[[sources]]\ntype = "marketplace"\nname = "acme"\nurl = "{repository.path}"\n',
+    )
+    data = {"data_dir": str(tmp_path / "data"), "config": str(project / "repertory.toml")}
+
+    def catalogue() -> dict[str, Source]:
+        workspace = Workspace(load(data, project), project)
+        return {source.name: source for source in workspace.catalogue().sources}
+
+    catalogue()["acme"].refresh()
+    found = catalogue()
+    assert {"weather", "remote"} <= found.keys()
+    assert not found["weather"].is_trusted
+    with pytest.raises(SourceError, match="config trust"):
+        found["weather"].scan()
+
+    workspace = Workspace(load(data, project), project)
+    workspace.trust.trust(Path(found["weather"].origin))
+    trusted = catalogue()["weather"]
+    assert all(item.id.startswith("weather__") for item in trusted.scan().items)
+    assert trusted.scan().items
+
+    touched = tmp_path / "touched"
+    repository.commit({"plugins/weather/servers/run.py": f"open({str(touched)!r}, 'w')\n"})
+    catalogue()["acme"].refresh()
+    assert not catalogue()["weather"].is_trusted
+    with pytest.raises(SourceError):
+        trusted.scan()  # what was trusted is gone
+    assert not touched.exists()
+
+
+def test_a_server_without_a_program_needs_no_new_trust(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """Its configuration stays the same when other files change."""
+    remote = {"remote": {"type": "http", "url": "https://mcp.acme.example/mcp"}}
+    plugin = {"name": "quality", "source": "./plugins/quality", "mcpServers": remote}
+    repository.commit({LISTING: marketplace(plugin)})
+    sources = marketplace_of(repository, tmp_path)
+    refreshed(sources)
+    assert servers_of(repository.path, tmp_path) == remote
+    repository.commit({"plugins/quality/commands/more.md": REVIEW})
+    refreshed(sources)
+    assert servers_of(repository.path, tmp_path) == remote
+    repository.commit({LISTING: marketplace({"name": "quality", "source": "./plugins/quality"})})
+    refreshed(sources)
+    assert servers_of(repository.path, tmp_path) == {}

@@ -1,0 +1,66 @@
+"""The watch service and content that lies elsewhere."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from repertory.settings import load
+from repertory.sources.fetched import folders
+from repertory.workspace import Workspace
+from tests.support.builders import write
+from tests.support.elsewhere import SKILL, Repository
+from tests.support.watching import Watching
+
+
+@pytest.fixture(autouse=True)
+def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+
+
+def configured(project: Path, url: object) -> Path:
+    """A project with a skill of its own and a repository, both named in a trusted file."""
+    write(project / "skills" / "first" / "SKILL.md", SKILL.format("first"))
+    write(
+        project / "repertory.toml",
+        '[[sources]]\ntype = "skills"\nname = "team"\npath = "skills"\n'
+        f'[[sources]]\ntype = "git"\nname = "acme"\nurl = "{url}"\nrefresh = 60\n',
+    )
+    settings = load({"data_dir": str(project.parent / "kept")}, project)
+    Workspace(settings, project).trust.trust(project / "repertory.toml")
+    return project
+
+
+def test_a_repository_is_fetched_at_intervals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a sign of change; its new servers wait for trust."""
+    monkeypatch.setattr(folders, "interval_of", lambda _entry: 0.5)
+    repository = Repository(tmp_path / "elsewhere")
+    repository.add_skills("pdf")
+    with Watching(configured(tmp_path / "project", repository.path)) as watching:
+        watching.wait_for("team/first", "acme/skills/pdf")
+        repository.add_skills("docx")
+        watching.wait_for("team/first", "acme/skills/pdf", "acme/skills/docx")
+        repository.commit({".mcp.json": '{"mcpServers": {"lab": {"command": "lab"}}}'})
+        watching.wait(
+            lambda: any(
+                one["name"] == "lab" and one["awaitsTrust"] for one in watching.status["sources"]
+            )
+        )
+
+
+def test_a_fetch_that_hangs_delays_nothing(tmp_path: Path) -> None:
+    """Neither the first scan, nor a save, nor the end of the service."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"git://127.0.0.1:{server.getsockname()[1]}/never"
+        project = configured(tmp_path / "project", url)
+        with Watching(project) as watching:
+            connection, _ = server.accept()
+            watching.wait_for("team/first")
+            write(project / "skills" / "second" / "SKILL.md", SKILL.format("second"))
+            watching.wait_for("team/first", "team/second")
+        with connection:
+            while connection.recv(1_000):
+                pass  # until git has ended

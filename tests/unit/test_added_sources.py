@@ -1,0 +1,173 @@
+"""Sources whose content is fetched: what a configuration may have, and what a found one may not."""
+
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import SourceError, UsageError
+from repertory.settings import Settings, load
+from repertory.sources import adding
+from repertory.sources.adding import Address, recognise
+from repertory.sources.fetched.urls import masked, shown
+from repertory.workspace import Workspace
+from tests.support.builders import write
+from tests.support.elsewhere import Repository, zipped
+
+GIT = '[[sources]]\ntype = "git"\nname = "{0}"\nurl = "{1}"\n'
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without anything."""
+    made = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(made / ".config"))
+    return made
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A repository with one skill."""
+    made = Repository(tmp_path / "elsewhere")
+    made.add_skills("pdf")
+    return made
+
+
+@pytest.fixture
+def project(home: Path) -> Path:
+    """A project with a skill of its own."""
+    folder = home / "project"
+    write(folder / "skills" / "own" / "SKILL.md", "---\nname: own\ndescription: Its own.\n---\n")
+    return folder
+
+
+def settings(project: Path) -> Settings:
+    """The settings of a project."""
+    return load({"data_dir": str(project.parent / "data")}, project, {})
+
+
+def names(project: Path) -> set[str]:
+    """The names of the sources that may be read, without that of all documents."""
+    sources = Workspace(settings(project), project).catalogue().sources
+    return {source.name for source in sources if source.is_trusted} - {"documents"}
+
+
+def trust(project: Path) -> None:
+    """Trust the project's configuration."""
+    Workspace(settings(project), project).trust.trust(project / "repertory.toml")
+
+
+def test_a_found_configuration_fetches_nothing(project: Path, repository: Repository) -> None:
+    """Until the user trusts it: no process is started, and no server is asked."""
+    write(project / "repertory.toml", GIT.format("acme", repository.path))
+    workspace = Workspace(settings(project), project)
+    [source] = [one for one in workspace.catalogue().sources if one.name == "acme"]
+    assert not source.is_trusted
+    assert not source.fetches
+    source.refresh()
+    assert source.watch(lambda: None, 1) is None
+    command = f"repertory config trust {project / 'repertory.toml'}"
+    with pytest.raises(SourceError, match=command):
+        source.scan()
+    assert not (project.parent / "data" / "fetched").exists()
+    [reason] = workspace.withheld()
+    assert str(repository.path) in reason
+    assert command in reason
+
+    identity = source.identity()
+    trust(project)
+    again = Workspace(settings(project), project).catalogue()
+    [source] = [one for one in again.sources if one.name == "acme"]
+    source.refresh()
+    assert [item.id for item in source.scan().items] == ["acme/skills/pdf"]
+    assert source.identity() == identity  # so the index keeps what it has
+
+
+@pytest.mark.parametrize("kind", ["git", "marketplace", "archive"])
+def test_no_type_is_fetched_without_trust(project: Path, kind: str) -> None:
+    """Nor shown with its password."""
+    text = f'[[sources]]\ntype = "{kind}"\nname = "e"\nurl = "https://ada:pa55@h.invalid/x.zip"\n'
+    write(project / "repertory.toml", text)
+    workspace = Workspace(settings(project), project)
+    assert "e" not in names(project)
+    [reason] = workspace.withheld()
+    assert "https://h.invalid/x.zip" in reason
+    assert "pa55" not in reason
+
+
+def test_fetched_sources_come_on_top_of_those_that_are_found(
+    project: Path, home: Path, repository: Repository
+) -> None:
+    """A configuration with others has these instead of what is found."""
+    found = names(project)
+    write(project / "repertory.toml", GIT.format("acme", repository.path))
+    trust(project)
+    assert names(project) == found | {"acme"}
+    write(home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
+    assert names(project) == found | {"acme", "mine"}
+    own = '[[sources]]\ntype = "skills"\nname = "only"\npath = "skills"\n'
+    write(project / "repertory.toml", own + GIT.format("acme", repository.path))
+    trust(project)
+    assert names(project) == {"only", "acme", "mine"}
+    Workspace(settings(project), project).set_paths([project / "skills"])
+    assert not {"acme", "mine"} & names(project)
+
+
+def test_a_policy_of_a_found_file_changes_no_fetched_item(
+    project: Path, home: Path, repository: Repository
+) -> None:
+    """It may change the items of its own folder alone."""
+    write(home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
+    text = '[[policy]]\nitem = "mine/skills/pdf"\npin = ["deploy"]\n'
+    write(project / "repertory.toml", text)
+    catalogue = Workspace(settings(project), project).catalogue()
+    [source] = [one for one in catalogue.sources if one.name == "mine"]
+    source.refresh()
+    [item] = source.scan().items
+    assert not catalogue.may_change()(catalogue.rules[0], item)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("https://github.com/acme/skills.git", "git", "skills"),
+        ("https://github.com/acme/skills/", "git", "skills"),
+        ("acme/skills", "git", "skills"),
+        ("git@example.com:team/skills.git", "git", "skills"),
+        ("ssh://git@example.com:2222/team/skills", "git", "skills"),
+        ("https://example.com/a/team-skills.tar.gz?token=x", "archive", "team-skills"),
+        ("https://example.com/pdf.skill", "archive", "pdf"),
+        ("./local.zip", "archive", "local"),
+        ("./elsewhere", "git", "elsewhere"),
+    ],
+)
+def test_addresses_are_recognised(
+    tmp_path: Path, repository: Repository, text: str, kind: str, name: str
+) -> None:
+    """By how they look and what is there, without a request."""
+    (tmp_path / "local.zip").write_bytes(zipped({"a.md": "x"}))
+    found = recognise(Address(text, tmp_path, {}))
+    assert (found.entry["type"], found.entry["name"]) == (kind, name)
+
+
+@pytest.mark.parametrize("text", ["./gone", "", "host", "ext::sh -c id", "--help", "file:///etc"])
+def test_other_addresses_are_refused(tmp_path: Path, text: str) -> None:
+    """With the types that are known."""
+    with pytest.raises(UsageError, match="is not recognised"):
+        recognise(Address(text, tmp_path, {}))
+
+
+def test_every_recognised_type_is_a_type_of_source() -> None:
+    """And fetches its content."""
+    from repertory.sources.registry import fetches  # noqa: PLC0415 - beside the other table
+
+    assert all(fetches({"type": kind}) for kind in adding._TYPES)
+
+
+def test_what_is_shown_of_urls_has_no_secrets() -> None:
+    """No user, password, query or fragment."""
+    url = "https://ada:pa55@example.com:8443/a/b?token=s3cret#part"
+    assert shown(url) == "https://example.com:8443/a/b"
+    assert masked(f"fatal: '{url}': gone") == "fatal: 'https://example.com:8443/a/b': gone"
+    assert shown("https://[bad/x") == "an invalid URL"
+    assert shown("git@host:x/y") == "git@host:x/y"

@@ -1,0 +1,185 @@
+"""Archives of strangers: what is unpacked of them, and what is refused."""
+
+import io
+import stat
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from repertory.errors import SourceError
+from repertory.sources.archive import unpacking
+from repertory.sources.archive.unpacking import unpack
+from repertory.sources.fetched import writing
+from repertory.sources.fetched.writing import Writer
+from tests.support.elsewhere import skills, tarred, zipped
+
+OUTSIDE = ["../x", "a/../../x", "/etc/x", "a//x", "./../x", "a/./x", ".."]
+
+
+def unpacked(data: bytes, into: Path) -> Writer:
+    """Unpack an archive into a new folder."""
+    into.mkdir()
+    writer = Writer(into, "a.zip")
+    unpack(data, writer, "a.zip")
+    return writer
+
+
+def files(folder: Path) -> set[str]:
+    """The files below a folder, whatever they are."""
+    return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
+
+
+def member(name: str, kind: bytes, **fields: object) -> tarfile.TarInfo:
+    """A member of a tar archive without content."""
+    info = tarfile.TarInfo(name)
+    info.type = kind
+    for field, value in fields.items():
+        setattr(info, field, value)
+    return info
+
+
+@pytest.mark.parametrize("make", [zipped, tarred])
+def test_files_are_unpacked_for_their_owner_alone(make: object, tmp_path: Path) -> None:
+    """With their folders; nothing is executable that was not."""
+    unpacked(make(skills("pdf", "docx")), tmp_path / "into")  # type: ignore[operator]
+    assert files(tmp_path / "into") == {"skills/pdf/SKILL.md", "skills/docx/SKILL.md"}
+    modes = {stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "into").rglob("*.md")}
+    assert modes == {0o600}
+
+
+@pytest.mark.parametrize("place", OUTSIDE)
+@pytest.mark.parametrize("make", [zipped, tarred])
+def test_a_path_that_leads_out_refuses_the_archive(
+    make: object, place: str, tmp_path: Path
+) -> None:
+    """Its author meant harm; nothing is written outside."""
+    data = make({"ok.md": "x", place: "x"})  # type: ignore[operator]
+    with pytest.raises(SourceError, match="would lie elsewhere"):
+        unpacked(data, tmp_path / "into")
+    assert files(tmp_path) <= {"into/ok.md"}
+
+
+def test_links_and_devices_of_a_tar_archive_are_left_out(tmp_path: Path) -> None:
+    """A file behind a link is not written through it."""
+    data = tarred(
+        {"d/x.md": "through", "ok.md": "x"},
+        member("d", tarfile.SYMTYPE, linkname=str(tmp_path)),
+        member("hard", tarfile.LNKTYPE, linkname="/etc/passwd"),
+        member("pipe", tarfile.FIFOTYPE),
+        member("null", tarfile.CHRTYPE, devmajor=1, devminor=3),
+    )
+    writer = unpacked(data, tmp_path / "into")
+    assert files(tmp_path / "into") == {"d/x.md", "ok.md"}
+    assert writer.left_out == {"links": 2, "devices": 2}
+
+
+def test_links_of_a_zip_archive_are_left_out(tmp_path: Path) -> None:
+    """They are files with a mode."""
+    data = io.BytesIO(zipped({"ok.md": "x"}))
+    with zipfile.ZipFile(data, "a") as archive:
+        for name, mode in {"link": stat.S_IFLNK, "pipe": stat.S_IFIFO}.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (mode | 0o777) << 16
+            archive.writestr(info, "/etc/passwd")
+    writer = unpacked(data.getvalue(), tmp_path / "into")
+    assert files(tmp_path / "into") == {"ok.md"}
+    assert writer.left_out == {"links": 1, "devices": 1}
+
+
+@pytest.mark.parametrize("make", [zipped, tarred])
+def test_sizes_and_numbers_are_bounded(
+    make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large file is left out; too many files, or too much of them, refuses the archive."""
+    monkeypatch.setattr(writing, "MAX_FILE_SIZE", 1_000)
+    monkeypatch.setattr(writing, "MAX_TOTAL_SIZE", 3_000)
+    monkeypatch.setattr(writing, "MAX_FILES", 5)
+    few = make({"large.md": "x" * 1_001, "ok.md": "x" * 1_000})  # type: ignore[operator]
+    assert unpacked(few, tmp_path / "few").left_out.total() == 1
+    assert files(tmp_path / "few") == {"ok.md"}
+    for name, number, size in (("much", 4, 1_000), ("many", 6, 1)):
+        data = make({f"{n}.md": "x" * size for n in range(number)})  # type: ignore[operator]
+        with pytest.raises(SourceError, match="name a folder of it"):
+            unpacked(data, tmp_path / name)
+
+
+def test_a_zip_bomb_that_lies_about_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The size that counts is that of what comes out."""
+    monkeypatch.setattr(writing, "MAX_FILE_SIZE", 10_000)
+    data = bytearray(zipped({"a.md": b"\0" * 5_000_000}))
+    assert len(data) < 10_000
+    for signature, offset in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        at = data.find(signature) + offset
+        data[at : at + 4] = struct.pack("<L", 100)
+    with pytest.raises(SourceError):
+        unpacked(bytes(data), tmp_path / "into")
+    assert sum(one.stat().st_size for one in (tmp_path / "into").rglob("*.md")) <= 10_000
+
+
+def test_a_tar_bomb_ends_when_too_much_comes_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of members that are left out."""
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_SIZE", 1_000_000)
+    data = tarred({"large.md": b"\0" * (writing.MAX_FILE_SIZE + 1), "ok.md": "x"})
+    with pytest.raises(SourceError, match="when it is unpacked"):
+        unpacked(data, tmp_path / "into")
+
+
+def test_a_zip_archive_with_a_huge_list_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list alone would fill the memory."""
+    monkeypatch.setattr(unpacking, "MAX_LIST_SIZE", 100)
+    with pytest.raises(SourceError, match="lists too many files"):
+        unpacked(zipped({f"{number}.md": "x" for number in range(9)}), tmp_path / "into")
+
+
+def test_what_is_odd_is_left_out_and_counted(tmp_path: Path) -> None:
+    """Repositories in archives, names of other systems, two files of one name."""
+    data = tarred(
+        {".git/config": "x", "a/.GIT/hooks/x": "x", "a\\b.md": "x", "a\x1b.md": "x", "ok.md": "x"},
+        member("ok.md", tarfile.REGTYPE),
+        member("ok.md/below.md", tarfile.REGTYPE),
+    )
+    writer = unpacked(data, tmp_path / "into")
+    assert files(tmp_path / "into") == {"ok.md"}
+    assert writer.left_out == {
+        "files whose names other systems do not know": 2,
+        "files with the name of another": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"<html>404</html>",
+        zipped({"a": "x"})[:-30],
+        b"PK\x03\x04" + b"\0" * 50,
+        tarred({"a": "x" * 9_000})[:-40],
+        b"\x1f\x8b" + b"\xff" * 50,
+    ],
+)
+def test_what_is_no_archive_is_named(data: bytes, tmp_path: Path) -> None:
+    """In one sentence, with the address."""
+    with pytest.raises(SourceError, match=r"^a\.zip (is|cannot)"):
+        unpacked(data, tmp_path / "into")
+
+
+def test_every_truncated_or_changed_archive_is_an_error_or_files(tmp_path: Path) -> None:
+    """No other exception comes out of the libraries."""
+    for number, made in enumerate((zipped(skills("pdf")), tarred(skills("pdf")))):
+        for at in range(0, len(made), 7):
+            changed = bytearray(made)
+            changed[at] ^= 0xFF
+            for kind, data in (("cut", made[:at]), ("changed", bytes(changed))):
+                try:
+                    unpacked(data, tmp_path / f"{number}-{at}-{kind}")
+                except SourceError:
+                    continue

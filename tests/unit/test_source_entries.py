@@ -1,0 +1,92 @@
+"""Changes of configuration files by ``repertory add`` and ``repertory remove``."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory_admin.source_entries import read, with_entry, without_entry, write
+
+FULL = """\
+# The shop's catalogue.
+[search]
+limit = 7  # enough
+
+[[sources]]   # ours
+type = "skills"
+path = 'skills'
+
+# The team's.
+[[sources]]
+type = "git"
+name = "team"
+url = "https://h/x"
+
+[[policy]]
+item = "deploy"
+pin = ["ship it"]  # as agreed
+"""
+ENTRY = {"type": "git", "url": "https://h/y", "name": "acme", "folder": "a b"}
+
+
+def comments(text: str) -> set[str]:
+    """The comments of a text."""
+    return {line.partition("#")[2].strip() for line in text.splitlines() if "#" in line}
+
+
+def test_an_entry_is_added_after_the_others() -> None:
+    """Everything else stays as it was written."""
+    changed = with_entry(FULL, ENTRY)
+    assert tomllib.loads(changed)["sources"][2] == ENTRY
+    assert set(FULL.splitlines()) <= set(changed.splitlines())
+
+
+def test_a_new_file_says_what_it_is() -> None:
+    """And has one source."""
+    made = with_entry("", ENTRY)
+    assert tomllib.loads(made) == {"sources": [ENTRY]}
+    assert made.startswith("# ")
+    assert "\n\n[[sources]]\n" in made
+
+
+@pytest.mark.parametrize("text", ["sources = []\n", 'sources = [{type = "skills", path = "x"}]\n'])
+def test_a_list_on_one_line_gets_another_entry(text: str) -> None:
+    """As it is written."""
+    assert tomllib.loads(with_entry(text, ENTRY))["sources"][-1] == ENTRY
+
+
+def test_an_entry_is_removed_by_its_name() -> None:
+    """Adding and removing gives the same settings, with all comments."""
+    assert tomllib.loads(without_entry(with_entry(FULL, ENTRY), "acme")) == tomllib.loads(FULL)
+    assert comments(without_entry(with_entry(FULL, ENTRY), "acme")) == comments(FULL)
+    assert [one["type"] for one in tomllib.loads(without_entry(FULL, "team"))["sources"]] == [
+        "skills"
+    ]
+    assert tomllib.loads(without_entry(with_entry("", ENTRY), "acme")) == {}
+    assert without_entry(FULL, "gone") == FULL
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z]{1,9}", fullmatch=True), st.text(max_size=30)))
+def test_any_value_is_written_so_that_it_is_read_again(entry: dict[str, str]) -> None:
+    """Quotes, control characters and line ends as well."""
+    assert tomllib.loads(with_entry(FULL, entry))["sources"][-1] == entry
+
+
+def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
+    """A link to a file of the user's own is followed."""
+    file = tmp_path / "real.toml"
+    file.write_text(FULL)
+    file.chmod(0o640)
+    (tmp_path / "repertory.toml").symlink_to(file)
+    write(tmp_path / "repertory.toml", with_entry(FULL, ENTRY))
+    assert (tmp_path / "repertory.toml").is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert tomllib.loads(read(file))["sources"][2] == ENTRY
+
+
+def test_line_ends_of_windows_stay_valid() -> None:
+    """The file is read as before."""
+    text = FULL.replace("\n", "\r\n")
+    assert tomllib.loads(with_entry(text, ENTRY))["sources"][2] == ENTRY
