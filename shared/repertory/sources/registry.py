@@ -32,6 +32,7 @@ _FETCHED = {
     "git": "repertory.sources.git",
     "marketplace": "repertory.sources.marketplace",
     "archive": "repertory.sources.archive",
+    "openapi": "repertory.sources.openapi",
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)

@@ -11,6 +11,9 @@ from repertory.catalogue.item import Item
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.server import ServerConfig
+    from repertory.sources.openapi.api import Api
+
+    Callee = ServerConfig | Api  # what runs a tool
 
 
 class Severity(StrEnum):
