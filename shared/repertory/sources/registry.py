@@ -33,6 +33,7 @@ _FETCHED = {
     "marketplace": "repertory.sources.marketplace",
     "archive": "repertory.sources.archive",
     "openapi": "repertory.sources.openapi",
+    "mcp-registry": "repertory.sources.mcp_registry",
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)

@@ -3,7 +3,7 @@
 import base64
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -69,11 +69,11 @@ def credentials_for(api: Api, operation: Operation, environment: Mapping[str, st
 
     headers: dict[str, str] = {}
     found = Credentials(headers=headers, query=[], cookies=[])
-    chosen = _chosen(api, operation)
+    chosen = _chosen(api, operation, fill)
     for scheme in chosen:
         _place(scheme, fill(api.auth[scheme.name]), found, used)
-    for name, value in api.headers.items():
-        headers.setdefault(name, fill(value))
+    given = {name.lower() for name in headers}
+    headers |= {name: fill(one) for name, one in api.headers.items() if name.lower() not in given}
     for name in api.auth.keys() - {scheme.name for scheme in chosen}:
         with contextlib.suppress(CallError):  # they are not sent, but no result may have them
             fill(api.auth[name])
@@ -105,16 +105,26 @@ def _place(scheme: Scheme, value: str, found: Credentials, used: set[str]) -> No
             found.cookies.append((scheme.key, value))
 
 
-def _chosen(api: Api, operation: Operation) -> tuple[Scheme, ...]:
-    for schemes in sorted(operation.security, key=lambda one: not one):  # the empty one is last
+def _chosen(api: Api, operation: Operation, fill: Callable[[str], str]) -> tuple[Scheme, ...]:
+    """The first alternative whose secrets are configured and have values."""
+    missing: CallError | None = None
+    for schemes in operation.security:
         if schemes and all(scheme.name in api.auth for scheme in schemes):
-            return schemes
+            try:
+                for scheme in schemes:
+                    fill(api.auth[scheme.name])
+            except CallError as error:
+                missing = missing or error
+            else:
+                return schemes
     if not operation.security or () in operation.security:
         return ()
     headers = {name.lower() for name in api.headers}
     for schemes in operation.security:
         if all(_header_of(scheme) in headers for scheme in schemes):
             return ()
+    if missing is not None:
+        raise missing
     names = " or ".join(
         " with ".join(scheme.name for scheme in schemes) for schemes in operation.security[:5]
     )

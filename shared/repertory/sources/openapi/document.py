@@ -12,9 +12,7 @@ from repertory.text import cut, one_line
 MAX_SIZE = 32 * 2**20  # bytes
 MAX_REFERENCES = 20  # that lead to one another
 
-# Enough of the beginning to tell what a document is; JSON may be on one line.
-_OPENAPI = re.compile(r"""^\s{0,9}(?:\{\s{0,99})?["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
-_PEEK = 20_000  # characters
+_OPENAPI = re.compile(rb"""(?:^|[{,])\s{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
 
 
 class BrokenError(Exception):
@@ -115,8 +113,8 @@ def parse(text: str, place: str) -> Document:
 
 
 def is_openapi(content: bytes) -> bool:
-    """Whether content looks like an OpenAPI 3 document, by its beginning."""
-    return _OPENAPI.search(content[:_PEEK].decode("utf-8", "replace")) is not None
+    """Whether content looks like an OpenAPI 3 document."""
+    return _OPENAPI.search(content) is not None
 
 
 def pointer(*parts: str) -> str:
