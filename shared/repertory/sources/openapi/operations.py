@@ -156,7 +156,7 @@ class _Reader:
 
 def _name(raw: Mapping[str, Any], method: str, path: str) -> str:
     given = raw.get("operationId")
-    for name in (given if isinstance(given, str) else "", f"{method}_{path}"):
+    for name in (given if isinstance(given, str) else "", f"{method}{path}"):
         fitting = _NOT_IN_NAMES.sub("_", name).strip("_")
         if 0 < len(fitting) <= MAX_NAME_LENGTH:
             return fitting
