@@ -19,7 +19,7 @@ MAX_LENGTH = 2_000  # characters of one text of a command line
 MAX_LISTED = 50  # packages, remotes, arguments, variables
 OFFICIAL = "io.modelcontextprotocol.registry/official"
 
-SERVER_NAME = re.compile(r"[A-Za-z0-9.-]{1,100}/[A-Za-z0-9._-]{1,100}")
+SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,100}")
 
 _Listed = msgspec.Meta(max_length=MAX_LISTED)
