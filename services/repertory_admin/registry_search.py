@@ -18,7 +18,7 @@ FindOption = Annotated[
 
 
 def show_servers(registry: str, words: str) -> None:
-    """Show the servers that fit some words; ends the command with a code if there are none."""
+    """Show the servers that fit some words; ends the command with code 1 without any."""
     found = Registry(registry).find(words, MAX_SHOWN)
     if not found:
         terminal.tell(f"{registry} has no server for {words!r}; try a part of its name.")

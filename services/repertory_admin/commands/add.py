@@ -73,7 +73,7 @@ def add(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Add a repository, a marketplace, an archive, a web API or a server of an MCP registry.
+    """Add a repository, marketplace, archive, web API or server of an MCP registry.
 
     It is fetched and read first, and you see what was found before it is written to the
     project's repertory.toml. Adding is not trusting: MCP servers in it do not run until you trust

@@ -150,7 +150,7 @@ def _recognised(found: Listed, url: str, package: str) -> Recognised:
         notes.append(f"It also has {', '.join(others)}; add #{others[0]} to take that one.")
     entry: dict[str, Any] = {
         "type": "mcp-registry",
-        "name": re.sub(r"[^\w.-]", "-", server.name.rpartition("/")[2]).strip("-.") or "server",
+        "name": server.name.rpartition("/")[2].strip("-.") or "server",
         "url": url,
         "server": server.name,
         "version": server.version,

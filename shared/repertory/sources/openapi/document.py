@@ -12,7 +12,7 @@ from repertory.text import cut, one_line
 MAX_SIZE = 32 * 2**20  # bytes
 MAX_REFERENCES = 20  # that lead to one another
 
-_OPENAPI = re.compile(rb"""(?:^|[{,])\s{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
+_OPENAPI = re.compile(r"""(?:^|[{,])\s{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
 
 
 class BrokenError(Exception):
@@ -114,7 +114,7 @@ def parse(text: str, place: str) -> Document:
 
 def is_openapi(content: bytes) -> bool:
     """Whether content looks like an OpenAPI 3 document."""
-    return _OPENAPI.search(content) is not None
+    return _OPENAPI.search(content.decode("latin-1")) is not None
 
 
 def pointer(*parts: str) -> str:

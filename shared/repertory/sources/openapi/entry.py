@@ -141,7 +141,7 @@ def _name_of(document: Document, otherwise: str) -> str:
 
 
 def _variable(scheme: str) -> str:
-    return re.sub(r"[^A-Z0-9]+", "_", scheme.upper()).strip("_") or "TOKEN"
+    return _NOT_IN_NAMES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
 
 
 def _check(options: _Options) -> None:

@@ -54,7 +54,7 @@ class Builder:
 
     Attributes:
         is_cut: Whether it was too large or nested too deeply; what was cut takes any value.
-        broken: The first reference that leads nowhere, in words; empty if there is none.
+        broken: The first reference that leads nowhere, in words; empty without one.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from repertory.sources.openapi.document import objects
 from repertory.text import is_clean
 
 MAX_LENGTH = 2_000  # characters
+_UNFIT = re.compile(r"[\s?#@\\{}]")
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 _PORTS = {"http": 80, "https": 443}
 
@@ -31,7 +32,7 @@ def is_server(url: str) -> bool:
         bool(origin(url))
         and len(url) <= MAX_LENGTH
         and is_clean(url)
-        and not re.search(r"[\s?#@\\{}]", url)
+        and not _UNFIT.search(url)
     )
 
 
@@ -42,7 +43,7 @@ def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:
 
     Args:
         owner: The object with ``servers``.
-        base: The URL of the document, which relative URLs start from; empty if there is none.
+        base: The URL of the document, which relative URLs start from; empty without one.
     """
     found = []
     for _, server in objects(owner.get("servers")):
