@@ -99,6 +99,9 @@ def test_the_environment_is_asked_for_by_name() -> None:
     image = launch(packages=[package("oci", "acme/t", environmentVariables=variables)])
     line = "run -i --rm -e LEVEL -e TOKEN -e REGION acme/t:1.2.0"
     assert image.entry["args"] == line.split()
+    one = read(server(NAME, packages=[package("oci", "acme/t")])).server
+    line = "run -i --rm -e EXTRA acme/t:1.2.0"
+    assert launch_of(one, "oci", ["EXTRA"]).entry["args"] == line.split()
     assert "literal-secret" not in str(found) + str(image)
 
 

@@ -337,6 +337,12 @@ def test_only_the_confirmed_server_is_called(tmp_path: Path) -> None:
             api.check(url)
 
 
+def test_a_secret_that_no_scheme_needs_is_named(tmp_path: Path) -> None:
+    """It may be misspelt."""
+    [problem] = scan(tmp_path, document({}), auth={"tokn": "${TOKEN}"}).problems
+    assert "'tokn'" in problem.message
+
+
 def test_a_file_alone_confirms_no_server(tmp_path: Path) -> None:
     """Without `server` in the configuration, nothing is called."""
     one = source(tmp_path, document({"/a": {"get": {}}}), server="")

@@ -124,7 +124,7 @@ async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
             verify=_certificates(), timeout=httpx.Timeout(None), follow_redirects=False
         ) as client:
             url, method, content = request.url, request.method, request.content
-            given = {**request.headers, "Accept-Encoding": "identity"}
+            given = {"User-Agent": "repertory", **request.headers, "Accept-Encoding": "identity"}
             headers = {name.encode("ascii"): value.encode() for name, value in given.items()}
             for _ in range(MAX_REDIRECTS + 1):
                 async with client.stream(method, url, headers=headers, content=content) as answer:

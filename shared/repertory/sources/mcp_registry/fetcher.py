@@ -78,7 +78,7 @@ class ServerFetcher(Fetcher):
         else:
             root.mkdir()
             try:
-                entry = launch_of(found.server, pin.package).entry
+                entry = launch_of(found.server, pin.package, pin.env).entry
             except ValueError as error:
                 raise SourceError(f"{self.location} cannot be used: {error}.") from error
         for key, more in (("env", pin.env), ("headers", pin.headers)):

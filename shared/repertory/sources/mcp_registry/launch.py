@@ -49,28 +49,29 @@ def choices(server: Server) -> list[str]:
     return list(dict.fromkeys([*packages, *remotes]))
 
 
-def launch_of(server: Server, choice: str) -> Launch:
+def launch_of(server: Server, choice: str, more: Iterable[str] = ()) -> Launch:
     """How a server is started or reached.
 
     Args:
         server: The server.
         choice: One of ``choices``.
+        more: The environment variables that the user adds, which a container needs by name.
 
     Raises:
         ValueError: It cannot be used safely; the text says why, with "it" as its subject.
     """
     for package in server.packages:
         if package.registry_type == choice and package.transport.type == "stdio":
-            return _of_package(package)
+            return _of_package(package, more)
     for remote in server.remotes:
         if remote.type == choice and choice in REMOTES:
             return _of_remote(remote, server)
     raise ValueError(f"it has no {choice}; it has {', '.join(choices(server)) or 'no package'}")
 
 
-def _of_package(package: Package) -> Launch:
+def _of_package(package: Package, more: Iterable[str]) -> Launch:
     given, asked, notes = _environment(package.environment_variables)
-    command = command_of(package, (*given, *asked))
+    command = command_of(package, tuple(dict.fromkeys((*given, *asked, *more))))
     arguments = [
         *command.before,
         *_arguments(package.runtime_arguments),

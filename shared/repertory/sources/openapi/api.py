@@ -47,6 +47,5 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
         where = cut(one_line(url), 200) or "no server"
         raise CallsOffError(
             f"The document of the API {self.name} names {where}, and calls may go to "
-            f"{self.origin or 'no server'} only; set `server` of the source {self.name} to allow "
-            "another one."
+            f"{self.origin or 'no server'} only; set `server` of its source to allow another one."
         )

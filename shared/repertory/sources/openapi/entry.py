@@ -17,6 +17,7 @@ from repertory.sources.fetched.urls import check_step, host_of, is_http, shown
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.document import MAX_SIZE, Document, decoded, is_openapi, parse
 from repertory.sources.openapi.fetcher import FILE, DocumentFetcher
+from repertory.sources.openapi.operation import Scheme
 from repertory.sources.openapi.security import FRAMING, HEADER_NAME, Security
 from repertory.sources.openapi.servers import is_server, origin, servers_of
 from repertory.sources.openapi.source import FetchedOpenApi, OpenApi
@@ -117,9 +118,19 @@ def recognise(address: Address) -> Recognised | None:
     if server := _server_of(document, base):
         entry["server"] = server
     if schemes := Security(document).schemes():
-        start = entry["name"].upper().replace("-", "_")
+        start = _variable(entry["name"])
         entry["auth"] = {one.name: f"${{{start}_{_variable(one.name)}}}" for one in schemes}
-    return Recognised(title="an OpenAPI document", entry=entry)
+    return Recognised(title="an OpenAPI document", entry=entry, notes=_notes(entry, schemes))
+
+
+def _notes(entry: Mapping[str, Any], schemes: list[Scheme]) -> tuple[str, ...]:
+    """Where calls go, and what secrets they need."""
+    found = [f"Its operations are called at {entry.get('server', 'no server')}."]
+    if schemes:
+        found.append("Their secrets are taken from the variables of `auth`; leave out the others.")
+    if any(scheme.place == "basic" for scheme in schemes):
+        found.append("A secret of HTTP basic is user:password.")
+    return tuple(found)
 
 
 def _server_of(document: Document, base: str) -> str:

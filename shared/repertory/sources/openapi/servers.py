@@ -15,25 +15,22 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def origin(url: str) -> str:
-    """The scheme, host and port of a URL over HTTP; empty if it is none."""
+    """The scheme, the host and an unusual port of a URL over HTTP; empty if it is none."""
     try:
         parts = urlsplit(url)
-        port = parts.port or _PORTS.get(parts.scheme)
+        port = parts.port
     except ValueError:
         return ""
     if parts.scheme not in _PORTS or not parts.hostname:
         return ""
-    return f"{parts.scheme}://{parts.hostname.lower()}:{port}"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    own = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{own}"
 
 
 def is_server(url: str) -> bool:
     """Whether a URL over HTTP can be a server's: without user, query, fragment and spaces."""
-    return (
-        bool(origin(url))
-        and len(url) <= MAX_LENGTH
-        and is_clean(url)
-        and not _UNFIT.search(url)
-    )
+    return bool(origin(url)) and len(url) <= MAX_LENGTH and is_clean(url) and not _UNFIT.search(url)
 
 
 def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:

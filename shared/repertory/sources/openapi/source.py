@@ -18,6 +18,7 @@ from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.document import MAX_SIZE, Document, decoded, parse
 from repertory.sources.openapi.operation import FIELD
 from repertory.sources.openapi.operations import Broken, Tool, tools
+from repertory.sources.openapi.security import Security
 from repertory.sources.openapi.servers import origin, servers_of
 from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder, error, warning
 from repertory.sources.tools import tool_id, tool_items
@@ -118,7 +119,7 @@ class OpenApi(Source):
             problems[MAX_PROBLEMS:] = [warning(self.location, message)]
         raw = [one.raw for one in found.values()]
         items, wrong = tool_items(self.name, self.name, raw, self.location)
-        problems += [*wrong, *self._about_servers(document, found)]
+        problems += [*wrong, *self._about_servers(document, found), *self._about_auth(document)]
         return Scan(items=[_tagged(item, found) for item in items], problems=problems)
 
     def _warning(self, name: str, tool: Tool, reason: str) -> Problem:
@@ -137,12 +138,22 @@ class OpenApi(Source):
             )
         urls = [str(one.raw[FIELD]["url"]) for one in found.values()]
         if elsewhere := [url for url in urls if origin(url) != allowed]:
-            server = named[0] if named and not self._server else elsewhere[0]
+            server = named[0] if named and not self._server else origin(elsewhere[0])
             yield warning(
                 self.location,
                 f"{len(elsewhere):,} of {len(urls):,} operations cannot be called: the document "
-                f"names {server}, and the source {self.name} allows {allowed or 'no server'}. "
-                "Set `server` of the source to allow another one.",
+                f"names {server or 'no server'}, and the source {self.name} allows "
+                f"{allowed or 'none'}. Set its `server` to allow another one.",
+            )
+
+    def _about_auth(self, document: Document) -> Iterator[Problem]:
+        """The secrets that the configuration has and the document does not know."""
+        known = {scheme.name for scheme in Security(document).schemes()}
+        for name in sorted(self._api.auth.keys() - known):
+            yield warning(
+                self.location,
+                f"`auth` of the source {self.name} has {name!r}, and the document has "
+                f"{', '.join(sorted(known)) or 'no security schemes'}.",
             )
 
     def _takes(self, name: str) -> bool:
