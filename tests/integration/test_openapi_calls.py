@@ -135,9 +135,8 @@ def test_parameters_arrive_in_their_places(shop: Shop) -> None:
 def test_forms_files_and_texts(shop: Shop) -> None:
     """Every kind of body."""
     assert shop.call("sign", name="A & B", age=3).structured_content == {"name": "A & B", "age": 3}
-    photo = {"photo": "data:image/png;base64,AAEC", "title": 'T"x'}
-    sent = {"title": 'T"x', "type": "image/png", "size": 3}
-    assert shop.call("upload", **photo).structured_content == sent
+    sent = shop.call("upload", photo="data:image/png;base64,AAEC", title='T"x')
+    assert sent.structured_content == {"title": 'T"x', "type": "image/png", "size": 3}
     assert shop.call("say", body="hällo").content[0]["text"] == "text/plain: hällo"
 
 
@@ -274,7 +273,7 @@ class Published:
         tag = f'"{"-".join(self.names)}"'
         status = 304 if request.headers.get("if-none-match") == tag else self.status
         self.answers.append(status)
-        paths = {f"/{name}": {"get": {}} for name in self.names}
+        paths: dict[str, Any] = {f"/{name}": {"get": {}} for name in self.names}
         content = {"openapi": "3.1.0", "info": {"title": "x", "version": "1"}, "paths": paths}
         if status != 200:
             return Response(status_code=status)

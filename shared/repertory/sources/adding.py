@@ -47,9 +47,9 @@ class Address:
 
     Args:
         text: It, as written.
+        registry: The URL of the MCP registry that names are looked up in; empty for the official.
         directory: The folder that a relative path starts from.
         options: What else the user said: ``ref``, ``folder``, ``name``, ``sha256``; only those given.
-        registry: The URL of the MCP registry that names are looked up in; empty for the official.
     """
 
     def __init__(
