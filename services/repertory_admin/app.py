@@ -26,7 +26,7 @@ SECTIONS = {
         "init": ("admin.commands.init", "Write a repertory.toml with the sources that are found."),
         "add": (
             "admin.commands.add",
-            "Add a git repository, a plugin marketplace or an archive as a source.",
+            "Add a repository, marketplace, archive, web API or server of an MCP registry.",
         ),
         "remove": ("admin.commands.add", "Remove a source from the configuration."),
         "index": ("admin.commands.index", "Make the index equal to the sources."),

@@ -165,6 +165,9 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     server_api_key: Annotated[
         str | None, _personal("server.api_key", "The key for that server.", secret=True)
     ] = None
+    registry: Annotated[
+        str, _personal("registry.url", "The MCP registry in which `repertory add` finds servers.")
+    ] = "https://registry.modelcontextprotocol.io"
     host: Annotated[str, _personal("server.host", "The address to serve on.")] = "127.0.0.1"
     port: Annotated[int, _personal("server.port", "The port to serve on.", ge=0, le=65_535)] = 7700
     keys: Annotated[

@@ -6,6 +6,7 @@ The state can be lost: it only saves a search from scanning the project first.
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -324,6 +325,12 @@ class Workspace:
     def rules(self) -> str:
         """A digest of the policies."""
         return _digest([[rule.item, rule.changes, rule.within] for rule in self._settings.rules])
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment of the process that asked for the directory."""
+        given = self._settings.environment
+        return os.environ if given is None else given
 
     @property
     def file(self) -> Path | None:

@@ -79,6 +79,20 @@ def _add_row(folder: Path) -> None:
         file.write(json.dumps({"id": f"i{number}", "kind": "skill", "name": f"i{number}"}) + "\n")
 
 
+def _add_operation(folder: Path) -> None:
+    """Add an operation to an OpenAPI document."""
+    file = folder / "openapi.json"
+    paths = json.loads(file.read_text())["paths"] if file.exists() else {}
+    paths |= {f"/o{len(paths)}": {"get": {}}}
+    file.write_text(json.dumps({"openapi": "3.1.0", "paths": paths}))
+
+
+def _pinned(folder: Path) -> Source:
+    """A server of a registry, which was not fetched."""
+    entry = {"server": "io.github.acme/a", "version": "1.0.0", "package": "npm"}
+    return _build(folder, type="mcp-registry", name="a", store=str(folder / "store"), **entry)
+
+
 def _server(folder: Path, *, trusted: bool = True) -> Source:
     """A real server over stdio, whose tools are the lines of a file."""
     server = {
@@ -148,6 +162,15 @@ ADAPTERS = [
         add=_add_tool,
         spoil=lambda folder: (folder / "tools.json").unlink(),
     ),
+    Adapter(
+        "openapi",
+        make=partial(
+            _build, type="openapi", name="o", path="openapi.json", server="http://localhost"
+        ),
+        add=_add_operation,
+        spoil=lambda folder: (folder / "openapi.json").unlink(),
+    ),
+    Adapter("mcp-registry", make=_pinned, is_readable=False),
     Adapter(
         "corpus",
         make=partial(_build, type="corpus", path="corpus.jsonl"),
@@ -320,7 +343,7 @@ def test_only_servers_have_tools_to_call(adapter: Adapter, place: Path) -> None:
             source.to_call("t0")
     elif source.is_trusted:
         server = source.to_call("t0")
-        assert (server is not None) == (source.type == "mcp")
+        assert (server is not None) == (source.type in {"mcp", "openapi"})
 
 
 @on(list(map(_of_files, CASES)))

@@ -52,6 +52,22 @@ def test_a_new_bounded_parameter_is_not_suspicious() -> None:
     assert _rules(input_schema={"properties": {"day": day, **more}}) == []
 
 
+def test_another_request_is_suspicious() -> None:
+    """An operation that would be called at another place, or with secrets elsewhere."""
+    http = {"method": "GET", "url": "https://a.example/notes", "parameters": [{"name": "day"}]}
+    before = _changed(extra={"http": http})
+    for change, is_found in (
+        ({"url": "https://b.example/notes"}, True),
+        ({"method": "DELETE"}, True),
+        ({"security": [[{"name": "key", "in": "query", "key": "k"}]]}, True),
+        ({"parameters": []}, False),
+    ):
+        after = _changed(extra={"http": {**http, **change}})
+        rules = [finding.rule for finding in suspicious_changes(after, before)]
+        assert rules == (["new-request"] if is_found else [])
+    assert _rules(extra={"http": http}) == []
+
+
 def test_a_dropped_read_only_annotation_is_suspicious() -> None:
     """A tool that said it changes nothing, and says so no longer."""
     assert _rules(tags=()) == ["no-longer-read-only"]

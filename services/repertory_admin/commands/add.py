@@ -28,6 +28,7 @@ from repertory_admin.asking import confirm
 from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.progress import Bars
+from repertory_admin.registry_search import FindOption, show_servers
 from repertory_admin.trust import described, wanted
 
 MAX_SHOWN = 5  # problems
@@ -48,11 +49,14 @@ class _Found(msgspec.Struct, frozen=True):
 @command(
     app,
     "add",
-    settings=(*STORE, *INDEXING, *ASKING),
+    settings=(*STORE, *INDEXING, *ASKING, "registry"),
     examples=(
         "repertory add https://github.com/acme/skills --ref main --folder skills",
         "repertory add acme/plugins --name acme",
         "repertory add https://example.com/skills.tar.gz --sha256 DIGEST --dry-run",
+        "repertory add https://api.example.com/openapi.json --name tracker",
+        "repertory add --find 'github issues'",
+        "repertory add mcp-registry:io.github.acme/tracker@1.2.0",
     ),
 )
 def add(  # noqa: PLR0913 - its options
@@ -65,17 +69,21 @@ def add(  # noqa: PLR0913 - its options
         str | None, typer.Option(help="The name of the source, with which its ids begin.")
     ] = None,
     sha256: Annotated[str | None, typer.Option(help="The digest an archive must have.")] = None,
+    find: FindOption = False,
     user: UserOption = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show it.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Add a git repository, a plugin marketplace or an archive as a source.
+    """Add a repository, marketplace, archive, web API or server of an MCP registry.
 
     It is fetched and read first, and you see what was found before it is written to the
     project's repertory.toml. Adding is not trusting: MCP servers in it do not run until you trust
     them. It is fetched again every hour while a server runs, and by `repertory index`.
     """
     target = target_of(flags)
+    if find:
+        show_servers(target.settings.values.registry, address)
+        return
     file = _file(target, flags, user=user)
     workspace = Workspace(target.settings, target.directory)
     if workspace.paths():
@@ -85,7 +93,8 @@ def add(  # noqa: PLR0913 - its options
         )
     options = {"ref": ref, "folder": folder, "sha256": sha256}
     given = {key: value for key, value in options.items() if value is not None}
-    recognised = recognise(Address(address, Path.cwd(), given))
+    registry = target.settings.values.registry
+    recognised = recognise(Address(address, Path.cwd(), given, registry))
     if ignored := given.keys() - recognised.entry.keys():
         raise UsageError(f"--{min(ignored)} means nothing for {recognised.title}.")
     store = target.settings.data_dir / FETCHED
@@ -211,6 +220,8 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
     terminal.tell(
         f"{found.sources[0].location} is {found.recognised.title} with {counts or 'no items'}."
     )
+    for note in found.recognised.notes:
+        terminal.tell(note)
     if found.servers:
         number = terminal.count(len(found.servers), "MCP server")
         terminal.tell(f"{number} in it will wait for your trust: {described(found.servers)}.")

@@ -1,1 +1,1 @@
-"""Tool calls, forwarded to the MCP servers that offer the tools."""
+"""Tool calls, forwarded to the MCP servers and APIs that offer the tools."""

@@ -1,6 +1,6 @@
-"""Tool calls: authorised, validated against the tool's schema, and forwarded to its server.
+"""Tool calls: authorised, validated against the tool's schema, and forwarded to its server or API.
 
-Imported only when a tool is called, because the SDK is slow to import.
+Imported only when a tool is called, because the SDK and the HTTP client are slow to import.
 """
 
 import logging
@@ -12,12 +12,15 @@ from typing import Any
 
 from repertory.calling.arguments import validate_arguments
 from repertory.calling.faults import faults
+from repertory.calling.http.client import Requests
 from repertory.calling.result import CallResult, result_of
 from repertory.calling.servers import Servers
 from repertory.calling.sessions import Sessions
 from repertory.catalogue.item import Item
 from repertory.errors import CallError, CallTimeoutError, RepertoryError, UsageError
 from repertory.logs import CALLER
+from repertory.sources.openapi.api import Api
+from repertory.sources.openapi.operation import operation_of
 from repertory.sources.tools import given_name
 from repertory.values import Values
 from repertory.workspace import Workspace
@@ -26,12 +29,14 @@ _log = logging.getLogger(__name__)
 
 
 class Calls:
-    """Forwards calls to the MCP servers of a workspace. Thread-safe."""
+    """Forwards calls to the MCP servers and APIs of a workspace. Thread-safe."""
 
     def __init__(self, values: Values, workspace: Workspace) -> None:
         self._values = values
+        self._workspace = workspace
         self._servers = Servers(workspace)
         self._sessions = Sessions()
+        self._requests = Requests()
         self._lock = threading.Lock()
         self._outcomes: Counter[str] = Counter()
 
@@ -80,13 +85,27 @@ class Calls:
         self._sessions.close()
 
     def _call(self, tool: Item, arguments: Mapping[str, Any]) -> CallResult:
-        server = self._servers.of(tool)
+        callee = self._servers.of(tool)
         sent = validate_arguments(arguments, tool)
-        seconds = server.call_timeout or self._values.call_timeout
-        result = result_of(self._sessions.call(server, given_name(tool), sent, seconds))
+        seconds = callee.call_timeout or self._values.call_timeout
+        if isinstance(callee, Api):
+            return self._call_api(callee, tool, sent, seconds)
+        result = result_of(self._sessions.call(callee, given_name(tool), sent, seconds))
         if tool.output_schema is not None and not result.is_error:
             _check(result, tool)
         return result
+
+    def _call_api(
+        self, api: Api, tool: Item, arguments: dict[str, Any], seconds: float
+    ) -> CallResult:
+        """Call an operation of an API.
+
+        Its result is not validated: many documents describe responses only roughly.
+        """
+        operation = operation_of(tool.extra)
+        if operation is None:
+            raise CallError(f"The tool {tool.id} has no request; run `repertory index`.")
+        return self._requests.call(api, operation, arguments, seconds, self._workspace.environment)
 
 
 def _check(result: CallResult, tool: Item) -> None:

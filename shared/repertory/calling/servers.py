@@ -1,22 +1,25 @@
-"""The MCP servers that may be called, read from the current configuration files."""
+"""The MCP servers and APIs that may be called, read from the current configuration files."""
 
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import CallError, CallsOffError, ConfigurationError, UsageError
 from repertory.files import Signature, signature
 from repertory.sources.configured import Catalogue
-from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.source import Source
 from repertory.sources.tools import given_name
 from repertory.workspace import Workspace
+
+if TYPE_CHECKING:
+    from repertory.sources.source import Callee
 
 RETRY_INTERVAL_S = 5.0  # until the catalogue is read again for an unknown server
 
 
 class Servers:
-    """The MCP servers of a workspace. Thread-safe.
+    """The MCP servers and APIs of a workspace. Thread-safe.
 
     The catalogue is cached, because building it reads many files. It is read again when one of its
     files changes.
@@ -29,8 +32,8 @@ class Servers:
         self._seen: dict[str, Signature | None] | None = None
         self._read_at = float("-inf")
 
-    def of(self, tool: Item) -> ServerConfig:
-        """Return the configuration of a tool's server.
+    def of(self, tool: Item) -> "Callee":
+        """Return the configuration of a tool's server or API.
 
         Raises:
             UsageError: The item is not a tool.
@@ -49,8 +52,8 @@ class Servers:
         if source and (server := source.to_call(given_name(tool))):
             return server
         raise CallsOffError(
-            f"The tool {tool.id} belongs to no MCP server that is configured where this runs; only "
-            "tools of such servers can be called."
+            f"The tool {tool.id} belongs to no MCP server or API that is configured where this "
+            "runs; only tools of such servers can be called."
         )
 
     def _find(self, name: str) -> Source | None:

@@ -56,6 +56,12 @@ def _tool_changes(item: Item, before: Item, texts: set[str]) -> Iterator[Finding
             message="Its server said that it changes nothing, and says so no longer.",
             passage="readOnlyHint",
         )
+    if _request(before) and _request(item) != _request(before):
+        yield Finding(
+            rule="new-request",
+            message="A call of it sends another request, or secrets to another place.",
+            passage=shown(f"{_request(before)} → {_request(item)}"),
+        )
     for passage in item_passages(item):
         if passage not in texts and _ORDERS.search(passage):
             yield Finding(
@@ -64,6 +70,15 @@ def _tool_changes(item: Item, before: Item, texts: set[str]) -> Iterator[Finding
                 passage=shown(passage),
             )
             return
+
+
+def _request(item: Item) -> str:
+    """The method, the URL and the security of an operation over HTTP; empty for other tools."""
+    http = item.extra.get("http")
+    if not isinstance(http, Mapping):
+        return ""
+    security = msgspec.json.encode(http.get("security"), order="deterministic").decode()
+    return f"{http.get('method')} {http.get('url')}{'' if security == 'null' else f' {security}'}"
 
 
 def free_text(schema: Mapping[str, Any] | None, depth: int = MAX_NESTING) -> set[str]:

@@ -22,6 +22,8 @@ MAX_PROBE_SIZE = 32 * 2**20  # bytes of a document that is read to recognise its
 _TYPES = {
     "archive": "repertory.sources.archive",
     "marketplace": "repertory.sources.marketplace",
+    "mcp-registry": "repertory.sources.mcp_registry",
+    "openapi": "repertory.sources.openapi",
     "git": "repertory.sources.git",  # the last one: nearly any URL may be a repository
 }
 
@@ -32,10 +34,12 @@ class Recognised(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         title: The kind of thing in words, such as "a git repository".
         entry: Its ``[[sources]]`` entry, with a ``type``, a ``name`` and the type's own options.
+        notes: What the user should know before it is added, in sentences.
     """
 
     title: str
     entry: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 class Address:
@@ -43,13 +47,17 @@ class Address:
 
     Args:
         text: It, as written.
+        registry: The URL of the MCP registry that names are looked up in; empty for the official.
         directory: The folder that a relative path starts from.
         options: What else the user said: ``ref``, ``folder``, ``sha256``; only those given.
     """
 
-    def __init__(self, text: str, directory: Path, options: Mapping[str, str]) -> None:
+    def __init__(
+        self, text: str, directory: Path, options: Mapping[str, str], registry: str = ""
+    ) -> None:
         self.text = text
         self.options = options
+        self.registry = registry
         self._directory = directory
         self._document: Document | None = None
 
@@ -104,5 +112,6 @@ def recognise(address: Address) -> Recognised:
             return found
     raise UsageError(
         f"{shown(address.text)} is not recognised; name the URL of a git repository, of a plugin "
-        "marketplace, or of an archive (.zip, .tar.gz, .tgz or .skill)."
+        "marketplace, of an archive (.zip, .tar.gz, .tgz or .skill) or of an OpenAPI 3 document, "
+        "or mcp-registry:NAME."
     )

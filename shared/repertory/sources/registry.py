@@ -33,6 +33,8 @@ _FETCHED = {
     "git": "repertory.sources.git",
     "marketplace": "repertory.sources.marketplace",
     "archive": "repertory.sources.archive",
+    "openapi": "repertory.sources.openapi",
+    "mcp-registry": "repertory.sources.mcp_registry",
 }
 _BUILDERS |= _FETCHED
 TYPES = tuple(_BUILDERS)

@@ -11,6 +11,9 @@ from repertory.catalogue.item import Item
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.server import ServerConfig
+    from repertory.sources.openapi.api import Api
+
+    Callee = ServerConfig | Api  # what runs a tool
 
 
 class Severity(StrEnum):
@@ -244,8 +247,8 @@ class Source(Protocol):
         """
         return None
 
-    def to_call(self, tool: str) -> "ServerConfig | None":  # noqa: ARG002 - the default calls none
-        """Return the server that runs the tool of a name; None if no tools can be called.
+    def to_call(self, tool: str) -> "Callee | None":  # noqa: ARG002 - the default calls none
+        """Return the server or API that runs the tool of a name; None if no tools can be called.
 
         Raises:
             CallsOffError: The server is not trusted, or the configuration excludes the tool.

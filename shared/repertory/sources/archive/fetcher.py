@@ -9,6 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from repertory.bounded import read_bytes
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import SourceError
 from repertory.files import signature
 from repertory.sources.archive.unpacking import unpack
@@ -17,7 +18,6 @@ from repertory.sources.fetched.http import get
 from repertory.sources.fetched.servers import declared_in
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.fetched.writing import Writer
-from repertory.sources.skill_folders import SKILL_FILE
 
 MAX_ARCHIVE_SIZE = 64 * 2**20  # bytes
 

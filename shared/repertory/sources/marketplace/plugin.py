@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.fetched.servers import MAX_SERVERS, read_json, table_of
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.marketplace.listing import MANIFEST, Plugin, strings
-from repertory.sources.skill_folders import SKILL_FILE
 
 PROMPTS = ("commands", "agents")
 

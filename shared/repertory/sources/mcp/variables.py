@@ -69,7 +69,7 @@ def fill_in(server: ServerConfig, environment: Mapping[str, str]) -> Launch:
     used: set[str] = set()
 
     def fill(text: str) -> str:
-        return _REFERENCE.sub(lambda found: _value(found, server, environment, used), text)
+        return filled(text, _whose(server), server.workspace, environment, used)
 
     env = {name: environment[name] for name in server.env_names if name in environment}
     if server.env_file:
@@ -106,34 +106,56 @@ def env_file_of(server: ServerConfig) -> Path | None:
     """The path of a server's ``envFile``; None without one, or if a variable in it has no value."""
     environment = os.environ if server.environment is None else server.environment
     try:
-        path = _REFERENCE.sub(
-            lambda found: _value(found, server, environment, set()), server.env_file
-        )
+        path = filled(server.env_file, _whose(server), server.workspace, environment, set())
     except SourceError:
         return None
     return Path(server.workspace, path) if path else None
 
 
+def filled(
+    text: str, whose: str, workspace: str, environment: Mapping[str, str], used: set[str]
+) -> str:
+    """Resolve the variables of a text; see ``fill_in``.
+
+    Args:
+        text: The text.
+        whose: What the text belongs to, as the subject of a message.
+        workspace: The folder that the configuration belongs to.
+        environment: What variables come from.
+        used: Receives the values of the variables.
+
+    Raises:
+        SourceError: A variable has no value.
+    """
+    return _REFERENCE.sub(lambda found: _value(found, whose, workspace, environment, used), text)
+
+
+def _whose(server: ServerConfig) -> str:
+    return f"The MCP server {server.name}"
+
+
 def _value(
-    found: re.Match[str], server: ServerConfig, environment: Mapping[str, str], used: set[str]
+    found: re.Match[str],
+    whose: str,
+    workspace: str,
+    environment: Mapping[str, str],
+    used: set[str],
 ) -> str:
     reference = found[1]
     folders = {
-        "workspaceFolder": server.workspace,
-        "workspaceFolderBasename": Path(server.workspace).name,
+        "workspaceFolder": workspace,
+        "workspaceFolderBasename": Path(workspace).name,
         "userHome": str(Path.home()),
     }
     if reference in folders:
         return folders[reference]
     if reference.startswith("input:"):
         name = "MCP_INPUT_" + re.sub(r"\W", "_", reference.removeprefix("input:")).upper()
-        missing = f"The MCP server {server.name} needs input: set {name} in the environment."
+        missing = f"{whose} needs input: set {name} in the environment."
         default = None
     elif variable := _VARIABLE.fullmatch(reference):
         name, default = variable.groups()
-        missing = (
-            f"The MCP server {server.name} needs the environment variable {name}, which is not set."
-        )
+        missing = f"{whose} needs the environment variable {name}, which is not set."
     else:
         return found[0]
     value = environment.get(name)

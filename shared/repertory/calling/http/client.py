@@ -1,0 +1,222 @@
+"""Sends requests and reads responses, within limits on time and size.
+
+Imported only when an operation is called: the client is slow to import.
+"""
+
+import base64
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urljoin
+
+import anyio
+import httpx
+import msgspec
+
+from repertory.calling.http.credentials import Credentials, credentials_for
+from repertory.calling.http.request import Request, request_of
+from repertory.calling.result import CallResult
+from repertory.errors import CallError, CallTimeoutError
+from repertory.sources.openapi.api import Api
+from repertory.sources.openapi.operation import Operation
+from repertory.sources.openapi.servers import origin
+from repertory.text import clean, cut, one_line
+
+MAX_BYTES = 8 * 2**20  # of one response
+MAX_REDIRECTS = 5
+MAX_QUOTE_LENGTH = 300  # characters of a response in an error
+MAX_TEXT_LENGTH = 20_000  # characters of the response of a failed call
+MAX_CONCURRENT_CALLS = 16  # of one API, so that one that hangs does not take every thread
+_FOLLOWED = frozenset((301, 302, 303, 307, 308))
+_TOO_LARGE = f"sent more than {MAX_BYTES // 2**20} MB"
+
+
+class Requests:
+    """Calls operations. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: Counter[str] = Counter()
+
+    def call(
+        self,
+        api: Api,
+        operation: Operation,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        environment: Mapping[str, str],
+    ) -> CallResult:
+        """Call an operation once; nothing is sent again after a failure.
+
+        Args:
+            api: Where requests may go, and what authenticates them.
+            operation: The operation.
+            arguments: Validated arguments.
+            seconds: The timeout of the whole call.
+            environment: What the variables of the configuration come from.
+
+        Returns:
+            The response as a result. A status of 4xx is a failed call of the tool, whose text says
+            why; it has no secrets of the configuration.
+
+        Raises:
+            CallsOffError: The operation leads elsewhere, or a secret is not configured.
+            ArgumentsError: An argument cannot be sent.
+            CallTimeoutError: There was no whole response in time.
+            CallError: The server is unreachable, fails, redirects elsewhere or sends too much.
+        """
+        api.check(operation.url)
+        credentials = credentials_for(api, operation, environment)
+        request = request_of(operation, arguments, credentials)
+        api.check(request.url)
+        self._enter(api)
+        try:
+            response = anyio.run(_fetch, api, request, seconds)
+        except TimeoutError:
+            raise CallTimeoutError(
+                f"The API {api.name} did not answer within {seconds:g} s."
+            ) from None
+        # Without its cause, which may quote the URL with its secrets.
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+            reason = credentials.redact(str(error)) or type(error).__name__
+            raise CallError(f"The API {api.name} could not be called: {_quoted(reason)}.") from None
+        finally:
+            with self._lock:
+                self._under_way[api.name] -= 1
+        return _result(api, response, credentials)
+
+    def _enter(self, api: Api) -> None:
+        with self._lock:
+            if self._under_way[api.name] >= MAX_CONCURRENT_CALLS:
+                raise CallError(
+                    f"The API {api.name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
+                    "again when it has."
+                )
+            self._under_way[api.name] += 1
+
+
+class _Response:
+    """A whole response."""
+
+    def __init__(self, response: httpx.Response, content: bytes) -> None:
+        self.status = response.status_code
+        self.content = content
+        self.media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self.retry_after = response.headers.get("retry-after", "")
+        self.charset = response.charset_encoding or "utf-8"
+
+    @property
+    def text(self) -> str:
+        """The body as clean text."""
+        try:
+            return clean(self.content.decode(self.charset, "replace"))
+        except LookupError:
+            return clean(self.content.decode("utf-8", "replace"))
+
+
+async def _fetch(api: Api, request: Request, seconds: float) -> _Response:
+    with anyio.fail_after(seconds):
+        async with httpx.AsyncClient(
+            verify=_certificates(), timeout=httpx.Timeout(None), follow_redirects=False
+        ) as client:
+            url, method, content = request.url, request.method, request.content
+            given = {"User-Agent": "repertory", **request.headers, "Accept-Encoding": "identity"}
+            headers = {name.encode("ascii"): value.encode() for name, value in given.items()}
+            for _ in range(MAX_REDIRECTS + 1):
+                async with client.stream(method, url, headers=headers, content=content) as answer:
+                    if answer.status_code not in _FOLLOWED or "location" not in answer.headers:
+                        return _Response(answer, await _read(api, answer))
+                    url = _next(api, method, url, answer)
+    raise CallError(f"The API {api.name} redirects more than {MAX_REDIRECTS} times.")
+
+
+def _next(api: Api, method: str, url: str, answer: httpx.Response) -> str:
+    """Where a redirect leads. Only requests without effects follow one, within their origin.
+
+    Raises:
+        CallError: It must not be followed.
+    """
+    try:
+        target = urljoin(url, answer.headers["location"])
+    except ValueError:
+        target = ""
+    if method in ("GET", "HEAD") and api.origin and origin(target) == api.origin:
+        return target
+    # Without the path, which may repeat secrets.
+    where = origin(target) or "an invalid URL"
+    raise CallError(
+        f"The API {api.name} answered with HTTP status {answer.status_code}, a redirect to "
+        f"{where}, which was not followed."
+    )
+
+
+async def _read(api: Api, answer: httpx.Response) -> bytes:
+    if answer.headers.get("content-encoding", "identity") != "identity":
+        raise CallError(f"The API {api.name} compressed its answer, so its size has no limit.")
+    content = bytearray()
+    async for chunk in answer.aiter_raw():
+        content += chunk
+        if len(content) > MAX_BYTES:
+            raise CallError(f"The API {api.name} {_TOO_LARGE}.")
+    return bytes(content)
+
+
+@cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates to trust; reading them takes longer than a call."""
+    return httpx.create_ssl_context()
+
+
+def _result(api: Api, response: _Response, credentials: Credentials) -> CallResult:
+    status = response.status
+    if status >= 500:
+        words = _quoted(credentials.redact(response.text))
+        raise CallError(
+            f"The API {api.name} answered with HTTP status {status}{f': {words}' if words else ''}."
+        )
+    structured, block = _content(response, credentials)
+    if status < 400:
+        return CallResult(content=[block], structured_content=structured)
+    head = f"HTTP status {status} {_phrase(status)}".rstrip()
+    if status in (401, 403):
+        head += f": the API {api.name} refuses the credentials, or they do not permit this"
+    if status == 429 and response.retry_after:
+        head += f": call again after {_quoted(response.retry_after)}"
+    text = cut(str(block.get("text", "")), MAX_TEXT_LENGTH)
+    said = {"type": "text", "text": f"{head}\n{text}".strip()}
+    return CallResult(content=[said], structured_content=structured, is_error=True)
+
+
+def _content(response: _Response, credentials: Credentials) -> tuple[Any, dict[str, Any]]:
+    """A response as data, None if it is not JSON, and as a block of MCP."""
+    kind = response.media_type
+    if not response.content:
+        return None, {"type": "text", "text": _phrase(response.status) or "No content"}
+    if kind.endswith("json"):
+        try:
+            structured = credentials.redact_all(msgspec.json.decode(response.content))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            structured = None  # the text is all there is
+        return structured, {"type": "text", "text": credentials.redact(response.text)}
+    data = base64.b64encode(response.content).decode()
+    if kind.startswith(("image/", "audio/")):
+        return None, {"type": kind.partition("/")[0], "data": data, "mimeType": kind}
+    if b"\0" in response.content:
+        resource = {"uri": "response:content", "mimeType": kind, "blob": data}
+        return None, {"type": "resource", "resource": resource}
+    return None, {"type": "text", "text": credentials.redact(response.text)}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _quoted(text: str) -> str:
+    return cut(one_line(text), MAX_QUOTE_LENGTH).rstrip(".")

@@ -1,0 +1,158 @@
+"""Values of parameters as text, in the styles of OpenAPI, which follow RFC 6570."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from repertory.errors import ArgumentsError
+from repertory.sources.openapi.operation import Parameter, Style
+
+MAX_LENGTH = 100_000  # characters of one parameter
+MAX_DEPTH = 8  # levels of an object in ``deepObject``
+_RESERVED = ":/?[]@!$'()*,;"  # what ``allowReserved`` leaves; &, =, + and # would end a value
+_SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "label": "."}
+
+Pair = tuple[str, str]
+
+
+def text_of(value: object) -> str:
+    """A plain value as text; lists and objects as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def in_path(parameter: Parameter, value: object) -> str:
+    """A parameter as a part of the path, encoded.
+
+    Raises:
+        ArgumentsError: It would change the path: it is empty or made of dots.
+    """
+    name, style = quote(parameter.name, safe=""), parameter.style
+    if style == "json":
+        return _fit(parameter, quote(text_of(value), safe=""))
+    separator = _SEPARATORS.get(style, ",") if parameter.explode else ","
+    if style == "matrix":
+        pairs = _pairs(name, value) if parameter.explode else [(name, _joined(value, ","))]
+        return _fit(parameter, "".join(f";{key}={one}" if one else f";{key}" for key, one in pairs))
+    found = _joined(value, separator, explode=parameter.explode)
+    if found.strip(".") == "":
+        raise ArgumentsError(
+            f"The argument {parameter.argument} is a part of a path, so it needs a text that is "
+            "not made of dots alone."
+        )
+    return _fit(parameter, f".{found}" if style == "label" else found)
+
+
+def in_query(parameter: Parameter, value: object) -> list[Pair]:
+    """A parameter as encoded pairs of a query or a form.
+
+    Raises:
+        ArgumentsError: It is too long or too deep.
+    """
+    safe = _RESERVED if parameter.reserved else ""
+    found = query_pairs(
+        parameter.name, value, parameter.style, explode=parameter.explode, safe=safe
+    )
+    _fit(parameter, "".join(one for pair in found for one in pair))
+    return found
+
+
+def query_pairs(
+    name: str, value: object, style: Style, *, explode: bool, safe: str = ""
+) -> list[Pair]:
+    """A value as encoded pairs of a query or a form; see ``in_query``."""
+    key = quote(name, safe="")
+    if style == "json":
+        return [(key, quote(text_of(value), safe=safe))]
+    if style == "deepObject" and isinstance(value, Mapping | list):
+        return [(one, quote(text, safe=safe)) for one, text in _deep(key, value, 0)]
+    if isinstance(value, Mapping | list) and explode and style == "form":
+        return _pairs(key, value, safe)
+    if isinstance(value, Mapping | list):
+        separator = _SEPARATORS.get(style, ",")
+        return [(key, _joined(value, separator, safe=safe))]
+    return [(key, quote(text_of(value), safe=safe))]
+
+
+def in_header(parameter: Parameter, value: object) -> str:
+    """A parameter as the value of a header.
+
+    Raises:
+        ArgumentsError: It has characters that a header cannot have.
+    """
+    found = text_of(value) if parameter.style == "json" else _plain(value, parameter.explode)
+    if any(ord(character) < 32 or ord(character) == 127 for character in found):
+        raise ArgumentsError(
+            f"The argument {parameter.argument} is sent as a header, which cannot have line breaks "
+            "and control characters."
+        )
+    return _fit(parameter, found.strip())
+
+
+def in_cookie(parameter: Parameter, value: object) -> list[Pair]:
+    """A parameter as cookies: names with encoded values."""
+    found = query_pairs(parameter.name, value, parameter.style, explode=parameter.explode)
+    _fit(parameter, "".join(one for pair in found for one in pair))
+    return found
+
+
+def _joined(value: object, separator: str, *, explode: bool = False, safe: str = "") -> str:
+    """A value with its lists and objects joined, encoded."""
+    if isinstance(value, Mapping):
+        between = "=" if explode else separator
+        parts = [
+            f"{quote(str(key), safe=safe)}{between}{quote(text_of(inner), safe=safe)}"
+            for key, inner in value.items()
+        ]
+        return separator.join(parts)
+    if isinstance(value, list):
+        return separator.join(quote(text_of(inner), safe=safe) for inner in value)
+    return quote(text_of(value), safe=safe)
+
+
+def _plain(value: object, explode: bool) -> str:
+    """A value with its lists and objects joined by commas, not encoded."""
+    if isinstance(value, Mapping):
+        between = "=" if explode else ","
+        return ",".join(f"{key}{between}{text_of(inner)}" for key, inner in value.items())
+    if isinstance(value, list):
+        return ",".join(map(text_of, value))
+    return text_of(value)
+
+
+def _pairs(key: str, value: object, safe: str = "") -> list[Pair]:
+    """A pair for each element of a list, or each member of an object."""
+    if isinstance(value, Mapping):
+        return [
+            (quote(str(name), safe=""), quote(text_of(inner), safe=safe))
+            for name, inner in value.items()
+        ]
+    if isinstance(value, list):
+        return [(key, quote(text_of(inner), safe=safe)) for inner in value]
+    return [(key, quote(text_of(value), safe=safe))]
+
+
+def _deep(key: str, value: object, depth: int) -> Iterator[tuple[str, str]]:
+    """``key[name]=value`` for each value in an object; elements of lists have their numbers."""
+    if depth > MAX_DEPTH:
+        raise ArgumentsError(f"The argument {key} is nested more than {MAX_DEPTH} levels deep.")
+    inner: list[tuple[Any, Any]]
+    if isinstance(value, Mapping):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    else:
+        yield key, text_of(value)
+        return
+    for name, one in inner:
+        yield from _deep(f"{key}[{quote(str(name), safe='')}]", one, depth + 1)
+
+
+def _fit(parameter: Parameter, text: str) -> str:
+    if len(text) > MAX_LENGTH:
+        raise ArgumentsError(
+            f"The argument {parameter.argument} has more than {MAX_LENGTH:,} characters; send less."
+        )
+    return text

@@ -1,0 +1,169 @@
+"""The configuration entry of a server of a registry, and how its address is recognised."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+from typing_extensions import override
+
+from repertory.errors import ConfigurationError, UsageError
+from repertory.sources.adding import Address, Recognised
+from repertory.sources.entry import checked_name
+from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.source import OPTIONS, FetchedSource, content_of, interval_of
+from repertory.sources.fetched.urls import is_http, shown
+from repertory.sources.mcp_registry.document import SERVER_NAME, VERSION, Listed
+from repertory.sources.mcp_registry.fetcher import BUNDLE, Pin, ServerFetcher
+from repertory.sources.mcp_registry.launch import choices, launch_of
+from repertory.sources.mcp_registry.registry import OFFICIAL_URL, Registry
+from repertory.sources.source import Scan, Source
+
+PREFIX = "mcp-registry:"
+_URL = re.compile(
+    r"(?P<base>https?://[^?#]{1,500}/v0(?:\.1)?)/servers/(?P<name>[^/?#]{1,300})"
+    r"(?:/versions/(?P<version>[^/?#]{1,200}))?(?:#(?P<package>[a-z-]{1,50}))?"
+)
+_NAMED = re.compile(
+    r"(?P<name>[^@#\s]{1,250})(?:@(?P<version>[^#\s]{1,200}))?(?:#(?P<package>[a-z-]{1,50}))?"
+)
+
+
+class _WithoutItems(Source):
+    """What is read of a server of a registry: nothing, its tools are of a source of their own."""
+
+    type = "mcp-registry"
+
+    @override
+    def scan(self) -> Scan:
+        return Scan(items=[])
+
+
+class RegistryServer(FetchedSource, _WithoutItems):
+    """The pinned version of a server of a registry."""
+
+    def __init__(self, pin: Pin, content: Content, interval: float) -> None:
+        self.name = f"{pin.name}-registry"  # the server itself has the name of the entry
+        self.location = content.fetcher.location
+        self.content = content
+        self.interval = interval
+        self._pin = pin
+
+    @override
+    def identity(self) -> Mapping[str, Any]:
+        pin = self._pin
+        return {"name": pin.name, "server": pin.server, "version": pin.version}
+
+    @override
+    def configuration(self) -> object:
+        return self._pin, self.content.folder, self.interval
+
+
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - has no paths
+    """Build the source of a server of a registry; nothing is fetched.
+
+    Args:
+        entry: ``name``, ``server``, ``version`` and ``package``: the type of its package or
+            remote. Optional are ``url`` of the registry; ``sha256``, the digest of the server's
+            document; ``env`` and ``headers`` with variables; and ``refresh``.
+        base: Not used.
+
+    Raises:
+        ConfigurationError: The entry is invalid.
+    """
+    pin, content = _content(entry)
+    return [RegistryServer(pin, content, interval_of(entry))]
+
+
+def contained(entry: Mapping[str, Any], base: Path) -> list[dict[str, Any]]:  # noqa: ARG001 - as above
+    """Return the entry of the server, which needs trust."""
+    return _content(entry)[1].entries
+
+
+def _content(entry: Mapping[str, Any]) -> tuple[Pin, Content]:
+    own = {key: value for key, value in entry.items() if key not in ("type", *OPTIONS)}
+    try:
+        pin = msgspec.convert({"url": OFFICIAL_URL, **own, "name": entry.get("name")}, Pin)
+    except msgspec.ValidationError as exc:
+        raise ConfigurationError(
+            f"A source of type 'mcp-registry' is not set up right: {exc}"
+        ) from exc
+    unknown = own.keys() - set(Pin.__struct_fields__)
+    if unknown or not is_http(pin.url) or not SERVER_NAME.fullmatch(pin.server):
+        wrong = f"has no option {min(unknown)!r}" if unknown else "has an invalid `url` or `server`"
+        raise ConfigurationError(f"The source {pin.name!r} of type 'mcp-registry' {wrong}.")
+    if not VERSION.fullmatch(pin.version) or pin.version == "latest":
+        raise ConfigurationError(
+            f"The source {pin.name!r} of type 'mcp-registry' needs a `version` that stays, not "
+            f"{pin.version!r}."
+        )
+    checked_name(pin.name)
+    return pin, content_of(ServerFetcher(pin), entry)
+
+
+def recognise(address: Address) -> Recognised | None:
+    """Take ``mcp-registry:NAME[@VERSION][#PACKAGE]``, or the URL of a server in a registry.
+
+    Raises:
+        UsageError: The name is invalid, or the server cannot be used safely.
+        SourceError: The registry does not have it.
+    """
+    if address.text.startswith(PREFIX):
+        found = _NAMED.fullmatch(address.text.removeprefix(PREFIX))
+        url = address.registry or OFFICIAL_URL
+    else:
+        found = _URL.fullmatch(address.text)
+        if found is None:
+            return None
+        url = found["base"]
+    name = unquote(found["name"]) if found else ""
+    if found is None or not SERVER_NAME.fullmatch(name):
+        raise UsageError(
+            f"{shown(address.text)} names no server of a registry; write {PREFIX}NAMESPACE/NAME, "
+            "or find one with `repertory add --find WORDS`."
+        )
+    version = unquote(found["version"] or "latest")
+    server = Registry(url).server(name, version)
+    if server.status == "deleted":
+        raise UsageError(f"{name}@{server.server.version} was deleted from the registry.")
+    return _recognised(server, url, found["package"] or "")
+
+
+def _recognised(found: Listed, url: str, package: str) -> Recognised:
+    server = found.server
+    known = choices(server)
+    choice = package or next(iter(known), "")
+    env, headers, notes = {}, {}, [server.description] if server.description else []
+    if choice != BUNDLE or choice not in known:
+        try:
+            launch = launch_of(server, choice)
+        except ValueError as error:
+            raise UsageError(f"{server.name}@{server.version} cannot be used: {error}.") from error
+        env, headers = launch.env, launch.headers
+        notes += [_runs(launch.entry), *launch.notes]
+    if found.status != "active":
+        notes.append(f"The registry says that it is {found.status}. {found.message}".strip())
+    if others := [one for one in known if one != choice]:
+        notes.append(f"It also has {', '.join(others)}; add #{others[0]} to take that one.")
+    entry: dict[str, Any] = {
+        "type": "mcp-registry",
+        "name": server.name.rpartition("/")[2].strip("-.") or "server",
+        "url": url,
+        "server": server.name,
+        "version": server.version,
+        "sha256": found.digest,
+        "package": choice,
+        **({"env": env} if env else {}),
+        **({"headers": headers} if headers else {}),
+    }
+    return Recognised(title="a server of an MCP registry", entry=entry, notes=tuple(notes))
+
+
+def _runs(entry: Mapping[str, Any]) -> str:
+    """What trust in a server allows, in a sentence."""
+    if "url" in entry:
+        return f"It calls {entry['url']}."
+    return f"It runs {shlex.join([entry['command'], *entry['args']])}."

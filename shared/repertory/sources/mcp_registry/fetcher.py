@@ -1,0 +1,95 @@
+"""Fetches the document of one version of a server, and declares the server it describes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from typing_extensions import override
+
+from repertory.errors import SourceError
+from repertory.sources.fetched.fetcher import Declared, Fetched, Fetcher, State
+from repertory.sources.mcp_registry.bundle import unpacked
+from repertory.sources.mcp_registry.document import Listed
+from repertory.sources.mcp_registry.launch import launch_of
+from repertory.sources.mcp_registry.registry import Registry
+
+BUNDLE = "mcpb"
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a source of a registry is pinned to, and what the user gives to its server.
+
+    Attributes:
+        name: The name of the source, and of its server in the configuration.
+        url: The registry.
+        server, version, sha256: The server, its version, and the digest of its document.
+        package: The type of its package or remote.
+        env, headers: What the program or the requests get beside, with variables.
+    """
+
+    name: str
+    url: str
+    server: str
+    version: str
+    package: str
+    sha256: str = ""
+    env: dict[str, str] = {}
+    headers: dict[str, str] = {}
+
+
+class ServerFetcher(Fetcher):
+    """Fetches one version of one server; a registry cannot replace it."""
+
+    def __init__(self, pin: Pin) -> None:
+        self._pin = pin
+        self._registry = Registry(pin.url)
+        self.location = f"{pin.server}@{pin.version} of {self._registry.location}"
+
+    @override
+    def key(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = msgspec.to_builtins(self._pin)
+        return found
+
+    @override
+    def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
+        pin = self._pin
+        found = self._registry.server(pin.server, pin.version)
+        if pin.sha256 and found.digest != pin.sha256:
+            raise SourceError(
+                f"{self.location} has another document than the one that was added (SHA-256 "
+                f"{found.digest}); it was not used. Remove the source and add it again to see it."
+            )
+        notes = _notes(found)
+        if last.revision == found.digest and last.notes == notes:
+            return None
+        root = into / "root"
+        entry = self._entry(found, root)
+        declared = Declared(name=pin.name, root=root, servers={pin.name: entry})
+        return Fetched(revision=found.digest, notes=notes, declared=(declared,))
+
+    def _entry(self, found: Listed, root: Path) -> dict[str, Any]:
+        pin = self._pin
+        packages = found.server.packages
+        if pin.package == BUNDLE and (
+            bundles := [p for p in packages if p.registry_type == BUNDLE]
+        ):
+            entry = unpacked(bundles[0], root)
+        else:
+            root.mkdir()
+            try:
+                entry = launch_of(found.server, pin.package, pin.env).entry
+            except ValueError as error:
+                raise SourceError(f"{self.location} cannot be used: {error}.") from error
+        for key, more in (("env", pin.env), ("headers", pin.headers)):
+            if more:
+                entry = {**entry, key: {**entry.get(key, {}), **more}}
+        return entry
+
+
+def _notes(found: Listed) -> tuple[str, ...]:
+    """What the registry says about the version now."""
+    if found.status == "active":
+        return ()
+    why = f": {found.message}" if found.message else ""
+    return (f"{found.server.name}@{found.server.version} is {found.status}{why}.",)

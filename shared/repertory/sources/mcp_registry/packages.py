@@ -1,0 +1,95 @@
+"""The command line of a package: a list of arguments, with the package pinned to a version."""
+
+import re
+from typing import NamedTuple
+
+from repertory.sources.mcp_registry.document import VERSION, Package
+
+_NPM = re.compile(r"(?:@[a-z0-9~][a-z0-9._~-]{0,100}/)?[a-z0-9~][a-z0-9._~-]{0,200}", re.IGNORECASE)
+_PYPI = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
+_NUGET = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,200})")
+_IMAGE = re.compile(
+    r"(?P<name>[a-z0-9](?:[a-z0-9._-]{0,100})(?::[0-9]{1,5}(?=/))?"
+    r"(?:/[a-z0-9](?:[a-z0-9._-]{0,100})){0,8})"
+    r"(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?"
+)
+# The public indexes, which the commands use. Another index may have another package of the name.
+_INDEXES = {
+    "npm": ("https://registry.npmjs.org",),
+    "pypi": ("https://pypi.org",),
+    "nuget": ("https://api.nuget.org", "https://api.nuget.org/v3/index.json"),
+    "oci": ("https://docker.io",),
+}
+
+
+class Command(NamedTuple):
+    """The parts of a command line around the arguments that the document gives."""
+
+    program: str
+    before: tuple[str, ...]  # the runtime's arguments
+    package: tuple[str, ...]  # after these
+    note: str = ""
+
+
+def command_of(package: Package, names: tuple[str, ...]) -> Command:
+    """The command that runs a package.
+
+    Args:
+        package: The package.
+        names: The environment variables to hand to a container.
+
+    Raises:
+        ValueError: The package cannot be pinned, or its name has another form.
+    """
+    kind, identifier = package.registry_type, package.identifier
+    index = package.registry_base_url.rstrip("/")
+    if kind in _INDEXES and index and index not in _INDEXES[kind] and not _names_host(package):
+        raise ValueError(f"its package is at {index[:100]}, and not in the public index")
+    if kind == "npm":
+        return Command("npx", ("-y",), (f"{_checked(_NPM, package)}@{_version(package)}",))
+    if kind == "pypi":
+        return Command("uvx", (), (f"{_checked(_PYPI, package)}@{_version(package)}",))
+    if kind == "nuget":
+        pinned = f"{_checked(_NUGET, package)}@{_version(package)}"
+        return Command("dnx", (), (pinned, "--yes", "--"))
+    if kind == "oci":
+        image, note = _image(package)
+        given = tuple(part for name in names for part in ("-e", name))
+        return Command("docker", ("run", "-i", "--rm", *given), (image,), note)
+    raise ValueError(f"its package {identifier!r} is of the unknown type {kind!r}")
+
+
+def _names_host(package: Package) -> bool:
+    """Whether the name of an image begins with the host of its registry."""
+    host = package.registry_base_url.rpartition("://")[2].strip("/")
+    return package.registry_type == "oci" and package.identifier.startswith(f"{host}/")
+
+
+def _checked(form: re.Pattern[str], package: Package) -> str:
+    if not form.fullmatch(package.identifier):
+        raise ValueError(
+            f"{package.identifier[:100]!r} is no name of an {package.registry_type} package"
+        )
+    return package.identifier
+
+
+def _version(package: Package) -> str:
+    version = package.version
+    if not VERSION.fullmatch(version) or not any(map(str.isdigit, version)):
+        raise ValueError(f"its package has no version to pin ({version[:100]!r})")
+    return version
+
+
+def _image(package: Package) -> tuple[str, str]:
+    """The reference of an image with a tag or a digest, and what to know about it."""
+    identifier = package.identifier.removeprefix("https://")
+    found = _IMAGE.fullmatch(identifier)
+    if not found:
+        raise ValueError(f"{identifier[:100]!r} is no reference of an image")
+    if found["digest"]:
+        return identifier, ""
+    if not found["tag"]:
+        identifier = f"{identifier}:{_version(package)}"
+    if (found["tag"] or package.version) == "latest":
+        raise ValueError("its image has the tag `latest`, which names no version")
+    return identifier, f"The image {identifier} has no digest, so its content can change."

@@ -1,0 +1,177 @@
+"""The operations of a document as tools, each converted by itself."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from repertory.sources.openapi.bodies import body_of, output_of
+from repertory.sources.openapi.document import BrokenError, Document, pointer
+from repertory.sources.openapi.operation import FIELD, Operation
+from repertory.sources.openapi.parameters import Arguments, parameters_of
+from repertory.sources.openapi.schemas import Schemas
+from repertory.sources.openapi.security import Security
+from repertory.sources.openapi.servers import servers_of
+from repertory.text import one_line
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+MAX_OPERATIONS = 10_000  # of a document
+MAX_NAME_LENGTH = 100
+MAX_TAGS = 20
+MAX_TAG_LENGTH = 60
+MAX_TOTAL = 64_000_000  # characters of all schemas of one document
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_READ_ONLY = frozenset(("get", "head", "options"))
+_UNSENT = frozenset(("trace",))  # it would show the credentials
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation as a tool.
+
+    Attributes:
+        raw: The tool in the form of MCP; its request is the field ``http``.
+        tags: The tags of the operation.
+        place: The JSON pointer of the operation.
+        complaints: What is wrong with it, each as a clause with "it" as its subject.
+    """
+
+    raw: dict[str, Any]
+    tags: tuple[str, ...]
+    place: str
+    complaints: tuple[str, ...] = ()
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation that was left out: where it is, and why, with "it" as the subject."""
+
+    place: str
+    reason: str
+
+
+def tools(document: Document, base: str, server: str) -> Iterator[Tool | Broken]:
+    """Convert all operations of a document.
+
+    Args:
+        document: The document.
+        base: Its URL; empty if it is a file.
+        server: The URL of the server in place of the document's; empty to take these.
+    """
+    reader = _Reader(document, base, server)
+    taken: dict[str, str] = {}  # the place of each name
+    for count, (path, method, item) in enumerate(_places(document)):
+        place = pointer("paths", path, method)
+        if count == MAX_OPERATIONS:
+            yield Broken(
+                place=place, reason=f"it and all that follow are more than {MAX_OPERATIONS:,}"
+            )
+            return
+        try:
+            tool = reader.tool(path, method, item)
+        except BrokenError as error:
+            yield Broken(place=place, reason=str(error))
+            continue
+        first = taken.setdefault(tool.raw["name"], place)
+        if first != place:
+            name = tool.raw["name"]
+            yield Broken(place=place, reason=f"it has the same name as {first}: {name}")
+            continue
+        yield tool
+
+
+def _places(document: Document) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Each path, method and path item with this method."""
+    paths = document.root.get("paths") or {}
+    for path, raw in paths.items():
+        if not path.startswith("/"):
+            continue  # an extension
+        try:
+            item = document.resolved(raw, "path item")
+        except BrokenError:
+            item = {"get": raw}  # an operation that is broken for the same reason
+        for method in METHODS:
+            if method in item:
+                yield path, method, item
+
+
+class _Reader:
+    """Reads operations of one document."""
+
+    def __init__(self, document: Document, base: str, server: str) -> None:
+        self._document = document
+        self._base = base
+        named = servers_of(document.root, base)
+        self._server = server or next(iter(named), "")
+        if not self._server and base and not document.root.get("servers"):
+            self._server = next(iter(servers_of({"servers": [{"url": "/"}]}, base)), "")
+        self._security = Security(document)
+        self._requests = Schemas(document, "readOnly", MAX_TOTAL)
+        self._responses = Schemas(document, "writeOnly", MAX_TOTAL)
+
+    def tool(self, path: str, method: str, item: Mapping[str, Any]) -> Tool:
+        """Convert an operation.
+
+        Raises:
+            BrokenError: It cannot be used.
+        """
+        raw = self._document.resolved(item[method], "definition")
+        if method in _UNSENT:
+            raise BrokenError("it is a TRACE request, which is not supported")
+        arguments = Arguments(self._requests.builder())
+        parameters = parameters_of(self._document, item, raw, path, arguments)
+        body = body_of(self._document, raw, arguments)
+        schema = arguments.schema()
+        security, wrong = self._security.alternatives(raw)
+        request = Operation(
+            method=method.upper(),
+            url=self._server_of(item, raw) + path,
+            parameters=tuple(parameters),
+            body=body,
+            security=security,
+        )
+        tool = {
+            "name": _name(raw, method, path),
+            "description": _description(raw),
+            "inputSchema": schema,
+            "annotations": {
+                "readOnlyHint": method in _READ_ONLY,
+                "destructiveHint": method == "delete",
+            },
+            FIELD: msgspec.to_builtins(request),
+        }
+        if output := output_of(self._document, raw, self._responses):
+            tool["outputSchema"] = output
+        return Tool(
+            raw=tool,
+            tags=_tags(raw),
+            place=pointer("paths", path, method),
+            complaints=(*arguments.complaints(), *wrong),
+        )
+
+    def _server_of(self, item: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
+        own = servers_of(raw, self._base) or servers_of(item, self._base)
+        return (own[0] if own else self._server).rstrip("/")
+
+
+def _name(raw: Mapping[str, Any], method: str, path: str) -> str:
+    given = raw.get("operationId")
+    for name in (given if isinstance(given, str) else "", f"{method}{path}"):
+        fitting = _NOT_IN_NAMES.sub("_", name).strip("_")
+        if 0 < len(fitting) <= MAX_NAME_LENGTH:
+            return fitting
+    return fitting[:MAX_NAME_LENGTH]
+
+
+def _description(raw: Mapping[str, Any]) -> str:
+    texts = (raw.get("summary"), raw.get("description"))
+    found = dict.fromkeys(text.strip() for text in texts if isinstance(text, str))
+    return "\n\n".join(text for text in found if text)
+
+
+def _tags(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    named = raw.get("tags")
+    tags = [tag for tag in named if isinstance(tag, str)] if isinstance(named, list) else []
+    fitting = (one_line(tag) for tag in tags[:MAX_TAGS])
+    found = {tag for tag in fitting if 0 < len(tag) <= MAX_TAG_LENGTH}
+    return tuple(sorted(found | {"deprecated"} if raw.get("deprecated") is True else found))

@@ -1,0 +1,134 @@
+"""The parameters of an operation as arguments of a tool."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repertory.sources.openapi.document import BrokenError, Document
+from repertory.sources.openapi.operation import DEFAULT_STYLES, Parameter
+from repertory.sources.openapi.schemas import Builder
+from repertory.sources.openapi.security import FRAMING, HEADER_NAME
+
+MAX_PARAMETERS = 200
+_IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # by the specification
+_STYLES = {
+    "path": {"simple", "label", "matrix"},
+    "query": {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
+    "header": {"simple"},
+    "cookie": {"form"},
+}
+_TEMPLATE = re.compile(r"\{([^{}]*)\}")
+
+
+class Arguments:
+    """The arguments of one tool: one property of its schema for each.
+
+    Args:
+        builder: Converts their schemas.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self.builder = builder
+        self.properties: dict[str, Any] = {}
+        self.required: list[str] = []
+
+    def add(self, name: str, schema: object, place: str, *, required: bool) -> str:
+        """Add an argument; the place becomes a part of its name if another one has it."""
+        if name in self.properties:
+            name = f"{place}_{name}"
+        if name in self.properties:
+            raise BrokenError(f"it has two parameters {name!r}")
+        self.properties[name] = schema
+        if required:
+            self.required.append(name)
+        return name
+
+    def schema(self) -> dict[str, Any]:
+        """The schema of all arguments."""
+        found: dict[str, Any] = {
+            "type": "object",
+            "properties": self.properties,
+            "additionalProperties": False,
+        }
+        if self.required:
+            found["required"] = self.required
+        if definitions := self.builder.definitions():
+            found["$defs"] = definitions
+        return found
+
+    def complaints(self) -> Iterator[str]:
+        """What is wrong with their schemas; known when ``schema`` was called."""
+        if self.builder.broken:
+            yield self.builder.broken
+        if self.builder.is_cut:
+            yield "its schema is too large; what was cut takes any value"
+
+
+def parameters_of(
+    document: Document,
+    item: Mapping[str, Any],
+    raw: Mapping[str, Any],
+    path: str,
+    arguments: Arguments,
+) -> list[Parameter]:
+    """Add an operation's parameters, with those of its path, to its arguments.
+
+    Raises:
+        BrokenError: One is invalid, or one of the path is missing.
+    """
+    given: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for owner in (item, raw):
+        listed = owner.get("parameters") or []
+        if not isinstance(listed, list) or len(listed) > MAX_PARAMETERS:
+            raise BrokenError(f"its `parameters` are no list of {MAX_PARAMETERS} at most")
+        for number, one in enumerate(listed):
+            parameter = document.resolved(one, f"parameter {number}")
+            given[str(parameter.get("in")), str(parameter.get("name"))] = parameter
+    found = [
+        _parameter(name, place, parameter, arguments)
+        for (place, name), parameter in given.items()
+        if not (place == "header" and name.lower() in _IGNORED_HEADERS)
+    ]
+    known = {one.name for one in found if one.place == "path"}
+    if missing := [name for name in _TEMPLATE.findall(path) if name not in known]:
+        raise BrokenError(f"its path has {{{missing[0]}}}, and no parameter of this name")
+    return found
+
+
+def _parameter(name: str, place: str, raw: Mapping[str, Any], arguments: Arguments) -> Parameter:
+    if place not in _STYLES or not name:
+        raise BrokenError(f"its parameter {name!r} is in {place!r}, which is no place for one")
+    if place in ("header", "cookie") and not HEADER_NAME.fullmatch(name):
+        raise BrokenError(f"its {place} {name!r} has a name that cannot be sent")
+    if place == "header" and name.lower() in FRAMING:
+        raise BrokenError(f"its header {name!r} cannot be set")
+    schema, style = raw.get("schema", {}), raw.get("style", DEFAULT_STYLES[place])
+    content = raw.get("content")
+    if isinstance(content, Mapping) and content:
+        [media, *_] = content.values()
+        schema = media.get("schema", {}) if isinstance(media, Mapping) else {}
+        style = "json"
+    elif style not in _STYLES[place]:
+        raise BrokenError(f"its parameter {name!r} has the unknown style {style!r}")
+    is_required = place == "path" or raw.get("required") is True
+    converted = _described(arguments.builder.convert(schema), raw)
+    return Parameter(
+        argument=arguments.add(name, converted, place, required=is_required),
+        name=name,
+        place=place,  # type: ignore[arg-type]  # checked above
+        style=style,
+        explode=_flag(raw, "explode", style == "form"),
+        reserved=_flag(raw, "allowReserved", False),
+    )
+
+
+def _flag(raw: Mapping[str, Any], name: str, default: bool) -> bool:
+    value = raw.get(name, default)
+    return value if isinstance(value, bool) else default
+
+
+def _described(schema: Any, raw: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an object or a bool
+    about = raw.get("description")
+    if not isinstance(about, str) or not about.strip() or not isinstance(schema, dict):
+        return schema
+    return {**schema, "description": about.strip()[:1_000]}

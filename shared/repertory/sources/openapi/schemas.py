@@ -1,0 +1,185 @@
+"""Schemas of an OpenAPI document as JSON Schema 2020-12, each complete by itself and bounded."""
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from repertory.sources.openapi.document import BrokenError, Document
+from repertory.text import cut
+
+MAX_LENGTH = 32_000  # characters of names and texts of one schema
+MAX_DEPTH = 24  # levels of nesting, references not followed
+MAX_DESCRIPTION_LENGTH = 1_000  # characters of the description of one parameter
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+_PLAIN = frozenset(
+    (
+        *("type", "format", "title", "default", "const", "multipleOf", "pattern", "required"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"),
+        *("minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "enum"),
+        *("contentEncoding", "contentMediaType", "dependentRequired", "deprecated"),
+    )
+)
+_ONE = frozenset(("items", "additionalProperties", "propertyNames", "contains", "not"))
+_SEVERAL = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
+_NAMED = frozenset(("properties", "patternProperties", "dependentSchemas"))
+
+
+class Schemas:
+    """Converts schemas of one document.
+
+    Args:
+        document: The document.
+        hidden: The mark of properties to leave out: ``readOnly`` in requests, ``writeOnly`` in
+            responses.
+        limit: The most characters of all schemas together.
+    """
+
+    def __init__(self, document: Document, hidden: str, limit: int) -> None:
+        self._document = document
+        self._hidden = hidden
+        self._total = limit
+
+    def builder(self, most: int = MAX_LENGTH) -> "Builder":
+        """A builder of one schema with at most so many characters."""
+        return Builder(self._document, self._hidden, min(most, self._total), self._spend)
+
+    def _spend(self, length: int) -> None:
+        self._total -= length
+
+
+class Builder:
+    """Converts parts of one schema. What they refer to is gathered in ``definitions``.
+
+    Attributes:
+        is_cut: Whether it was too large or nested too deeply; what was cut takes any value.
+        broken: The first reference that leads nowhere, in words; empty without one.
+    """
+
+    def __init__(
+        self, document: Document, hidden: str, limit: int, spend: Callable[[int], None]
+    ) -> None:
+        self._document = document
+        self._hidden = hidden
+        self._left = limit
+        self._spend = spend
+        self._names: dict[str, str] = {}  # by reference
+        self._waiting: deque[str] = deque()
+        self.is_cut = False
+        self.broken = ""
+
+    def convert(self, schema: object, depth: int = 0) -> Any:  # noqa: ANN401 - an object or a bool
+        """Convert a schema. An invalid one takes any value."""
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, Mapping):
+            return {}
+        if depth > MAX_DEPTH or self._left <= 0:
+            self.is_cut = True
+            return {}
+        if isinstance(reference := schema.get("$ref"), str):
+            return self._reference(reference, schema)
+        converted = ((word, self._keyword(word, value, depth)) for word, value in schema.items())
+        found = {word: value for word, value in converted if value is not None}
+        self._without_hidden(schema, found)
+        return _modern(schema, found)
+
+    def definitions(self) -> dict[str, Any]:
+        """What the converted schemas refer to, directly or not, by the name of ``$defs``."""
+        found: dict[str, Any] = {}
+        while self._waiting:
+            reference = self._waiting.popleft()
+            try:
+                found[self._names[reference]] = self.convert(self._document.at(reference))
+            except BrokenError as error:
+                self.broken = self.broken or str(error)
+                found[self._names[reference]] = {}
+        return found
+
+    def _keyword(self, keyword: str, value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
+        """The value of a keyword, converted; None for one that is left out."""
+        if keyword in _PLAIN:
+            self._use(len(keyword) + _length(value))
+            return value
+        if keyword == "description" and isinstance(value, str):
+            self._use(min(len(value), MAX_DESCRIPTION_LENGTH))
+            return cut(value.strip(), MAX_DESCRIPTION_LENGTH)
+        if keyword in _ONE and isinstance(value, Mapping | bool):
+            return self.convert(value, depth + 1)
+        if keyword in _SEVERAL and isinstance(value, list) and value:
+            return [self.convert(one, depth + 1) for one in value]
+        if keyword in _NAMED and isinstance(value, Mapping):
+            return self._named(value, depth)
+        return None
+
+    def _reference(self, reference: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        if reference not in self._names:
+            start = _NOT_IN_NAMES.sub("_", reference.rpartition("/")[2])[:80] or "schema"
+            taken, name = set(self._names.values()), start
+            if name in taken:
+                name = f"{start}_{len(taken)}"
+            self._names[reference] = name
+            self._waiting.append(reference)
+        name = self._names[reference]
+        self._use(len(name) + 20)
+        found = {"$ref": f"#/$defs/{name}"}
+        if isinstance(about := schema.get("description"), str):
+            found["description"] = cut(about.strip(), MAX_DESCRIPTION_LENGTH)
+            self._use(len(found["description"]))
+        return found
+
+    def _named(self, schemas: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        found = {}
+        for name, inner in schemas.items():
+            if isinstance(inner, Mapping) and inner.get(self._hidden) is True:
+                continue
+            self._use(len(name) + 5)
+            found[name] = self.convert(inner, depth + 1)
+        return found
+
+    def _without_hidden(self, schema: Mapping[str, Any], found: dict[str, Any]) -> None:
+        """Require no property that was left out."""
+        required, properties = found.get("required"), schema.get("properties")
+        if isinstance(required, list) and isinstance(properties, Mapping):
+            shown = found.get("properties", {})
+            kept = [name for name in required if name in shown or name not in properties]
+            found["required"] = kept
+
+    def _use(self, length: int) -> None:
+        self._left -= length
+        self._spend(length)
+
+
+def _modern(schema: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Replace what only OpenAPI 3.0 has: ``nullable``, and booleans for exclusive bounds."""
+    for bound, exclusive in (
+        ("minimum", "exclusiveMinimum"),
+        ("maximum", "exclusiveMaximum"),
+    ):
+        if isinstance(found.get(exclusive), bool):
+            is_exclusive = found.pop(exclusive)
+            if is_exclusive and bound in found:
+                found[exclusive] = found.pop(bound)
+    if schema.get("nullable") is not True:
+        return found
+    if isinstance(found.get("enum"), list) and None not in found["enum"]:
+        found["enum"] = [*found["enum"], None]
+    if isinstance(kind := found.get("type"), str):
+        found["type"] = [kind, "null"]
+    elif "type" not in found and "enum" not in found and found:
+        remarks = ("description", "title")
+        about: dict[str, Any] = {key: found.pop(key) for key in remarks if key in found}
+        return {**about, "anyOf": [found, {"type": "null"}]}
+    return found
+
+
+def _length(value: object) -> int:
+    """About the length of a value as JSON, in bounded depth."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, Mapping):
+        return sum(len(str(key)) + _length(inner) + 2 for key, inner in value.items())
+    if isinstance(value, list):
+        return sum(_length(inner) + 2 for inner in value)
+    return 5

@@ -1,0 +1,66 @@
+"""The URLs of servers: those that a document names, and the origins that may be called."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from repertory.sources.openapi.document import objects
+from repertory.text import is_clean
+
+MAX_LENGTH = 2_000  # characters
+_UNFIT = re.compile(r"[\s?#@\\{}]")
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+_PORTS = {"http": 80, "https": 443}
+
+
+def origin(url: str) -> str:
+    """The scheme, the host and an unusual port of a URL over HTTP; empty if it is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return ""
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    own = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{host}{own}"
+
+
+def is_server(url: str) -> bool:
+    """Whether a URL over HTTP can be a server's: without user, query, fragment and spaces."""
+    return bool(origin(url)) and len(url) <= MAX_LENGTH and is_clean(url) and not _UNFIT.search(url)
+
+
+def servers_of(owner: Mapping[str, Any], base: str) -> list[str]:
+    """The URLs of the servers that a document, a path or an operation names.
+
+    Variables have their defaults. A server whose URL is invalid is left out.
+
+    Args:
+        owner: The object with ``servers``.
+        base: The URL of the document, which relative URLs start from; empty without one.
+    """
+    found = []
+    for _, server in objects(owner.get("servers")):
+        url, variables = server.get("url"), server.get("variables")
+        if not isinstance(url, str) or len(url) > MAX_LENGTH:
+            continue
+        url = _filled(url, variables if isinstance(variables, Mapping) else {})
+        try:
+            url = urljoin(base, url) if base else url
+        except ValueError:
+            continue
+        if is_server(url):
+            found.append(url.rstrip("/"))
+    return found
+
+
+def _filled(url: str, variables: Mapping[str, Any]) -> str:
+    def default(found: re.Match[str]) -> str:
+        variable = variables.get(found[1])
+        value = variable.get("default") if isinstance(variable, Mapping) else None
+        return str(value) if isinstance(value, str | int) else found[0]
+
+    return _VARIABLE.sub(default, url)

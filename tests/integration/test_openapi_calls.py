@@ -1,0 +1,341 @@
+"""Operations of a real web API, called as its own document says."""
+
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from repertory.calling.calls import Calls
+from repertory.calling.http.client import Requests
+from repertory.calling.result import CallResult
+from repertory.catalogue.item import Item
+from repertory.errors import (
+    ArgumentsError,
+    CallError,
+    CallsOffError,
+    CallTimeoutError,
+    RepertoryError,
+    SourceError,
+)
+from repertory.settings import load
+from repertory.sources.openapi.api import Api
+from repertory.sources.openapi.operation import Operation, operation_of
+from repertory.sources.registry import build
+from repertory.sources.source import Source
+from repertory.workspace import Workspace
+from tests.support.builders import write
+from tests.support.web_api import SECRET, listening, pets
+
+AUTH = dict.fromkeys(("bearer", "oauth", "headerKey", "queryKey", "cookieKey"), "${PETS_TOKEN}")
+AUTH["basic"] = "alice:${PETS_TOKEN}"
+
+
+class Shop:
+    """The API of a shop of pets, and calls of its operations as a server makes them."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        entry = {
+            "type": "openapi",
+            "name": "pets",
+            "url": f"{url}/openapi.json",
+            "store": str(folder / "store"),
+            "auth": AUTH,
+        }
+        [self.source] = build(entry, folder)
+        self.source.refresh()
+        self.items = {item.name: item for item in self.source.scan().items}
+        self.requests = Requests()
+
+    def item(self, start: str) -> Item:
+        """The operation whose name starts so."""
+        [name] = [name for name in self.items if name.startswith(start)]
+        return self.items[name]
+
+    @property
+    def api(self) -> Api:
+        """Where requests may go."""
+        found = self.source.to_call("removePet")
+        assert isinstance(found, Api)
+        return found
+
+    def call(
+        self,
+        start: str,
+        seconds: float = 30,
+        api: Api | None = None,
+        **arguments: object,
+    ) -> CallResult:
+        """Call an operation."""
+        operation = operation_of(self.item(start).extra)
+        assert operation is not None
+        return self.requests.call(api or self.api, operation, arguments, seconds, os.environ)
+
+    def failure(self, start: str, **arguments: object) -> str:
+        """The message of a call that fails."""
+        with pytest.raises(CallError) as caught:
+            self.call(start, **arguments)  # type: ignore[arg-type]  # of the operation
+        assert SECRET not in str(caught.value)
+        return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """The URL of the API."""
+    with listening(pets()) as url:
+        yield url
+
+
+@pytest.fixture
+def shop(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """The API, with its secrets in the environment."""
+    monkeypatch.setenv("PETS_TOKEN", SECRET)
+    return Shop(address, tmp_path)
+
+
+def test_every_operation_is_a_tool(shop: Shop) -> None:
+    """Without a problem, with the claims that follow from the methods."""
+    assert shop.source.scan().problems == []
+    assert shop.item("get_pet").tags == ("read-only", "shop")
+    assert shop.item("removePet").tags == ("destructive",)
+    assert shop.item("add_pet").tags == ("shop",)
+
+
+def test_json_goes_both_ways(shop: Shop) -> None:
+    """A body of arguments, and a result as text and as data."""
+    added = shop.call("add_pet", name="Rex", tags=["big"], home={"town": "Bern"})
+    assert added.structured_content["home"] == {"town": "Bern", "street": None}
+    assert json.loads(added.content[0]["text"]) == added.structured_content
+    number = added.structured_content["id"]
+    assert shop.call("get_pet", pet_id=number).structured_content["name"] == "Rex"
+    assert shop.call("removePet", pet_id=number) == CallResult(
+        content=[{"type": "text", "text": "No Content"}]
+    )
+
+
+def test_parameters_arrive_in_their_places(shop: Shop) -> None:
+    """In the path, the query, a header and a cookie, with characters that must be encoded."""
+    given = {"kind": "a b?&#é%2F", "tag": ["x&y", "z=1"], "x-trace": "t1", "theme": "dark;blue é"}
+    found = shop.call("find", **given).structured_content  # type: ignore[arg-type]  # as above
+    assert (found["kind"], found["tag"]) == (given["kind"], given["tag"])
+    assert found["trace"] == "t1"
+    assert found["theme"] == "dark%3Bblue%20%C3%A9"  # a cookie stays as it was sent
+
+
+def test_forms_files_and_texts(shop: Shop) -> None:
+    """Every kind of body."""
+    assert shop.call("sign", name="A & B", age=3).structured_content == {"name": "A & B", "age": 3}
+    sent = shop.call("upload", photo="data:image/png;base64,AAEC", title='T"x')
+    assert sent.structured_content == {"title": 'T"x', "type": "image/png", "size": 3}
+    assert shop.call("say", body="hällo").content[0]["text"] == "text/plain: hällo"
+
+
+@pytest.mark.parametrize("way", ["bearer", "oauth", "basic", "header", "query", "cookie"])
+def test_every_way_to_authenticate(shop: Shop, way: str) -> None:
+    """The secret arrives, and a result that repeats it has a mask instead."""
+    found = shop.call(f"by_{way}")
+    assert not found.is_error
+    assert found.structured_content.endswith("let in with ***")
+    assert SECRET not in json.dumps(found.as_json())
+
+
+def test_a_wrong_secret_is_a_failed_call(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tool's text says what the API refused, without the secret."""
+    monkeypatch.setenv("PETS_TOKEN", "an-0ther-t0ken")
+    found = shop.call("by_query")
+    assert found.is_error
+    assert "HTTP status 403" in found.words
+    assert "Not with ***." in found.words
+
+
+def test_a_missing_secret_sends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the variable, or the scheme that is not configured."""
+    monkeypatch.delenv("PETS_TOKEN")
+    assert "PETS_TOKEN, which is not set" in shop.failure("by_header")
+    with pytest.raises(CallsOffError, match=r"headerKey.*auth"):
+        shop.call("by_header", api=msgspec.structs.replace(shop.api, auth={}))
+
+
+def test_a_header_can_stand_for_a_scheme(shop: Shop) -> None:
+    """For documents that declare less than the API needs."""
+    headers = {"authorization": "Bearer ${PETS_TOKEN}"}
+    api = msgspec.structs.replace(shop.api, auth={}, headers=headers)
+    assert shop.call("by_bearer", api=api).structured_content == "let in with ***"
+
+
+def test_statuses_become_results_or_errors(shop: Shop) -> None:
+    """4xx is a failed call of the tool, 5xx a failure of the server."""
+    missing = shop.call("get_pet", pet_id=99)
+    assert missing.is_error
+    assert missing.words.startswith("HTTP status 404 Not Found")
+    assert "There is no pet 99." in missing.words
+    assert shop.failure("broken") == (
+        "The API pets answered with HTTP status 503: no luck with ***."
+    )
+
+
+def test_responses_are_bounded(shop: Shop) -> None:
+    """In time, also if bytes keep coming, and in size."""
+    with pytest.raises(CallTimeoutError, match=r"within 0\.5 s"):
+        shop.call("slow", seconds=0.5)
+    assert "sent more than 8 MB" in shop.failure("huge")
+
+
+def test_pictures_are_pictures(shop: Shop) -> None:
+    """In the form of MCP."""
+    [block] = shop.call("picture").content
+    assert block == {"type": "image", "data": "iVBORwA=", "mimeType": "image/png"}
+
+
+def test_redirects_stay_at_home(shop: Shop) -> None:
+    """Those within the origin are followed, others are not, and the message has no secrets."""
+    assert "There is no pet 7." in shop.call("moved", to="/pets/7").words
+    elsewhere = f"http://localhost:1/steal?key={SECRET}"
+    assert "a redirect to http://localhost:1, which was not followed" in shop.failure(
+        "moved", to=elsewhere
+    )
+
+
+def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
+    """The message names it."""
+    api = Api(name="pets", origin="http://127.0.0.1:1")
+    operation = Operation(method="GET", url="http://127.0.0.1:1/")
+    with pytest.raises(CallError, match="The API pets could not be called"):
+        shop.requests.call(api, operation, {}, 30, os.environ)
+
+
+def test_calls_are_validated_counted_and_logged(
+    shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As those of MCP servers: without secrets, and only of what is configured."""
+    project = tmp_path / "project"
+    file = write(project / "api.json", json.dumps(pets().openapi()))
+    configuration = write(
+        project / "repertory.toml",
+        f"""
+[[sources]]
+type = "openapi"
+name = "pets"
+path = "{file}"
+server = "{shop.url}"
+auth = {{bearer = "${{PETS_TOKEN}}"}}
+""",
+    )
+    environment = {"REPERTORY_DATA_DIR": str(tmp_path / "data"), "PETS_TOKEN": SECRET}
+    settings = load({"config": configuration}, project, environment)
+    workspace = Workspace(settings, project)
+    [source] = [one for one in workspace.catalogue().sources if one.type == "openapi"]
+    items = {item.name: item for item in source.scan().items}
+    calls = Calls(settings.values, workspace)
+    caplog.set_level(logging.INFO)
+
+    def call(start: str, **arguments: object) -> CallResult:
+        [name] = [name for name in items if name.startswith(start)]
+        return calls.call(items[name], arguments)
+
+    assert call("by_bearer").structured_content == "let in with ***"
+    with pytest.raises(ArgumentsError, match="pet_id must be integer"):
+        call("get_pet", pet_id="one")
+    with pytest.raises(ArgumentsError, match="other is not known"):
+        call("get_pet", pet_id=1, other=2)
+    with pytest.raises(CallsOffError, match="headerKey"):
+        call("by_header")
+    assert call("get_pet", pet_id=99).is_error
+    assert dict(calls.outcomes) == {"ok": 1, "caller": 3, "tool": 1}
+    assert "tool_called" in caplog.messages
+    assert SECRET not in caplog.text + str([record.__dict__ for record in caplog.records])
+    calls.close()
+
+
+class Published:
+    """A server of a document that changes, fails and counts its answers."""
+
+    def __init__(self) -> None:
+        self.names = ["a"]
+        self.status = 200
+        self.answers: list[int] = []
+
+    def app(self) -> Starlette:
+        """The application."""
+        return Starlette(routes=[Route("/openapi.json", self._answer), Route("/old", self._moved)])
+
+    def _answer(self, request: Request) -> Response:
+        tag = f'"{"-".join(self.names)}"'
+        status = 304 if request.headers.get("if-none-match") == tag else self.status
+        self.answers.append(status)
+        paths: dict[str, Any] = {f"/{name}": {"get": {}} for name in self.names}
+        content = {"openapi": "3.1.0", "info": {"title": "x", "version": "1"}, "paths": paths}
+        if status != 200:
+            return Response(status_code=status)
+        return JSONResponse(content, headers={"ETag": tag})
+
+    def _moved(self, _: Request) -> Response:
+        return RedirectResponse("/openapi.json")
+
+
+def names(source: Source) -> list[str]:
+    """The names of a source's items."""
+    return [item.name for item in source.scan().items]
+
+
+def test_a_document_is_refreshed(tmp_path: Path) -> None:
+    """Only if it has changed; a failure keeps the last one and is named; nothing is lost."""
+    published = Published()
+    with listening(published.app()) as url:
+        entry = {
+            "type": "openapi",
+            "name": "x",
+            "url": f"{url}/openapi.json",
+            "store": str(tmp_path / "store"),
+        }
+        [source] = build(entry, tmp_path)
+        with pytest.raises(SourceError, match="not fetched yet"):
+            source.scan()
+        source.refresh()
+        assert names(source) == ["get_a"]
+        first = source.scan().items[0]
+        source.refresh()
+        assert source.scan().items[0] is first
+        published.names.append("b")
+        source.refresh()
+        assert names(source) == ["get_a", "get_b"]
+        assert published.answers == [200, 304, 200]
+        published.names, published.status = ["c"], 500
+        with pytest.raises(SourceError, match="500"):
+            source.refresh()
+        assert names(source) == ["get_a", "get_b"]
+        assert "500" in source.scan().stale
+    with pytest.raises(SourceError):
+        source.refresh()
+    [again] = build(entry, tmp_path)  # another process, offline
+    assert names(again) == ["get_a", "get_b"]
+    api: Any = again.to_call("get_a")
+    assert api.origin == url
+
+
+def test_what_is_no_document_replaces_none(tmp_path: Path) -> None:
+    """A page of a proxy with status 200 is a failure, too."""
+    pages = iter(['{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}', "<html>Log in</html>"])
+    app = Starlette(routes=[Route("/o.json", lambda _: Response(next(pages)))])
+    with listening(app) as url:
+        entry = {
+            "type": "openapi",
+            "name": "x",
+            "url": f"{url}/o.json",
+            "store": str(tmp_path / "store"),
+        }
+        [source] = build(entry, tmp_path)
+        source.refresh()
+        with pytest.raises(RepertoryError):
+            source.refresh()
+        assert names(source) == ["get_a"]

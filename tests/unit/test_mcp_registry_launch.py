@@ -1,0 +1,226 @@
+"""Documents of an MCP registry as command lines: what they run, and what they cannot do."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.sources.mcp_registry.document import Listed, listed
+from repertory.sources.mcp_registry.launch import Launch, choices, launch_of
+from tests.support.mcp_registry import OFFICIAL, npm, server
+
+NAME = "io.github.acme/tracker"
+
+
+def read(document: object) -> Listed:
+    """A document as a registry answers it."""
+    found = listed({"server": document, "_meta": {OFFICIAL: {"status": "active"}}})
+    assert found is not None
+    return found
+
+
+def launch(**fields: Any) -> Launch:  # noqa: ANN401 - JSON
+    """How the first package or remote of a server is used."""
+    one = read(server(NAME, **fields)).server
+    return launch_of(one, choices(one)[0])
+
+
+def package(kind: str, identifier: str, version: str = "1.2.0", **fields: Any) -> Any:  # noqa: ANN401 - JSON
+    """A package of any kind."""
+    return npm(identifier, version, registryType=kind, registryBaseUrl="", **fields)
+
+
+@pytest.mark.parametrize(
+    ("one", "line"),
+    [
+        (package("npm", "@acme/tracker"), "npx -y @acme/tracker@1.2.0"),
+        (package("pypi", "acme-tracker"), "uvx acme-tracker@1.2.0"),
+        (package("nuget", "Acme.Tracker"), "dnx Acme.Tracker@1.2.0 --yes --"),
+        (package("oci", "acme/tracker"), "docker run -i --rm acme/tracker:1.2.0"),
+        (
+            package("oci", "ghcr.io:443/acme/tracker:2", ""),
+            "docker run -i --rm ghcr.io:443/acme/tracker:2",
+        ),
+        (
+            package("oci", f"docker.io/acme/t:1@sha256:{'a' * 64}", ""),
+            f"docker run -i --rm docker.io/acme/t:1@sha256:{'a' * 64}",
+        ),
+    ],
+)
+def test_a_package_is_pinned(one: dict[str, Any], line: str) -> None:
+    """Each kind is run by its own program, with a list of arguments."""
+    entry = launch(packages=[one]).entry
+    assert [entry["command"], *entry["args"]] == line.split()
+
+
+def test_an_image_without_a_digest_is_named() -> None:
+    """Its tag can be moved."""
+    assert "no digest" in launch(packages=[package("oci", "acme/tracker")]).notes[0]
+    pinned = package("oci", f"acme/tracker@sha256:{'0' * 64}", "")
+    assert launch(packages=[pinned]).notes == ()
+
+
+def test_arguments_of_the_document() -> None:
+    """Fixed ones, defaults, and inputs by name; optional ones without a value are left out."""
+    one = npm(
+        runtimeArguments=[{"type": "named", "name": "--loglevel", "value": "error"}],
+        packageArguments=[
+            {"type": "positional", "value": "mcp"},
+            {"type": "named", "name": "--mode", "default": "local"},
+            {"type": "positional", "valueHint": "target_dir", "isRequired": True},
+            {"type": "positional", "valueHint": "other"},
+            {
+                "type": "named",
+                "name": "--db",
+                "value": "type={kind},key={key}",
+                "variables": {"kind": {"default": "sql"}, "key": {"isSecret": True}},
+            },
+            {"type": "named", "name": "--token", "value": "literal-secret", "isSecret": True},
+        ],
+    )
+    line = "-y --loglevel error @acme/tracker-mcp@1.2.0 mcp --mode local ${input:target_dir}"
+    more = ["--db", "type=sql,key=${input:key}", "--token", "${input:token}"]
+    assert launch(packages=[one]).entry["args"] == [*line.split(), *more]
+
+
+def test_the_environment_is_asked_for_by_name() -> None:
+    """Secrets and required values are references, whatever the document gives."""
+    variables = [
+        {"name": "TOKEN", "isRequired": True, "isSecret": True, "default": "literal-secret"},
+        {"name": "LEVEL", "default": "info"},
+        {"name": "REGION", "isRequired": True},
+        {"name": "EXTRA"},
+    ]
+    found = launch(packages=[npm(environmentVariables=variables)])
+    assert found.entry["env"] == {"LEVEL": "info"}
+    assert found.env == {"TOKEN": "${TOKEN}", "REGION": "${REGION}"}
+    assert "EXTRA" in found.notes[0]
+    image = launch(packages=[package("oci", "acme/t", environmentVariables=variables)])
+    line = "run -i --rm -e LEVEL -e TOKEN -e REGION acme/t:1.2.0"
+    assert image.entry["args"] == line.split()
+    one = read(server(NAME, packages=[package("oci", "acme/t")])).server
+    line = "run -i --rm -e EXTRA acme/t:1.2.0"
+    assert launch_of(one, "oci", ["EXTRA"]).entry["args"] == line.split()
+    assert "literal-secret" not in str(found) + str(image)
+
+
+def test_remotes() -> None:
+    """Streamable HTTP and SSE, with headers and parts of the URL that the user gives."""
+    headers = [
+        {
+            "name": "Authorization",
+            "value": "Bearer {token}",
+            "variables": {"token": {"isSecret": True}},
+        },
+        {"name": "X-Key", "isRequired": True, "isSecret": True},
+        {"name": "X-Region", "default": "eu"},
+    ]
+    url = "https://{tenant}.example.com/mcp"
+    remote = {
+        "type": "streamable-http",
+        "url": url,
+        "headers": headers,
+        "variables": {"tenant": {}},
+    }
+    found = launch(remotes=[remote, {"type": "sse", "url": "https://example.com/sse"}])
+    assert found.entry == {
+        "type": "http",
+        "url": "https://${input:tenant}.example.com/mcp",
+        "headers": {"X-Region": "eu"},
+    }
+    assert found.headers == {
+        "Authorization": "Bearer ${TRACKER_AUTHORIZATION_TOKEN}",
+        "X-Key": "${TRACKER_X_KEY}",
+    }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"packages": [npm("--registry=http://evil.example")]},
+        {"packages": [npm("-y")]},
+        {"packages": [npm("a; rm -rf ~")]},
+        {"packages": [npm("git+https://evil.example/a.git")]},
+        {"packages": [npm("../../a")]},
+        {"packages": [npm("a@npm:b")]},
+        {"packages": [npm(version="latest")]},
+        {"packages": [npm(version="^1.0.0")]},
+        {"packages": [npm(version="1.0.0 --yes")]},
+        {"packages": [npm(version="")]},
+        {"packages": [npm(registryBaseUrl="https://evil.example")]},
+        {"packages": [package("pypi", "-e.")]},
+        {"packages": [package("pypi", "a[b] @ https://evil.example/x.whl")]},
+        {"packages": [package("oci", "--privileged")]},
+        {"packages": [package("oci", "acme/t:latest", "")]},
+        {"packages": [package("oci", "acme/t", "")]},
+        {"packages": [package("nuget", "-a")]},
+        {"packages": [package("shell", "sh")]},
+        {"packages": [npm(packageArguments=[{"type": "positional", "value": "${AWS_SECRET}"}])]},
+        {"packages": [npm(packageArguments=[{"type": "positional", "value": "a\nb"}])]},
+        {"packages": [npm(packageArguments=[{"type": "positional", "value": "a\u202eb"}])]},
+        {"packages": [npm(packageArguments=[{"type": "named", "name": "no-dash", "value": "1"}])]},
+        {"packages": [npm(packageArguments=[{"type": "magic", "value": "1"}])]},
+        {"packages": [npm(environmentVariables=[{"name": "LD_PRELOAD", "value": "/tmp/x.so"}])]},
+        {"packages": [npm(environmentVariables=[{"name": "PATH", "value": "/tmp"}])]},
+        {"packages": [npm(environmentVariables=[{"name": "A=B", "value": "1"}])]},
+        {"packages": [npm(environmentVariables=[{"name": "A", "value": "${HOME}"}])]},
+        {"remotes": [{"type": "sse", "url": "file:///etc/passwd"}]},
+        {"remotes": [{"type": "sse", "url": "https://user:pw@a.example/"}]},
+        {"remotes": [{"type": "sse", "url": "https://${TOKEN}.evil.example/"}]},
+        {"remotes": [{"type": "sse", "url": "{base}/mcp", "variables": {"base": {}}}]},
+        {
+            "remotes": [
+                {
+                    "type": "sse",
+                    "url": "https://a.example",
+                    "headers": [{"name": "Host", "value": "b"}],
+                }
+            ]
+        },
+    ],
+)
+def test_hostile_documents_are_refused(fields: dict[str, Any]) -> None:
+    """No options in the place of names, no other index, no variables of the user's, no shell."""
+    with pytest.raises(ValueError, match=r"."):
+        launch(**fields)
+
+
+@given(st.text(max_size=60), st.text(max_size=30))
+def test_a_package_is_one_argument(identifier: str, version: str) -> None:
+    """Whatever its name and version are, it is refused, or one argument that is no option."""
+    for kind in ("npm", "pypi", "oci", "nuget"):
+        try:
+            found = launch(packages=[package(kind, identifier, version)]).entry
+        except ValueError:
+            continue
+        arguments = [one for one in found["args"] if identifier in one]
+        assert arguments
+        assert not arguments[-1].startswith("-")
+        assert not set(arguments[-1]) & set(" \t\n;|&$`'\"\\<>()")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"name": "no-slash", "version": "1"},
+        {"name": NAME, "version": "-1"},
+        {"name": NAME},
+        {"name": NAME, "version": "1", "packages": [{}]},
+        {"name": NAME, "version": "1", "packages": [npm()] * 51},
+        {"name": NAME, "version": "1", "remotes": "x"},
+        "text",
+    ],
+)
+def test_invalid_documents_are_left_out(document: object) -> None:
+    """One such document costs itself, not the page that lists it."""
+    assert listed({"server": document}) is None
+
+
+def test_descriptions_are_cleaned() -> None:
+    """They are shown on a terminal."""
+    one = read(server(NAME, description="a\x1b[31m\nb" + "x" * 1_000)).server
+    assert "\x1b" not in one.description
+    assert "\n" not in one.description
+    assert len(one.description) <= 300

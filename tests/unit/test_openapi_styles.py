@@ -1,0 +1,193 @@
+"""Values of parameters in the styles of OpenAPI, by the tables of the specification."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.calling.http.credentials import Credentials
+from repertory.calling.http.request import Request, request_of
+from repertory.calling.http.styles import in_cookie, in_header, in_path, in_query
+from repertory.errors import ArgumentsError
+from repertory.sources.openapi.operation import Body, Operation, Parameter, Part
+
+BASE = "https://api.example.com/v1"
+COLOURS = ["blue", "black", "brown"]
+RGB = {"R": 100, "G": 200, "B": 150}
+
+
+def parameter(place: str, style: str, *, explode: bool = False, **more: bool) -> Parameter:
+    """A parameter named ``color``."""
+    return Parameter(
+        argument="color",
+        name="color",
+        place=place,  # type: ignore[arg-type]  # one of its literals
+        style=style,  # type: ignore[arg-type]  # as above
+        explode=explode,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "expected"),
+    [
+        ("simple", False, "blue", "blue"),
+        ("simple", False, COLOURS, "blue,black,brown"),
+        ("simple", True, COLOURS, "blue,black,brown"),
+        ("simple", False, RGB, "R,100,G,200,B,150"),
+        ("simple", True, RGB, "R=100,G=200,B=150"),
+        ("label", False, "blue", ".blue"),
+        ("label", False, COLOURS, ".blue,black,brown"),
+        ("label", True, COLOURS, ".blue.black.brown"),
+        ("label", False, RGB, ".R,100,G,200,B,150"),
+        ("label", True, RGB, ".R=100.G=200.B=150"),
+        ("matrix", False, "blue", ";color=blue"),
+        ("matrix", False, "", ";color"),
+        ("matrix", False, COLOURS, ";color=blue,black,brown"),
+        ("matrix", True, COLOURS, ";color=blue;color=black;color=brown"),
+        ("matrix", False, RGB, ";color=R,100,G,200,B,150"),
+        ("matrix", True, RGB, ";R=100;G=200;B=150"),
+        ("simple", False, "a/b?c#d é%", "a%2Fb%3Fc%23d%20%C3%A9%25"),
+        ("simple", False, True, "true"),
+        ("json", False, {"a": 1}, "%7B%22a%22%3A1%7D"),
+    ],
+)
+def test_in_a_path(style: str, explode: bool, value: object, expected: str) -> None:
+    """Every style of a path, with plain values, lists and objects."""
+    assert in_path(parameter("path", style, explode=explode), value) == expected
+
+
+@pytest.mark.parametrize("value", ["", ".", "..", []])
+def test_a_part_of_a_path_cannot_change_the_path(value: object) -> None:
+    """A server would read these as another path."""
+    with pytest.raises(ArgumentsError, match="color"):
+        in_path(parameter("path", "simple"), value)
+
+
+@pytest.mark.parametrize(
+    ("style", "explode", "value", "expected"),
+    [
+        ("form", True, "blue", "color=blue"),
+        ("form", True, "", "color="),
+        ("form", True, COLOURS, "color=blue&color=black&color=brown"),
+        ("form", False, COLOURS, "color=blue,black,brown"),
+        ("form", True, RGB, "R=100&G=200&B=150"),
+        ("form", False, RGB, "color=R,100,G,200,B,150"),
+        ("spaceDelimited", False, COLOURS, "color=blue%20black%20brown"),
+        ("spaceDelimited", False, RGB, "color=R%20100%20G%20200%20B%20150"),
+        ("pipeDelimited", False, COLOURS, "color=blue%7Cblack%7Cbrown"),
+        ("pipeDelimited", False, RGB, "color=R%7C100%7CG%7C200%7CB%7C150"),
+        ("deepObject", True, RGB, "color[R]=100&color[G]=200&color[B]=150"),
+        ("deepObject", True, {"a": {"b": [1, "x y"]}}, "color[a][b][0]=1&color[a][b][1]=x%20y"),
+        ("json", False, RGB, "color=%7B%22R%22%3A100%2C%22G%22%3A200%2C%22B%22%3A150%7D"),
+        ("form", True, "a&b=c+d", "color=a%26b%3Dc%2Bd"),
+    ],
+)
+def test_in_a_query(style: str, explode: bool, value: object, expected: str) -> None:
+    """Every style of a query, with plain values, lists and objects."""
+    pairs = in_query(parameter("query", style, explode=explode), value)
+    assert "&".join(f"{key}={one}" for key, one in pairs) == expected
+
+
+def test_reserved_characters_can_stay_in_a_query() -> None:
+    """Except those that would end the value."""
+    [(_, found)] = in_query(parameter("query", "form", reserved=True), "a/b?c:d,e&f=g#h")
+    assert found == "a/b?c:d,e%26f%3Dg%23h"
+
+
+def test_in_headers_and_cookies() -> None:
+    """Headers are not encoded, and have no line breaks; cookies are encoded."""
+    assert in_header(parameter("header", "simple"), COLOURS) == "blue,black,brown"
+    assert in_header(parameter("header", "simple", explode=True), RGB) == "R=100,G=200,B=150"
+    assert in_cookie(parameter("cookie", "form", explode=True), "a;b") == [("color", "a%3Bb")]
+    with pytest.raises(ArgumentsError, match="line breaks"):
+        in_header(parameter("header", "simple"), "a\r\nX-Other: b")
+
+
+def test_parameters_are_bounded() -> None:
+    """One parameter cannot be endless or endlessly deep."""
+    with pytest.raises(ArgumentsError, match="characters"):
+        in_query(parameter("query", "form"), "x" * 200_000)
+    deep: Any = "x"
+    for _ in range(20):
+        deep = {"a": deep}
+    with pytest.raises(ArgumentsError, match="levels"):
+        in_query(parameter("query", "deepObject", explode=True), deep)
+
+
+def request(described: Body | None, **arguments: object) -> Request:
+    """The request of an operation with a body."""
+    operation = Operation(method="POST", url=f"{BASE}/things", body=described)
+    return request_of(operation, arguments, Credentials())
+
+
+def test_bodies_of_forms() -> None:
+    """Lists are repeated, objects are JSON, and an encoding may say otherwise."""
+    body = Body(
+        type="application/x-www-form-urlencoded",
+        fields=("a", "b", "c", "d"),
+        parts={"c": Part(style="deepObject"), "d": Part(style="form", explode=False)},
+    )
+    found = request(body, a="x y&z", b={"k": 1}, c={"k": {"l": 2}}, d=[1, 2])
+    assert found.content == b"a=x%20y%26z&b=%7B%22k%22%3A1%7D&c[k][l]=2&d=1,2"
+    assert found.headers["Content-Type"] == "application/x-www-form-urlencoded"
+    assert request(body).content is None
+
+
+def test_bodies_of_json() -> None:
+    """Fields, or one argument as it is; without arguments only a required body is sent."""
+    fields = Body(type="application/json", fields=("a", "b"), is_required=True)
+    assert request(fields, a=None, b="é", other=1).content == '{"a": null, "b": "é"}'.encode()
+    assert request(fields).content == b"{}"
+    assert request(Body(type="application/json", fields=("a",))).content is None
+    whole = Body(type="application/vnd.api+json", argument="body")
+    assert request(whole, body=[1]).content == b"[1]"
+    assert request(whole).content is None
+    assert request(None, a=1).content is None
+
+
+def test_bodies_of_files() -> None:
+    """A file is its text, or the content of a ``data:`` URL."""
+    body = Body(type="application/octet-stream", argument="body")
+    assert request(body, body="data:image/png;base64,AAEC").content == b"\0\1\2"
+    assert request(body, body="plain").content == b"plain"
+    with pytest.raises(ArgumentsError, match="Base64"):
+        request(body, body="data:;base64,???")
+
+
+def test_credentials_replace_what_an_argument_sets() -> None:
+    """An argument cannot replace the credentials of the configuration."""
+    operation = Operation(
+        method="GET",
+        url=f"{BASE}/things",
+        parameters=(Parameter(argument="k", name="x-key", place="header", style="simple"),),
+    )
+    found = request_of(operation, {"k": "mine"}, Credentials(headers={"X-Key": "theirs"}))
+    assert found.headers["X-Key"] == "theirs"
+    assert "mine" not in found.headers.values()
+
+
+@given(st.text(min_size=1, max_size=50))
+def test_no_argument_leads_elsewhere(text: str) -> None:
+    """Whatever the arguments are, the request keeps its server and its path."""
+    operation = Operation(
+        method="GET",
+        url=f"{BASE}/things/{{id}}/parts",
+        parameters=(
+            Parameter(argument="id", name="id", place="path", style="simple"),
+            Parameter(argument="q", name="q", place="query", style="form"),
+        ),
+    )
+    if text.strip(".") == "":
+        return
+    try:
+        url = request_of(operation, {"id": text, "q": text}, Credentials()).url
+    except UnicodeEncodeError:
+        return  # a lone surrogate, which no JSON text has
+    path, _, query = url.removeprefix(BASE).partition("?")
+    assert url.startswith(f"{BASE}/things/")
+    assert path.count("/") == 3
+    assert path.endswith("/parts")
+    assert query.count("&") == 0
+    assert "#" not in url
