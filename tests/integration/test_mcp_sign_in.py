@@ -14,6 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import httpx2
+import msgspec
 import pytest
 
 from repertory.calling.sessions import Sessions
@@ -59,7 +60,8 @@ class Guarded:
 
     def control(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """Change the behaviour, and return what the servers have seen."""
-        request = Request(self.url.replace("/mcp", "/test"), json.dumps(changes).encode())
+        target = self.url.rpartition("/")[0] + "/test"
+        request = Request(target, json.dumps(changes).encode())
         with urlopen(request) as response:
             seen: dict[str, Any] = json.load(response)
         return seen
@@ -104,6 +106,18 @@ def address() -> Iterator[str]:
     """The URL of a server whose issuer registers clients."""
     with started("oauth.py", "registers") as url:
         yield url
+
+
+def test_a_server_over_sse(tmp_path: Path) -> None:
+    """Whether the configuration names the transport or not."""
+    with started("oauth.py", "sse") as url:
+        for transport in (Transport.SSE, Transport.HTTP):
+            guarded = Guarded(url, tmp_path / transport)
+            guarded.config = msgspec.structs.replace(guarded.config, transport=transport)
+            with pytest.raises(SignInError, match=WAITING):
+                guarded.tools()
+            guarded.sign_in()
+            assert guarded.tools() == ["unlock"]
 
 
 @pytest.fixture
@@ -176,6 +190,18 @@ def test_a_revoked_sign_in_waits_for_another(guarded: Guarded) -> None:
     assert "tokens" not in guarded.stored() or guarded.stored()["tokens"] is None
     guarded.sign_in()
     assert guarded.tools() == ["unlock"]
+
+
+def test_a_sign_in_that_cannot_be_renewed_ends(guarded: Guarded) -> None:
+    """Some issuers give no refresh token; then the person signs in again."""
+    guarded.sign_in()
+    stored = guarded.stored()
+    del stored["tokens"]["refresh_token"]
+    guarded.sign_ins.path(guarded.url).write_text(json.dumps(stored))
+    assert guarded.tools() == ["unlock"]
+    guarded.expire()
+    with pytest.raises(SignInError, match=WAITING):
+        guarded.tools()
 
 
 def test_an_issuer_that_fails_revokes_nothing(guarded: Guarded) -> None:

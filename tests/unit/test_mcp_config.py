@@ -10,6 +10,7 @@ from repertory.errors import ConfigurationError
 from repertory.sources.mcp.config import read_servers
 from repertory.sources.mcp.server import (
     DEFAULT_TIMEOUT,
+    OAuthClient,
     ServerConfig,
     Transport,
     launches_repertory,
@@ -39,6 +40,28 @@ def test_claude(tmp_path: Path) -> None:
     assert (files.timeout, files.workspace) == (DEFAULT_TIMEOUT, str(tmp_path))
     assert (api.transport, api.url) == (Transport.HTTP, "https://x/mcp")
     assert api.headers == {"Authorization": "Bearer ${TOKEN}"}
+
+
+@pytest.mark.parametrize(
+    ("oauth", "client"),
+    [
+        (
+            '{"clientId": "me", "clientSecret": "${S}", "callbackPort": 8080, "scopes": ["a"]}',
+            OAuthClient(client_id="me", client_secret="${S}", callback_port=8080),
+        ),
+        ('{"enabled": true}', OAuthClient()),
+        ("false", OAuthClient()),
+        ("null", OAuthClient()),
+    ],
+)
+def test_a_client_that_was_registered_by_hand(
+    tmp_path: Path, oauth: str, client: OAuthClient
+) -> None:
+    """Claude Code and Gemini: the secret is a variable, and is not shown."""
+    text = f'{{"mcpServers": {{"a": {{"url": "https://x/mcp", "oauth": {oauth}}}}}}}'
+    server = read(tmp_path / ".mcp.json", text)["a"]
+    assert (server.fault, server.oauth) == ("", client)
+    assert "${S}" not in repr(server.oauth)
 
 
 def test_claude_user_file(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ class Face:
         return listing
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        with self._record.tool(context, params) as record:
+        with self._record.tool(context, params, is_known=params.name in self._tools) as record:
             result = await self._answer(context, params, record)
             record.note(is_error=bool(result.is_error))
             return result

@@ -51,9 +51,11 @@ class Recorder:
         self._audit = audit
 
     @contextmanager
-    def tool(self, context: Context, params: CallToolRequestParams) -> Iterator[Recorded]:
-        """Record the use of a tool."""
-        action, name = _TOOLS.get(params.name, ("search", ""))
+    def tool(
+        self, context: Context, params: CallToolRequestParams, *, is_known: bool
+    ) -> Iterator[Recorded]:
+        """Record the use of a tool; the name of an unknown one may be anything."""
+        action, name = _TOOLS.get(params.name, ("search", "")) if is_known else ("mcp", "")
         arguments = params.arguments or {}
         what = arguments.get(name) if name else None
         text = json.dumps(arguments, ensure_ascii=False) if self._has_texts else ""

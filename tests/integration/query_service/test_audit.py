@@ -181,7 +181,7 @@ def test_over_mcp(recorded: Recorded) -> None:
             ["notes__add"],
             "refused",
         ),
-        ("no_such_tool", {}, "search", [], "refused"),
+        ("no_such_tool", {}, "mcp", [], "refused"),
     ]
 
     async def ask(url: str) -> None:

@@ -1,8 +1,8 @@
 # ruff: noqa: D102, ARG002 - the methods are those of the SDK's protocol
 """An authorization server and an MCP server that it protects, on the SDK, in one process.
 
-It prints the URL of the MCP server. With ``registers``, clients register themselves; with
-``closed PORT``, there is one that was registered by hand. Tests change ``Behaviour`` with
+It prints the URL of the MCP server. With ``registers`` or ``sse``, clients register themselves;
+with ``closed PORT``, there is one that was registered by hand. Tests change ``Behaviour`` with
 ``POST /test`` and read what was seen. ``/authorize`` grants everything.
 """
 
@@ -157,7 +157,9 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
 def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
     """The two servers at one address."""
-    mcp = guarded(url, provider, registers=registers).streamable_http_app()
+    server = guarded(url, provider, registers=registers)
+    mcp = server.sse_app() if url.endswith("/sse") else server.streamable_http_app()
+    issuer = url.rpartition("/")[0]
 
     async def test(request: Request) -> Response:
         for name, value in (await request.json()).items():
@@ -173,7 +175,10 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
         await answer(scope, _noting(receive), send)
 
     async def metadata(scope: Scope, receive: Receive, send: Send) -> None:
-        urls = {"authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token"}
+        urls = {
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+        }
         forged = JSONResponse({"issuer": behaviour.issuer, **urls})
         await (forged if behaviour.issuer else mcp)(scope, receive, send)
 
@@ -200,8 +205,8 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
 def guarded(url: str, provider: Provider, *, registers: bool) -> MCPServer:
     """The MCP server, with a tool."""
     auth = {
-        "issuer_url": url,
-        "resource_server_url": f"{url}/mcp",
+        "issuer_url": url.rpartition("/")[0],
+        "resource_server_url": url,
         "required_scopes": ["use"],
         "validate_token_resource": True,
         "client_registration_options": ClientRegistrationOptions(
@@ -247,10 +252,11 @@ with socket.socket() as listener:
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    print(f"{address}/mcp", flush=True)
+    address += "/sse" if sys.argv[1] == "sse" else "/mcp"
+    print(address, flush=True)
     provider = Provider()
     if sys.argv[1] == "closed":
         provider.clients["by-hand"] = by_hand(sys.argv[2])
-    app = application(address, provider, registers=sys.argv[1] == "registers")
+    app = application(address, provider, registers=sys.argv[1] != "closed")
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[listener])

@@ -83,6 +83,8 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
             # A boundary: the SDK, its transports and their task groups may raise anything.
             except Exception as exc:
                 error = _first_leaf(exc)
+                # The first way's failure counts, unless a later one only lacks a sign-in.
+                failure = traffic.about_sign_in(server.name) or failure
                 failure = failure or _explain(error, server.name, launch, traffic)
                 if _is_refusal(error, traffic):
                     continue

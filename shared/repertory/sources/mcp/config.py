@@ -63,7 +63,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     url: str = ""
     http_url: str = ""
     headers: dict[str, str] = {}
-    oauth: OAuthClient = OAuthClient()
+    oauth: OAuthClient | bool = False
     enabled: bool = True
     disabled: bool = False
     include_tools: Names = []
@@ -224,7 +224,7 @@ def _server(path: Path, name: str, entry: _Entry, codex: _SnakeEntry) -> ServerC
         cwd=entry.cwd,
         url=entry.http_url or entry.url,
         headers=headers,
-        oauth=entry.oauth,
+        oauth=entry.oauth if isinstance(entry.oauth, OAuthClient) else OAuthClient(),
         include=(*entry.include_tools, *codex.enabled_tools),
         exclude=(*entry.exclude_tools, *codex.disabled_tools),
         timeout=_timeout(entry, codex),

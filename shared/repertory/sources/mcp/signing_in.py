@@ -6,21 +6,23 @@ Imported only by ``repertory login``: the SDK is slow to import.
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
-from filelock import AsyncFileLock
+from filelock import AsyncFileLock, Timeout
 from mcp.client.auth import (
     OAuthClientProvider,
     OAuthFlowError,
     OAuthRegistrationError,
     OAuthTokenError,
 )
+from mcp.client.auth.oauth2 import OAuthContext
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthMetadata
-from pydantic import AnyUrl
+from pydantic import AnyUrl, BaseModel
 
 from repertory.errors import SourceError, UsageError
 from repertory.files import PRIVATE
@@ -94,43 +96,63 @@ async def _sign_in(server: ServerConfig, launch: Launch, show: Show, timeout: fl
         person = _Person(provider, launch, redirects, show, timeout)
         provider.context.redirect_handler = person.ask
         provider.context.callback_handler = person.answer
-        try:
+        with _translated(provider):
             await _drive(provider, launch)
-        except OAuthRegistrationError:
-            _check_metadata(provider)
-            raise SourceError(
-                "its authorization server registers no clients by itself; register Repertory there "
-                f"with the redirect address http://127.0.0.1:PORT{PATH}, and write "
-                '"oauth": {"clientId": …, "clientSecret": …, "callbackPort": PORT} into the '
-                "server's configuration"
-            ) from None
-        except OAuthTokenError:
-            raise SourceError("its authorization server gives no valid tokens") from None
-        except OAuthFlowError as error:
-            raise SourceError(quote(str(error))) from None
-        except ValueError as error:
-            raise SourceError(f"its metadata cannot be read: {type(error).__name__}") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise SourceError(f"it cannot be reached: {type(error).__name__}") from None
-    context, tokens = provider.context, memory.new_tokens
-    if tokens is None or context.client_info is None or context.oauth_metadata is None:
+    found = _found(server, launch, provider.context)
+    if memory.new_tokens is None:
         raise SourceError("it asks for no sign-in")
-    client = context.client_info.model_dump(mode="json", exclude_none=True)
+    try:  # with the lock: a renewal that is under way must not replace it
+        async with AsyncFileLock(sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE):
+            sign_ins.write(url, with_tokens(found, memory.new_tokens))
+    except Timeout:
+        raise SourceError("another process is renewing the former sign-in; try again") from None
+
+
+@contextmanager
+def _translated(provider: OAuthClientProvider) -> Iterator[None]:
+    """Translate the errors of the SDK, without what they quote of tokens and codes."""
+    try:
+        yield
+    except OAuthRegistrationError:
+        _check_metadata(provider)
+        raise SourceError(
+            "its authorization server registers no clients by itself; register Repertory there "
+            f"with the redirect address http://127.0.0.1:PORT{PATH}, and write "
+            '"oauth": {"clientId": …, "clientSecret": …, "callbackPort": PORT} into the '
+            "server's configuration"
+        ) from None
+    except OAuthTokenError:
+        raise SourceError("its authorization server gives no valid tokens") from None
+    except OAuthFlowError as error:
+        raise SourceError(quote(str(error))) from None
+    except ValueError as error:
+        raise SourceError(f"its metadata cannot be read: {type(error).__name__}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        raise SourceError(f"it cannot be reached: {type(error).__name__}") from None
+
+
+def _found(server: ServerConfig, launch: Launch, context: OAuthContext) -> SignIn:
+    """What is kept of a flow, without its tokens."""
+    metadata, client_info = context.oauth_metadata, context.client_info
+    if metadata is None or client_info is None:
+        raise SourceError("it asks for no sign-in")
+    client = _plain(client_info)
     if launch.client_id:  # its secret stays where it is configured
         client.pop("client_secret", None)
     resource = context.protected_resource_metadata
-    found = SignIn(
+    return SignIn(
         server=server.name,
-        key=key_of(url),
-        issuer=str(context.oauth_metadata.issuer),
+        key=key_of(launch.url),
+        issuer=str(metadata.issuer),
         client=client,
-        metadata=context.oauth_metadata.model_dump(mode="json", exclude_none=True),
+        metadata=_plain(metadata),
+        resource=_plain(resource) if resource else None,
         at=time.time(),
-        resource=resource.model_dump(mode="json", exclude_none=True) if resource else None,
     )
-    # With the lock: a renewal that is under way must not replace it.
-    async with AsyncFileLock(sign_ins.lock_file(url), LOCK_TIMEOUT_S, PRIVATE):
-        sign_ins.write(url, with_tokens(found, tokens))
+
+
+def _plain(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", exclude_none=True)
 
 
 def _memory(launch: Launch, port: int) -> Memory:
