@@ -202,13 +202,13 @@ class Access:
                 "The key or the session is not valid, or no longer; sign in again.",
                 ', error="invalid_token"',
             )
+        other = f", or a token of {self.provider}" if self.openid else ""
         if self._owner:
             raise self._unauthorized(
                 request,
-                "This server answers only who started it, and callers with a key. Send "
+                f"This server answers only who started it, and callers with a key{other}. Send "
                 "`Authorization: Bearer TOKEN` with what `repertory keys token` prints, or a key.",
             )
-        other = f", or a token of {self.provider}" if self.openid else ""
         raise self._unauthorized(
             request,
             f"This server asks for a key{other}; send it as `Authorization: Bearer KEY`.",

@@ -414,6 +414,7 @@ def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) 
     refused = browser.get(authorized(browser.begin(), "stranger"))
     assert refused.status_code == 401
     assert "(access_denied)" in refused.text
+    assert "repertory_sign_in" not in browser.cookies  # it cannot be answered again
     state = fields(browser.begin())["state"]
     answer = {"error": "<b>x</b>", "error_description": "call 555", "state": state}
     lured = browser.get(f"/login/callback?{urlencode(answer | {'iss': provider.issuer})}")
