@@ -21,7 +21,7 @@ from repertory.index.vectors import Point
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.query import Query
-from repertory.search.views import view_of
+from repertory.search.subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 
 SOURCES = 10  # of which one is hidden
@@ -67,17 +67,17 @@ def run(folder: Path) -> list[Figure]:
         names = [f"s{at}" for at in range(SOURCES)]
         sources = KnownSources().after(WatchStatus(sources=[_state(name) for name in names]), "")
         all_of_them, some = frozenset(names), frozenset(names[1:])
-        view, full = view_of(whole, sources, some), view_of(whole, sources, all_of_them)
+        subset, full = subset_of(whole, sources, some), subset_of(whole, sources, all_of_them)
         texts, others, thirds = cycle(asked), cycle(asked), cycle(asked)
         works: list[Callable[[], object]] = [
-            lambda: view.search(Query(text=next(texts))),
+            lambda: subset.search(Query(text=next(texts))),
             lambda: full.search(Query(text=next(others))),
             lambda: whole.search(Query(text=next(thirds))),
         ]
         seen, everything, plain = medians(works, ROUNDS)
         made, built = medians(
             [
-                lambda: view_of(whole, sources, some),
+                lambda: subset_of(whole, sources, some),
                 lambda: KeywordIndex.empty().updated((), items),
             ],
             3,
@@ -92,15 +92,15 @@ def run(folder: Path) -> list[Figure]:
             target=2.0,
         ),
         Figure(
-            name=f"search at {ITEMS:,} items through a view that hides nothing",
+            name=f"search at {ITEMS:,} items through a subset that hides nothing",
             ours=everything * 1e3,
             other=plain * 1e3,
-            against="the same without a view",
+            against="the same without a subset",
             unit="ms",
             target=1.25,
         ),
         Figure(
-            name=f"view of {ITEMS:,} items after a change",
+            name=f"subset of {ITEMS:,} items after a change",
             ours=made * 1e3,
             other=built * 1e3,
             against="building the keyword index from scratch",

@@ -48,13 +48,13 @@ class Seen(Service):
     @property
     @override
     def engine(self) -> SearchEngine:
-        return self.live.views.of(self._groups)
+        return self.live.subsets.of(self._groups)
 
     @property
     def visible(self) -> frozenset[str]:
         """The names of the visible sources; StoreError if that is not known."""
         try:
-            return self.live.views.visible(self._groups)
+            return self.live.subsets.visible(self._groups)
         except NothingIndexedError:
             return self.live.sources.visible(self._groups)
 

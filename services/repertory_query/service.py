@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch
     from repertory_query.seen import Seen
 
-MAX_SEEN = 1_000  # sets of groups whose view of the server is kept
+MAX_SEEN = 1_000  # sets of groups that are remembered
 MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 

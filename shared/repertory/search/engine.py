@@ -41,7 +41,7 @@ class SearchEngine:
         stale: The names of the sources whose items may be outdated.
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
-        hides: Whether there may be items that its callers may not see; see ``views``.
+        hides: Whether there may be items that its callers may not see; see ``subsets``.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
