@@ -159,7 +159,7 @@ def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new()
 
 
 def test_a_subset_follows_the_index_while_it_is_searched() -> None:
-    """It is made again before the next search; one that nobody searches is not."""
+    """It is made again before the next search; one that no caller searches is not."""
     items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
     sources = known(state("team"), state("vault", "a"))
     before = Subsets(keyword_engine(items), sources)
