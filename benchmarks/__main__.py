@@ -20,6 +20,7 @@ from benchmarks import (
     starting,
     team,
     tokens,
+    visibility,
 )
 from benchmarks.measure import Figure
 
@@ -34,6 +35,7 @@ BENCHMARKS = (
     freshness,
     project_search,
     tokens,
+    visibility,
 )
 RESULTS = Path(__file__).with_name("results.json")
 

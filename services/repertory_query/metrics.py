@@ -60,7 +60,7 @@ class Metrics:
         Args:
             accept: The header.
             stats: The statistics, as the caller sees them.
-            calls: The number of called tools by outcome, likewise.
+            calls: The number of called tools by outcome, as the caller sees it.
         """
         encode, media_type = choose_encoder(accept)
         registry = CollectorRegistry()

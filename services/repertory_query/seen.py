@@ -5,13 +5,13 @@ What counts all items, such as the queue, is left out for a caller from whom som
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.errors import CallsOffError, NothingIndexedError
+from repertory.groups import may_see
 from repertory.indexing.between import problems_between
 from repertory.local import available
 from repertory.search.engine import SearchEngine
@@ -22,7 +22,6 @@ from repertory_query.service import Service
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
-    from repertory.project_search.search import ProjectSearch
     from repertory.skill_vectors.match import SkillMatch
 
 INVALID_CONFIGURATION = "The configuration is invalid."
@@ -49,13 +48,13 @@ class Seen(Service):
     @property
     @override
     def engine(self) -> SearchEngine:
-        return self.live.views.of(self._groups)
+        return self.live.subsets.of(self._groups)
 
     @property
     def visible(self) -> frozenset[str]:
         """The names of the visible sources; StoreError if that is not known."""
         try:
-            return self.live.views.visible(self._groups)
+            return self.live.subsets.visible(self._groups)
         except NothingIndexedError:
             return self.live.sources.visible(self._groups)
 
@@ -89,9 +88,7 @@ class Seen(Service):
         if not self._hides:
             return self._whole.search_project(query)
         # The disk does not tell whose a file is, so only the catalogue is searched.
-        with self._creating:
-            files = self._own_search
-        return files.search(self.engine, query)
+        return self._whole.catalogue_search(self.visible).search(self.engine, query)
 
     @override
     def call(self, tool_id: str, arguments: Mapping[str, Any]) -> "CallResult":
@@ -106,9 +103,12 @@ class Seen(Service):
 
     @override
     def stats(self) -> Stats:
-        whole, troubles = self._whole.stats(), list[str]()
-        visible = available(lambda: self.visible, troubles)
-        hides = available(lambda: self._hides, troubles)
+        whole = self._whole.stats()
+        known = available(lambda: self.visible, []) or frozenset()
+        visible = known.intersection(  # the report may be newer than what is searched
+            one.name for one in whole.sources if may_see(self._groups, one.visible_to)
+        )
+        hides = available(lambda: self._hides, []) is not False or len(visible) < len(whole.sources)
         watch = whole.watch
         if watch and watch.configuration_error:
             watch = replace(watch, configuration_error=INVALID_CONFIGURATION)
@@ -118,7 +118,7 @@ class Seen(Service):
             problems=[_plainer(one, whole.watch) for one in whole.problems],
             watch=watch,
         )
-        return shown if hides is False else self._reduced(shown, visible or frozenset())
+        return self._reduced(shown, visible) if hides else shown
 
     def _reduced(self, whole: Stats, visible: frozenset[str]) -> Stats:
         """Statistics without anything of hidden items, or that counts them, too."""
@@ -160,12 +160,6 @@ class Seen(Service):
         known = index.row_of if index else {}
         failed = [one for one in jobs.failed if one.items and known.keys() >= {*one.items}]
         return Jobs(waiting={}, taken=None, running=[], failed=failed)
-
-    @cached_property
-    def _own_search(self) -> "ProjectSearch":
-        from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
-
-        return ProjectSearch(self.workspace.directory)
 
 
 def _watch(watch: Watch, visible: frozenset[str]) -> Watch:

@@ -20,9 +20,11 @@ from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
 from repertory_query.recent import Recent
 
 if TYPE_CHECKING:
+    from repertory.project_search.search import ProjectSearch
     from repertory_query.seen import Seen
 
-MAX_SEEN = 64  # sets of groups whose view of the server is kept
+MAX_SEEN = 1_000  # sets of groups that are remembered
+MAX_CATALOGUE_SEARCHES = 8  # that are kept; each has the texts that some callers see
 SILENCE_S = 60.0  # after which a process counts as stopped; each one reports every few seconds
 
 
@@ -43,6 +45,7 @@ class Service(Local):
         self._queue = queue
         self.recent = Recent()
         self._seen: OrderedDict[frozenset[str], Seen] = OrderedDict()
+        self._of_catalogue: OrderedDict[frozenset[str], ProjectSearch] = OrderedDict()
 
     def seen_by(self, groups: frozenset[str]) -> "Seen":
         """This server as callers with some groups see it."""
@@ -54,6 +57,18 @@ class Service(Local):
             if len(self._seen) > MAX_SEEN:
                 self._seen.popitem(last=False)
         return seen
+
+    def catalogue_search(self, visible: frozenset[str]) -> "ProjectSearch":
+        """The project search of callers who may see some sources: that of the catalogue alone."""
+        from repertory.project_search.search import ProjectSearch  # noqa: PLC0415 - rarely needed
+
+        directory = self.workspace.directory
+        with self._creating:
+            files = self._of_catalogue.pop(visible, None) or ProjectSearch(directory)
+            self._of_catalogue[visible] = files
+            if len(self._of_catalogue) > MAX_CATALOGUE_SEARCHES:
+                self._of_catalogue.popitem(last=False)
+        return files
 
     @override
     def ensure_indexed(self) -> None:

@@ -15,6 +15,7 @@ from pydantic import RootModel
 
 import repertory
 from repertory.errors import StoreError
+from repertory.keys import Keys, Scope
 from tests.support.builders import write
 from tests.support.mcp_servers import SERVERS
 from tests.support.ports import free_port
@@ -131,3 +132,31 @@ def test_people_see_pages(team: Running) -> None:
         request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
         with urlopen(request, timeout=30) as response:
             assert text in response.read().decode()
+
+
+def test_query_services_follow_who_may_see_a_source(team: Running) -> None:
+    """They learn it from the watch service, and nothing is written to the index or embedded."""
+    running, *sessions = team
+    vault = '[[sources]]\ntype = "skills"\nname = "vault"\npath = "skills"\n'
+    configuration = running.project / "repertory.toml"
+    configuration.write_text(vault)
+    keys = Keys(running.folder / "data" / "keys.json")
+    tokens = {name: keys.create(name, Scope.READ, [name]) for name in ("team-a", "team-b")}
+
+    def found(session: repertory.Session, group: str) -> set[str]:
+        caller = repertory.connect(session._backend.gateway, api_key=tokens[group])
+        try:
+            return {entry.source for entry in caller.items()}
+        except StoreError:  # it is still starting
+            return set()
+
+    try:
+        pairs = [(session, group) for session in sessions for group in tokens]
+        running.wait(lambda: all(found(*pair) >= {"weather", "vault"} for pair in pairs))
+        embedded = running.texts_embedded()
+        configuration.write_text(f'{vault}visible_to = ["team-a"]\n')
+        running.wait(lambda: all(found(one, "team-b") == {"weather"} for one in sessions))
+        assert all("vault" in found(one, "team-a") for one in sessions)
+        assert running.texts_embedded() == embedded
+    finally:
+        keys.reset()

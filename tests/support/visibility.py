@@ -1,4 +1,4 @@
-"""Views of engines, and catalogues in which hidden items crowd the visible ones."""
+"""Subsets of engines, and catalogues in which hidden items crowd the visible ones."""
 
 from collections.abc import Collection, Iterable
 
@@ -9,7 +9,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
-from repertory.search.views import view_of
+from repertory.search.subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 from tests.support.search_laws import THINGS, VERBS, items, words
 
@@ -42,9 +42,9 @@ def sources_of(catalogue: Iterable[Item]) -> KnownSources:
 
 
 def seen(engine: SearchEngine, catalogue: Collection[Item]) -> SearchEngine:
-    """The view of a caller without groups."""
+    """The subset of a caller without groups."""
     sources = sources_of(catalogue)
-    return view_of(engine, sources, sources.visible(frozenset()))
+    return subset_of(engine, sources, sources.visible(frozenset()))
 
 
 def hidden(item: Item, number: int = 0) -> Item:

@@ -77,6 +77,7 @@ EXAMPLES = {
     "repertory.formats.tools._NAME": ["get_issue-2"],
     "repertory.formats.tools._PARAMETER": ["a.b-c_d"],
     "repertory.formats.uris._URI": ["skill://a/b/SKILL.md", "tool://a/b"],
+    "repertory.groups._NAME": ["team-a@b.c"],
     "repertory.index.edge_shard._OS_ERROR": ["x (os error 28)"],
     "repertory.index.keywords.tokens.RUN": ["ab-cd.ef gh"],
     "repertory.index.keywords.tokens._SEPARATORS": ["a-._b"],

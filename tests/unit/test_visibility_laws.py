@@ -1,4 +1,4 @@
-"""Laws of views: a caller gets the answers of a catalogue without the items that are hidden."""
+"""Laws of subsets: a caller gets the answers of a catalogue without the items that are hidden."""
 
 import msgspec
 import pytest
@@ -95,27 +95,27 @@ def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:
     """Hits, order, confidences, evidence, duplicates, shadowing, inference, numbers, refusals."""
-    view = seen(engine(catalogue), catalogue)
+    subset = seen(engine(catalogue), catalogue)
     visible = [item for item in catalogue if not is_hidden(item)]
     lacking = seen(engine(visible), visible)
-    assert answers(view, text) == answers(lacking, text)
+    assert answers(subset, text) == answers(lacking, text)
     for item in (*visible[:2], *[item for item in catalogue if is_hidden(item)][:2]):
         for name in (item.id, item.name):
-            assert explained(view, text, name) == explained(lacking, text, name)
-        assert checked(view, Filter(sources=(item.source,))) == checked(
+            assert explained(subset, text, name) == explained(lacking, text, name)
+        assert checked(subset, Filter(sources=(item.source,))) == checked(
             lacking, Filter(sources=(item.source,))
         )
-        assert checked(view, Filter(tags=("zq",), servers=(item.server or "zq",))) == checked(
+        assert checked(subset, Filter(tags=("zq",), servers=(item.server or "zq",))) == checked(
             lacking, Filter(tags=("zq",), servers=(item.server or "zq",))
         )
-        if view.collection is not None:
-            assert looked_up(view, item.id) == looked_up(lacking, item.id)
-    assert lookup.entries(view, Filter()) == lookup.entries(lacking, Filter())
-    assert view.keywords is not None
+        if subset.collection is not None:
+            assert looked_up(subset, item.id) == looked_up(lacking, item.id)
+    assert lookup.entries(subset, Filter()) == lookup.entries(lacking, Filter())
+    assert subset.keywords is not None
     assert lacking.keywords is not None
     between = [
         problems_between(one.keywords.entries, ["alpha", "beta"], are_all=True)
-        for one in (view, lacking)
+        for one in (subset, lacking)
         if one.keywords
     ]
     assert between[0] == between[1]
@@ -139,12 +139,12 @@ def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -
 def test_an_item_of_an_unknown_source_is_hidden() -> None:
     """It may be of a source whose configuration has not arrived yet."""
     catalogue = [NOTE, SHELL]
-    view = seen(hybrid_engine(catalogue), [NOTE])
-    assert [hit.id for hit in view.search(Query(text="note command", threshold=0.0)).hits] == [
+    subset = seen(hybrid_engine(catalogue), [NOTE])
+    assert [hit.id for hit in subset.search(Query(text="note command", threshold=0.0)).hits] == [
         NOTE.id
     ]
-    assert view.items([NOTE.id, SHELL.id]).keys() == {NOTE.id}
-    assert view.hides
+    assert subset.items([NOTE.id, SHELL.id]).keys() == {NOTE.id}
+    assert subset.hides
 
 
 def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
@@ -159,18 +159,18 @@ def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
         notices=(),
         hides=False,
     )
-    view = seen(late, [NOTE])
-    assert not view.hides
+    subset = seen(late, [NOTE])
+    assert not subset.hides
     assert late.items([SHELL.id])
-    assert not view.items([SHELL.id])
+    assert not subset.items([SHELL.id])
 
 
 @pytest.mark.parametrize("text", ["note", "command"])
-def test_a_view_that_hides_nothing_is_the_search_itself(text: str) -> None:
+def test_a_subset_that_hides_nothing_is_the_search_itself(text: str) -> None:
     """It shares the index, and asks the vectors the same."""
     engine = hybrid_engine([NOTE, SHELL])
-    view = seen(engine, [NOTE, SHELL])
-    assert view.keywords is engine.keywords
-    assert not view.hides
+    subset = seen(engine, [NOTE, SHELL])
+    assert subset.keywords is engine.keywords
+    assert not subset.hides
     query = Query(text=text, threshold=0.0)
-    assert view.search(query) == msgspec.structs.replace(engine.search(query), notices=())
+    assert subset.search(query) == msgspec.structs.replace(engine.search(query), notices=())

@@ -9,11 +9,13 @@ from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.indexing.scan import ScanResult, merge
 from repertory.search.known_sources import BUILDING, KnownSources
+from repertory.search.subsets import KEEP_S, MAX_SUBSETS, Subsets
 from repertory.sources.configured import Catalogue, build_catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
 from repertory.stats import Building, WatchStatus
 from tests.support.builders import Folder, skill, write
+from tests.support.keyword_search import keyword_engine
 from tests.support.visibility import known, state
 
 NOBODY: frozenset[str] = frozenset()
@@ -154,3 +156,30 @@ def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new()
     assert between.visible(frozenset({"a"})) == {"x", "new", "z"}
     assert between.after(report, "1") == between
     assert between.after(report, "2").visible(NOBODY) == {"x", "new"}
+
+
+def test_a_subset_follows_the_index_while_it_is_searched() -> None:
+    """It is made again before the next search; one that no caller searches is not."""
+    items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
+    sources = known(state("team"), state("vault", "a"))
+    before = Subsets(keyword_engine(items), sources)
+    first = before.of(NOBODY)
+    assert before.of(frozenset({"b"})) is first  # it is made for what is seen, not for a group
+    assert before.of(frozenset({"a"})) is not first
+    after = Subsets(keyword_engine(items[:1]), sources)
+    after.prepare(before)
+    assert len(after._subsets) == 2
+    before._asked = dict.fromkeys(before._asked, -KEEP_S)
+    idle = Subsets(keyword_engine(items), sources)
+    idle.prepare(before)
+    assert not idle._subsets
+
+
+def test_subsets_are_bounded() -> None:
+    """Those searched last are kept."""
+    names = [f"s{number}" for number in range(MAX_SUBSETS + 2)]
+    subsets = Subsets(keyword_engine([skill("bread")]), known(*(state(one, one) for one in names)))
+    for name in names:
+        subsets.of(frozenset({name}))
+    assert len(subsets._subsets) == MAX_SUBSETS
+    assert frozenset({names[-1]}) in subsets._subsets

@@ -43,7 +43,7 @@ class SearchEngine:
         notices: What to know beside each answer, one sentence each.
         version: The revision of the index.
         shown: The items that were shown lately, also by the engines before this one.
-        hides: Whether there may be items that its callers may not see; see ``views``.
+        hides: Whether there may be items that its callers may not see; see ``subsets``.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part

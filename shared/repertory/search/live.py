@@ -21,7 +21,7 @@ from repertory.indexing.verification import Verifier
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.shown import ShownItems
-from repertory.search.views import Views
+from repertory.search.subsets import Subsets
 from repertory.stats import Verification, WatchStatus
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta
@@ -73,7 +73,7 @@ class LiveSearch:
         self._clock = clock
         self._shown = ShownItems()
         self._missing: dict[str, str] = {"index": "The index has not been opened yet."}
-        self._views: Views | None = None
+        self._subsets: Subsets | None = None
         self._feed: KeywordFeed | None = None
         self._verifier: Verifier | None = None
         self._repaired = 0  # in earlier collections
@@ -107,7 +107,7 @@ class LiveSearch:
         self._let_go(float("inf"))
         if self._feed is not None:
             self._feed.collection.close()
-        self._feed = self._views = self._verifier = None
+        self._feed = self._subsets = self._verifier = None
 
     def refresh(self) -> None:
         """Catch up with the active collection on the caller's thread.
@@ -135,16 +135,16 @@ class LiveSearch:
             NothingIndexedError: Nothing has been indexed yet.
             StoreError: Nothing can be searched now; the message says why.
         """
-        return self.views.engine
+        return self.subsets.engine
 
     @property
-    def views(self) -> Views:
+    def subsets(self) -> Subsets:
         """The same, and what callers see of it who may not see everything."""
-        if self._views is None:
+        if self._subsets is None:
             if self._missing.get("index") == NOTHING_INDEXED:
                 raise NothingIndexedError(NOTHING_INDEXED)
             raise StoreError(" ".join(self._missing.values()) or "The index is being opened.")
-        return self._views
+        return self._subsets
 
     @property
     def sources(self) -> KnownSources:
@@ -314,10 +314,10 @@ class LiveSearch:
 
     def _become(self, engine: SearchEngine) -> None:
         """Search with another engine from now on."""
-        before, self._views = self._views, Views(engine, self._sources)
+        before, self._subsets = self._subsets, Subsets(engine, self._sources)
         self._ready.set()
         if before is not None and self._threads:
-            self._views.prepare(before)
+            self._subsets.prepare(before)
 
     def _engine_of(
         self,

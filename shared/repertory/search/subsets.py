@@ -1,11 +1,12 @@
-"""Views: the search as callers see it who may see some of the sources only.
+"""Subsets: the search as callers see it who may see some of the sources only.
 
-A view is an engine of its own. Its keyword index is made without the hidden items, so that no part
-of the keyword arm can know them, and each question to the vectors names the visible sources. An
-item of an unknown source is hidden.
+A subset is an engine of its own. Its keyword index is made without the hidden items, so that no
+part of the keyword arm can know them, and each question to the vectors names the visible sources.
+An item of an unknown source is hidden.
 """
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,7 +20,8 @@ from repertory.index.vectors import Filter, Searched, VectorAnswer, VectorQuery
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 
-MAX_VIEWS = 16  # that are kept; each has a keyword index, which takes memory
+MAX_SUBSETS = 16  # that are kept; each has a keyword index, which takes memory
+KEEP_S = 60.0  # after the last search in a subset until changes are left to the next one
 MAX_CALLERS = 1_000  # sets of groups that are remembered
 NOTHING = ("",)  # no source has an empty name
 
@@ -74,7 +76,7 @@ class VisibleCollection(Searched):
         return replace(where, sources=(wanted or NOTHING) if where.sources else self._names)
 
 
-def view_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]) -> SearchEngine:
+def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]) -> SearchEngine:
     """An engine as callers see it who may see some sources.
 
     Args:
@@ -102,8 +104,8 @@ def view_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[str]
     )
 
 
-class Views:
-    """An engine, and its views, each made at its first use. Thread-safe.
+class Subsets:
+    """An engine, and its subsets, each made at its first use. Thread-safe.
 
     Args:
         engine: The engine of all items, which never changes.
@@ -114,7 +116,8 @@ class Views:
         self.engine = engine
         self._sources = sources
         self._visible: dict[frozenset[str], frozenset[str]] = {}  # by the groups of a caller
-        self._views: OrderedDict[frozenset[str], _View] = OrderedDict()
+        self._subsets: OrderedDict[frozenset[str], _Subset] = OrderedDict()
+        self._asked: dict[frozenset[str], float] = {}  # when, by the groups of a caller
         self._lock = threading.Lock()
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
@@ -128,30 +131,38 @@ class Views:
             with self._lock:
                 if len(self._visible) >= MAX_CALLERS:
                     self._visible.clear()
+                    self._asked.clear()
                 self._visible[groups] = found
         return found
 
     def of(self, groups: frozenset[str]) -> SearchEngine:
         """The engine as callers with some groups see it; see ``visible`` for errors."""
+        self._asked[groups] = time.monotonic()
+        return self._of(groups)
+
+    def _of(self, groups: frozenset[str]) -> SearchEngine:
         visible = self.visible(groups)
         with self._lock:
-            view = self._views.pop(visible, None) or _View(self.engine, self._sources, visible)
-            self._views[visible] = view
-            if len(self._views) > MAX_VIEWS:
-                self._views.popitem(last=False)
-        return view.engine
+            subset = self._subsets.pop(visible, None) or _Subset(
+                self.engine, self._sources, visible
+            )
+            self._subsets[visible] = subset
+            if len(self._subsets) > MAX_SUBSETS:
+                self._subsets.popitem(last=False)
+        return subset.engine
 
-    def prepare(self, before: "Views") -> None:
-        """Make the views that were used of the engine before."""
-        with before._lock:
-            used = {visible: groups for groups, visible in before._visible.items()}
-            recent = [used[one] for one in before._views if one in used]
-        for groups in recent:
-            self.of(groups)
+    def prepare(self, before: "Subsets") -> None:
+        """Make the subsets that were searched a moment ago, of the engine before."""
+        oldest = time.monotonic() - KEEP_S
+        recent = sorted(before._asked.copy().items(), key=lambda one: one[1])[-MAX_SUBSETS:]
+        for groups, at in recent:
+            if at >= oldest:
+                self._asked.setdefault(groups, at)
+                self._of(groups)
 
 
-class _View:
-    """A view that is made once, by the first thread that asks."""
+class _Subset:
+    """A subset that is made once, by the first thread that asks."""
 
     def __init__(
         self, engine: SearchEngine, sources: KnownSources, visible: frozenset[str]
@@ -167,4 +178,4 @@ class _View:
 
     @cached_property
     def _made(self) -> SearchEngine:
-        return view_of(*self._args)
+        return subset_of(*self._args)

@@ -80,16 +80,16 @@ def engine_of(
 def test_the_answers_are_those_of_a_store_without_the_hidden_items(engine_of: EngineOf) -> None:
     """Although 80 hidden points are nearer than any visible one."""
     catalogue = [*VISIBLE, *HIDDEN]
-    view, lacking = seen(engine_of(catalogue), catalogue), seen(engine_of(VISIBLE), VISIBLE)
+    subset, lacking = seen(engine_of(catalogue), catalogue), seen(engine_of(VISIBLE), VISIBLE)
     for query in QUERIES:
-        assert view.search(query) == lacking.search(query)
-    first = view.search(QUERIES[0]).hits[0]
+        assert subset.search(query) == lacking.search(query)
+    first = subset.search(QUERIES[0]).hits[0]
     assert (first.id, first.evidence.keyword_rank) == ("team/all", None)  # vectors alone find it
-    assert not any(is_hidden(item) for item in view.items([one.id for one in catalogue]).values())
-    assert view.items([HIDDEN[0].id]) == lacking.items([HIDDEN[0].id]) == {}
+    assert not any(is_hidden(item) for item in subset.items([one.id for one in catalogue]).values())
+    assert subset.items([HIDDEN[0].id]) == lacking.items([HIDDEN[0].id]) == {}
 
 
-def test_a_view_makes_no_other_requests_and_filters_only_what_is_hidden(
+def test_a_subset_makes_no_other_requests_and_filters_only_what_is_hidden(
     server: QdrantStandIn,
 ) -> None:
     """One for all that it asks of the vectors, and one for the items that it shows."""
@@ -104,9 +104,9 @@ def test_a_view_makes_no_other_requests_and_filters_only_what_is_hidden(
             reader=reader(),
         )
         open_to_all = [item for item in catalogue if not is_hidden(item)]
-        for view, wanted in ((seen(whole, catalogue), ["files", "team"]), (whole, None)):
+        for subset, wanted in ((seen(whole, catalogue), ["files", "team"]), (whole, None)):
             server.requests.clear()
-            view.search(Query(text="bread"))
+            subset.search(Query(text="bread"))
             asked = [one.path.removeprefix("/collections/counted") for one in server.requests]
             assert asked == ["/points/query/batch", "/points"]
             first = server.requests[0].body["searches"][0]
@@ -125,6 +125,6 @@ def test_a_view_makes_no_other_requests_and_filters_only_what_is_hidden(
         assert "filter" not in server.requests[0].body["searches"][0]
         server.requests.clear()
         hidden_item, missing_item = HIDDEN[0].id, "no/item"
-        view = seen(whole, catalogue)
-        assert view.items([hidden_item]) == view.items([missing_item]) == {}
+        subset = seen(whole, catalogue)
+        assert subset.items([hidden_item]) == subset.items([missing_item]) == {}
         assert server.requests == []  # neither costs a request
