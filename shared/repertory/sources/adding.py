@@ -112,6 +112,6 @@ def recognise(address: Address) -> Recognised:
             return found
     raise UsageError(
         f"{shown(address.text)} is not recognised; name the URL of a git repository, of a plugin "
-        "marketplace, of an archive (.zip, .tar.gz, .tgz or .skill) or of an OpenAPI 3 document, or "
-        "mcp-registry:NAME."
+        "marketplace, of an archive (.zip, .tar.gz, .tgz or .skill) or of an OpenAPI 3 document, "
+        "or mcp-registry:NAME."
     )
