@@ -308,6 +308,14 @@ def test_hostile_schemas_are_bounded(tmp_path: Path) -> None:
     assert "too large" in found.problems[0].message
 
 
+def test_the_number_of_values_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small values take much more memory than their text."""
+    monkeypatch.setattr("repertory.sources.openapi.document.MAX_VALUES", 100)
+    assert scan(tmp_path, document({})).items == []
+    with pytest.raises(SourceError, match="more than about 100 values"):
+        scan(tmp_path, document({}, more=[[]] * 100))
+
+
 def test_the_number_of_operations_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from repertory.sources.reading.structured import Defect, load
 from repertory.text import cut, one_line
 
 MAX_SIZE = 32 * 2**20  # bytes
+MAX_VALUES = 2_000_000  # about; a value takes up to a hundred times the memory of its text
 MAX_REFERENCES = 20  # that lead to one another
 
 _OPENAPI = re.compile(r"""(?:^|[{,])\s{0,99}["']?openapi["']?\s{0,9}:\s{0,9}["']?3\.""", re.M)
@@ -78,8 +79,10 @@ def decoded(content: bytes, place: str) -> str:
     """The text of a document.
 
     Raises:
-        SourceError: It is not UTF-8.
+        SourceError: It is not UTF-8, or has too many values.
     """
+    if sum(map(content.count, (b",", b"[", b"{", b"\n"))) > MAX_VALUES:
+        raise SourceError(f"{place} has more than about {MAX_VALUES:,} values; split it.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
