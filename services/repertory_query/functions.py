@@ -37,7 +37,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     operations = Operations("functions")
 
     @operations.get("/functions", Nothing, returns=list[FunctionTool], summary="List functions")
-    async def functions(_: Request, __: Nothing) -> Response:
+    async def list_functions(_: Request, __: Nothing) -> Response:
         """List the functions for agents, each defined as function-calling models take it.
 
         The names are those that every model API accepts; those of the contracts can be called, too.
@@ -57,6 +57,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         shown.post(
             f"/functions/{function.name}",
             dict,
+            name=f"call_{function.name}",
             summary=function.title,
             text=function.description,
             scope=Scope.CALL if function.writes else Scope.READ,

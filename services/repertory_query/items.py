@@ -30,19 +30,19 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     operations = Operations("items")
 
     @operations.get("/items", Page, returns=Summaries, summary="List items")
-    async def items(request: Request, given: Page) -> Response:
+    async def list_items(request: Request, given: Page) -> Response:
         """List the indexed items by id, each with the beginning of its description."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(_page(backend, given.where, given)))
 
     @operations.post("/items", Ids, returns=Items, summary="Show several items")
-    async def some(request: Request, given: Ids) -> Response:
+    async def get_items(request: Request, given: Ids) -> Response:
         """Show some items whole, in the requested order; missing ones are left out."""
         backend = visible_to(request.state.caller, service)
         return await pool.run(lambda: answer(Items(items=list(backend.items(given.ids).values()))))
 
     @operations.get("/items/{item_id:path}", Nothing, returns=Item, summary="Show an item")
-    async def item(request: Request, _: Nothing) -> Response:
+    async def get_item(request: Request, _: Nothing) -> Response:
         """Show one item whole, with its text and its schemas."""
         backend, item_id = visible_to(request.state.caller, service), request.path_params["item_id"]
         return await pool.run(lambda: answer(backend.item(item_id)))

@@ -25,14 +25,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         return answer(await pool.run(service.rebuild), 202)
 
     @operations.get("/queue", Nothing, returns=Jobs, summary="Jobs")
-    async def queue(request: Request, _: Nothing) -> Response:
+    async def list_jobs(request: Request, _: Nothing) -> Response:
         """List the pending, the running and the failed jobs."""
         return answer(jobs_for(request.state.caller, await pool.run(service.jobs)))
 
     @operations.post(
         "/queue/retry", Retry, returns=Retried, scope=Scope.ADMIN, summary="Retry failed jobs"
     )
-    async def retry(_: Request, given: Retry) -> Response:
+    async def retry_jobs(_: Request, given: Retry) -> Response:
         """Try failed jobs again, with the items as they are now."""
         return answer(Retried(retried=await pool.run(lambda: service.retry(given.ids))))
 

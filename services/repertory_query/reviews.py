@@ -18,7 +18,7 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
     @operations.get(
         "/reviews", Nothing, returns=Reviews, scope=Scope.ADMIN, summary="Items to review"
     )
-    async def waiting(_: Request, __: Nothing) -> Response:
+    async def list_reviews(_: Request, __: Nothing) -> Response:
         """List the items that are in quarantine, new or changed, with what is suspicious."""
         return await pool.run(lambda: answer(Reviews(reviews=reviews.waiting())))
 
@@ -33,7 +33,7 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[BaseRoute]:
     @operations.get(
         "/reviews/history", Which, returns=History, scope=Scope.ADMIN, summary="History"
     )
-    async def history(_: Request, given: Which) -> Response:
+    async def get_history(_: Request, given: Which) -> Response:
         """List when an item appeared, how it changed, and who approved it."""
         return await pool.run(lambda: answer(History(events=reviews.history(given.item))))
 

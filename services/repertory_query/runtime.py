@@ -44,7 +44,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         content={MEDIA_TYPE: {"type": "string"}},
         summary="Get tools as TypeScript",
     )
-    async def tools(request: Request, given: Selection) -> Response:
+    async def get_tools_module(request: Request, given: Selection) -> Response:
         """Make a module of types and methods that call tools through this server."""
         listed = (one.strip() for name in given.filter for one in name.split(","))
         wanted = dict.fromkeys(one for one in listed if one)

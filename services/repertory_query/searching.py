@@ -20,10 +20,11 @@ from repertory.values import Alpha, NameWeight, SectionWeight, Threshold, Values
 from repertory.wire import Answers, Kinds, MaxLimit, Search, Searches, Text
 from repertory.wire import Values as Several
 from repertory_query.access import Caller
-from repertory_query.api import JSON, Operations, Schema, answer
+from repertory_query.api import JSON, Operations, answer
 from repertory_query.cache import AnswerCache, Encoded
 from repertory_query.metrics import Metrics
 from repertory_query.pool import Pool
+from repertory_query.schemas import Schema
 from repertory_query.service import Service
 from repertory_query.visible import Restricted, visible_to
 
@@ -215,6 +216,7 @@ def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
 
 def _object(form: Format, **properties: Schema) -> Schema:
     return {
+        "title": f"{form.title()}Answer",
         "type": "object",
         "description": f"With `format={form}`, as its vendor defines it.",
         "properties": properties,

@@ -22,17 +22,17 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
     operations = Operations("state")
 
     @operations.get("/stats", Nothing, returns=Stats, summary="Statistics")
-    async def stats(request: Request, _: Nothing) -> Response:
+    async def get_stats(request: Request, _: Nothing) -> Response:
         """Report what is indexed, how fresh it is, what is running and what is wrong."""
         return answer(await pool.run(visible_to(request.state.caller, service).stats))
 
     @operations.get("/healthz", Nothing, returns=Alive, summary="Alive")
-    async def healthz(request: Request, _: Nothing) -> Response:
+    async def get_health(request: Request, _: Nothing) -> Response:
         """Report that the process answers."""
         return answer(Alive(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
 
     @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, summary="Ready")
-    async def readyz(_: Request, __: Nothing) -> Response:
+    async def get_readiness(_: Request, __: Nothing) -> Response:
         """Report whether a search can be answered, and which parts are unavailable."""
         missing = {part: without_paths(why) for part, why in service.missing.items()}
         found = Ready(ready=service.is_ready, missing=missing)
@@ -41,7 +41,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
     @operations.get(
         "/metrics", Nothing, content={"text/plain": {"type": "string"}}, summary="Metrics"
     )
-    async def prometheus(request: Request, _: Nothing) -> Response:
+    async def get_metrics(request: Request, _: Nothing) -> Response:
         """Give all metrics to Prometheus."""
         accept = request.headers.get("accept", "")
         text, media_type = await pool.run(partial(metrics.text, accept))

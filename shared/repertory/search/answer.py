@@ -112,6 +112,9 @@ _EXAMPLE = {
     "source": "team",
     "path": "skills/key-rotation/SKILL.md",
     "tags": ["security"],
+    "matchedIn": "## After a leak",
+    "shadowedBy": "",
+    "duplicates": [],
     "evidence": {
         "probability": 0.86,
         "semantic": 0.88,
@@ -121,6 +124,8 @@ _EXAMPLE = {
         "semanticRank": 1,
         "keywordRank": 1,
         "terms": [{"typed": "rotate", "matched": "rotate", "field": "name"}],
+        "capability": "",
+        "policy": [],
     },
 }
 

@@ -1,0 +1,134 @@
+/**
+ * Asks a Repertory server.
+ *
+ * `connect` returns a `Repertory` with typed methods; its `api` reaches every operation of the
+ * OpenAPI document, whose types are exported, too.
+ */
+import createClient, { type Client } from "openapi-fetch";
+
+import type { Answer, CallResult, Explanation, Item, paths, Refusal, Search } from "./schema.js";
+
+export type * from "./schema.js";
+
+/** The JSON of a request or an answer. */
+export type Json = { [key: string]: unknown };
+
+/** How to reach a server. */
+export interface Options {
+  /** A key, or the token of your own server: `repertory keys token`. */
+  token?: string;
+  /** Sends the requests; the global `fetch` by default. */
+  fetch?: (request: Request) => Promise<Response>;
+}
+
+/** What can be said of every request. */
+export interface Call {
+  /** Ends the request early, for example `AbortSignal.timeout(5_000)`. */
+  signal?: AbortSignal;
+}
+
+/** The optional parts of a search; the server's settings apply to missing ones. */
+export type SearchOptions = Omit<Search, "q"> & Call;
+
+const NO_SERVER = "What answers there is no Repertory server; see that its address is right.";
+
+/** A request that was not answered as asked. */
+export class RepertoryError extends Error {
+  override readonly name = "RepertoryError";
+  /** The HTTP status; 0 if the server did not answer. */
+  readonly status: number;
+  /** The side that failed; `server` and `tool` are those of a called tool. */
+  readonly side: Refusal["side"];
+  /** The kind of error, like `UnknownItemError`; empty if it has none. */
+  readonly kind: string;
+  /** What a tool said that reports a failure. */
+  readonly content: Json[];
+  /** The same as data, if the tool provides it. */
+  readonly structuredContent: unknown;
+
+  constructor(message: string, problem: Partial<Refusal> = {}, cause?: unknown) {
+    super(message, { cause });
+    this.status = problem.status ?? 0;
+    this.side = problem.side ?? "us";
+    this.kind = problem.error ?? "";
+    this.content = problem.content ?? [];
+    this.structuredContent = problem.structuredContent;
+  }
+}
+
+/** A server to ask. Its methods throw a `RepertoryError`, or the reason of an aborted signal. */
+export class Repertory {
+  /** Every operation of the HTTP API, as openapi-fetch offers them; it returns errors. */
+  readonly api: Client<paths>;
+
+  constructor(api: Client<paths>) {
+    this.api = api;
+  }
+
+  /** Find items for a task, some words or a name; each hit has a confidence and a reason. */
+  async search(query: string, options: SearchOptions = {}): Promise<Answer> {
+    const { signal, ...search } = options;
+    const [answer] = await this.searchMany([{ q: query, ...search }], signal ? { signal } : {});
+    if (answer === undefined) throw new RepertoryError("The server gave no answer to the query.");
+    return answer;
+  }
+
+  /** Answer up to a hundred searches, in their order. */
+  async searchMany(queries: Search[], options: Call = {}): Promise<Answer[]> {
+    const body = { queries };
+    const sent = this.api.POST("/v1/search", { body, ...options });
+    return (await answered(sent, options)).answers;
+  }
+
+  /** Explain why a search shows an item, or why it does not. */
+  explain(query: string, item: string, options: Call = {}): Promise<Explanation> {
+    const params = { query: { q: query, item } };
+    return answered(this.api.GET("/v1/explain", { params, ...options }), options);
+  }
+
+  /** One item whole: the text of a skill or a document, the schemas of a tool. */
+  get(id: string, options: Call = {}): Promise<Item> {
+    const params = { path: { item_id: id } };
+    return answered(this.api.GET("/v1/items/{item_id}", { params, ...options }), options);
+  }
+
+  /** Call a tool with its arguments, where the server allows calls. */
+  call(tool: string, args: Json = {}, options: Call = {}): Promise<CallResult> {
+    const params = { path: { tool_id: tool } };
+    const request = { params, body: args, ...options };
+    return answered(this.api.POST("/v1/tools/{tool_id}", request), options);
+  }
+}
+
+/**
+ * Use a server; nothing is sent to it yet.
+ *
+ * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy.
+ */
+export function connect(url: string, options: Options = {}): Repertory {
+  const headers = options.token ? { Authorization: `Bearer ${options.token}` } : {};
+  const sender = options.fetch ? { fetch: options.fetch } : {};
+  return new Repertory(createClient<paths>({ baseUrl: url.replace(/\/+$/, ""), headers, ...sender }));
+}
+
+/** What a server returns; its problem is thrown. */
+async function answered<T>(
+  sent: Promise<{ data?: T; error?: unknown; response: Response }>,
+  { signal }: Call,
+): Promise<T> {
+  const { data, error, response } = await sent.catch((cause: unknown) => {
+    if (signal?.aborted) throw signal.reason;
+    const isUnsent = cause instanceof TypeError; // as fetch reports it
+    const what = isUnsent ? "The server cannot be reached; see that it runs there." : NO_SERVER;
+    throw new RepertoryError(what, {}, cause);
+  });
+  if (isProblem(error)) throw new RepertoryError(error.detail, error);
+  if (!response.ok || data === undefined) {
+    throw new RepertoryError(NO_SERVER, { status: response.status });
+  }
+  return data;
+}
+
+function isProblem(value: unknown): value is Refusal {
+  return typeof value === "object" && value !== null && "detail" in value && "side" in value;
+}

@@ -1,0 +1,118 @@
+"""``repertory hook``."""
+
+import os
+import sys
+import threading
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from repertory.backend import Backend
+from repertory.errors import NothingIndexedError
+from repertory.formats.hook import hook as hook_output
+from repertory.formats.items import whole_tools
+from repertory.search.query import Query, query_of
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.backend import target_of
+from repertory_admin.logs import is_verbose
+from repertory_admin.options import ASKING, STORE, Flags
+
+MAX_INPUT_SIZE = 10_000_000  # bytes
+MAX_PROMPT_LENGTH = 2_000  # characters, from the beginning
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """What a host writes to a prompt hook; the rest of it is ignored.
+
+    Attributes:
+        prompt: What the user typed.
+        hook_event_name: ``UserPromptSubmit``, or ``BeforeAgent`` at Gemini CLI.
+    """
+
+    prompt: str
+    hook_event_name: Annotated[str, msgspec.Meta(pattern="^[A-Za-z]{1,64}$")] = "UserPromptSubmit"
+
+
+@command(
+    app,
+    "hook",
+    settings=(*STORE, *ASKING),
+    examples=(
+        """echo '{"prompt": "rotate a leaked key"}' | repertory hook --verbose""",
+        "",
+        "In .claude/settings.json:",
+        '{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": '
+        '"repertory hook"}]}]}}',
+    ),
+)
+def hook(
+    flags: Flags,
+    threshold: Annotated[
+        float, typer.Option(metavar="NUMBER", help="The lowest confidence of an item, 0…1.")
+    ] = 0.6,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", help="The highest number of items.")
+    ] = 3,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="After which it writes nothing.")
+    ] = 3.0,
+) -> None:
+    """Answer the prompt hook of an agent host, from its input.
+
+    It reads the host's JSON from standard input, searches for the prompt, and writes the JSON that
+    adds what was found to the prompt. When nothing fits well enough, it writes nothing.
+
+    It never holds up or refuses a prompt: after --timeout, or when something is wrong, it writes
+    nothing and ends with exit code 0; --verbose says what is wrong. It asks the server of
+    this directory, or else the index as it is: it indexes nothing and starts no server.
+    """
+    found: list[str] = []
+
+    def answer() -> None:
+        try:
+            found.append(_answer(flags, threshold, limit))
+        except Exception as error:  # the boundary: a prompt is worth more than what fits it
+            if is_verbose():
+                terminal.warn(f"{type(error).__name__}: {error}")
+
+    terminal.be_quiet(quiet=not is_verbose())
+    # A thread, since no other limit holds for reading, asking and loading a model together.
+    answering = threading.Thread(target=answer, name="hook", daemon=True)
+    answering.start()
+    answering.join(timeout)
+    if found and found[0]:
+        terminal.say(found[0])
+    if answering.is_alive():
+        if is_verbose():
+            terminal.warn(f"nothing was found within {timeout:g} seconds")
+        sys.stdout.flush()
+        os._exit(0)  # other threads may hang, too
+
+
+def _answer(flags: Flags, threshold: float, limit: int) -> str:
+    """The JSON to write, or nothing.
+
+    Raises:
+        RepertoryError, ValueError: It cannot be answered.
+    """
+    given = msgspec.json.decode(sys.stdin.buffer.read(MAX_INPUT_SIZE), type=Prompt)
+    target = target_of(flags)
+    text = given.prompt[:MAX_PROMPT_LENGTH]
+    query = query_of(target.settings.values, text, threshold=threshold, limit=limit)
+    if target.server:
+        return _written(target.server, query, given.hook_event_name)
+    with target.open_here() as repertory:
+        if not repertory.is_indexed:
+            raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
+        return _written(repertory, query, given.hook_event_name)
+
+
+def _written(backend: Backend, query: Query, event: str) -> str:
+    answer = backend.search(query)
+    sure = [hit for hit in answer.hits if hit.confidence >= query.threshold]
+    answer = replace(answer, hits=sure)
+    output = hook_output(answer, whole_tools([answer], backend.items), event)
+    return msgspec.json.encode(output).decode() if output else ""

@@ -1,0 +1,78 @@
+"""``clients/typescript``: generated, built and used with Node against a real server."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import Cli
+from tests.support.openapi import as_text
+from tests.support.server_process import Serve
+from tests.support.typescript import CLIENT, built_client, check_client, run, run_client_tests
+
+ROOT = CLIENT.parents[1]
+
+
+@pytest.fixture(scope="module")
+def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
+    """A server of the examples that calls their tools."""
+    folder = tmp_path_factory.mktemp("client") / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    config = folder / ".mcp.json"
+    servers = json.loads(config.read_text("utf-8"))
+    servers["mcpServers"]["notes"]["command"] = sys.executable
+    config.write_text(json.dumps(servers), "utf-8")
+    flags = ("--mcp-config", str(config), "--allow-calls")
+    with Serve(user, folder, folder.parent / "log", *flags) as running:
+        running.wait_for_sources()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(pytestconfig: pytest.Config) -> Path:
+    """The built client."""
+    return built_client(pytestconfig)
+
+
+def test_the_document_in_the_repository_is_the_servers(server: Serve) -> None:
+    """``make client`` writes it; the types are generated from it."""
+    written = (CLIENT.parent / "openapi.json").read_text("utf-8")
+    is_same = written == as_text(server.get("/openapi.json"))
+    assert is_same, "run `make client`"  # a comparison of so much text takes seconds
+
+
+def test_the_package_is_complete() -> None:
+    """Versions are exact, the lock file has the same, and no registry is named."""
+    package = json.loads((CLIENT / "package.json").read_text("utf-8"))
+    lock = json.loads((CLIENT / "package-lock.json").read_text("utf-8"))
+    wanted = package["dependencies"] | package["devDependencies"]
+    assert f'\nversion = "{package["version"]}"\n' in (ROOT / "pyproject.toml").read_text("utf-8")
+    assert lock["version"] == package["version"]
+    for name, version in wanted.items():
+        assert lock["packages"][f"node_modules/{name}"]["version"] == version
+    for name, locked in lock["packages"].items():
+        assert not name or locked["integrity"]
+        assert "resolved" not in locked
+    assert list(package["dependencies"]) == ["openapi-fetch"]
+
+
+def test_the_client_works_with_a_server(client: Path, server: Serve) -> None:
+    """Its own tests, with Node."""
+    run_client_tests(client, server.url, server.token)
+
+
+def test_the_types_and_the_example_of_the_readme_hold(client: Path, server: Serve) -> None:
+    """The example compiles strictly, and prints a hit, a skill and a result."""
+    readme = (CLIENT / "README.md").read_text("utf-8")
+    (example,) = re.findall(r"```ts\n(.*?)```", readme, re.DOTALL)
+    file = client / "test" / "readme.ts"
+    file.write_text(example, "utf-8")
+    check_client(client)
+    shown = run(file, REPERTORY_URL=server.url, REPERTORY_TOKEN=server.token)
+    assert re.match(r"0\.\d\d notes__add_note \w", shown)
+    assert "# Rotating API keys" in shown
+    assert "Buy oats" in shown
