@@ -1,7 +1,7 @@
 """The documentation site: the pages of the repository, and references made from the code.
 
-Run ``make docs``. The source directory is the repository's root, so that links between pages are the
-same on the site and in the repository.
+Run ``make docs``. The source directory is the repository's root, so that links between pages are
+the same on the site and in the repository.
 """
 
 import sys

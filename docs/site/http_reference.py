@@ -9,9 +9,9 @@ from urllib.parse import quote_plus
 Schema = Mapping[str, Any]
 INTRODUCTION = """# HTTP reference
 
-`GET /openapi.json` is this page for programs. Each address below `/v1` works without it, too. An error is
-`application/problem+json`: its `error` and `detail` say what is wrong. In the examples, `$TOKEN` is a key, or
-what `repertory keys token` prints.
+`GET /openapi.json` is this page for programs. Each address below `/v1` works without it, too. An
+error is `application/problem+json`: its `error` and `detail` say what is wrong. In the examples,
+`$TOKEN` is a key, or what `repertory keys token` prints.
 """
 
 
