@@ -57,6 +57,9 @@ train: install ## Train the encoder on training/data, write it into build/encode
 	@$(BIN)/python -m training.train build/encoder
 	@$(BIN)/python -m training.export build/encoder/model build/encoder/package
 
+docs: install ## Build the documentation site in build/site; a broken link fails
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site . build/site
+
 clean: ## Remove environments, caches and build results
 	@rm -rf .venv .demo .eval .mutants dist clients/typescript/node_modules clients/typescript/dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

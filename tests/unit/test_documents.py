@@ -86,3 +86,13 @@ def check_tests_of(page: Path) -> None:
     assert files.keys() == {*re.findall(r"\[(\w+)\]", text)}
     for name, file in files.items():
         assert re.search(rf"^(async )?def {name}\(", (page.parent / file).read_text(), re.M), name
+
+
+def test_every_message_of_the_troubleshooting_page_is_said() -> None:
+    """Its headings are parts of messages in the code."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    named = re.findall(r'^### "(.+)"$', page, re.MULTILINE)
+    code = "".join(path.read_text("utf-8") for root in ROOTS[1:] for path in root.rglob("*.py"))
+    said = re.sub(r'"\s*\n\s*f?"', "", code)
+    assert len(named) > 15
+    assert [one for one in named if one not in said] == []
