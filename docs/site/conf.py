@@ -33,6 +33,8 @@ include_patterns = [
     "training/*.md",
     "training/data/*.md",
     "examples/README.md",
+    "plugin/README.md",
+    "clients/typescript/README.md",
 ]
 exclude_patterns = ["**/.*"]
 myst_heading_anchors = 3

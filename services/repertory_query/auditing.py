@@ -45,6 +45,8 @@ ACTIONS = {
     ("GET", "/items"): Action("list"),
     ("POST", "/items"): Action("read"),
     ("GET", "/items/{item_id:path}"): Action("read", "item_id"),
+    ("POST", "/skills/files"): Action("read"),
+    ("GET", "/skills/file"): Action("read", "item"),
     ("GET", "/runtime/tools.ts"): Action("read", "filter"),
     ("GET", "/reviews/history"): Action("read", "item"),
     ("POST", "/tools/{tool_id:path}"): Action("call", "tool_id", has_text=True),
@@ -57,6 +59,7 @@ ACTIONS = {
     ("POST", "/status/retry"): Action("retry", face="page"),
     ("GET", "/login"): Action("sign-in", face="page", needs="token"),
     ("POST", "/login"): Action("sign-in", face="page"),
+    ("GET", "/login/callback"): Action("sign-in", face="page"),
     ("POST", "/logout"): Action("sign-out", face="page"),
 }
 _FUNCTIONS = "/functions/"

@@ -60,6 +60,7 @@ class _Steps:
             return self._refused(request, 503, str(error), f"{root}/")
         except HTTPException as error:
             return self._refused(request, error.status_code, error.detail, f"{root}/")
+        request.state.caller = caller  # whom the logs name
         _log.info("signed_in", extra={"caller": caller.who})
         response = _redirection(target)
         own = self._access.session_cookie(request.scope)

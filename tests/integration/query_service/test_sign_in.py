@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from repertory.keys import Keys, Scope
 from repertory_query.app import create_app
 from repertory_query.sign_in import provider as provider_module
+from tests.support.audits import lines_of
 from tests.support.listening import KEY
 from tests.support.openid_provider import CLIENT_ID, OpenIdProvider, rsa_key
 from tests.support.query_service import RunningService, settings_of
@@ -73,6 +74,17 @@ def test_groups_decide_what_a_person_may_do(
     assert browser.has_session()
     answer = browser.post("/rebuild", headers={"Origin": url, "Accept": "*/*"}, json={})
     assert answer.status_code == rebuild, answer.text
+
+
+def test_the_audit_log_names_who_signed_in(
+    url: str, server: RunningService, provider: OpenIdProvider
+) -> None:
+    """And who was refused has no name in it."""
+    Browser(url).sign_in("anna")
+    Browser(url).sign_in("carl")
+    anna, carl = [line for line in lines_of(server.settings) if line["action"] == "sign-in"][-2:]
+    assert (anna["caller"], anna["outcome"]) == ("user:anna", "ok")
+    assert (carl["caller"], carl["outcome"]) == ("address:127.0.0.1", "refused")
 
 
 def test_each_project_of_a_server_has_sessions_of_its_own(
