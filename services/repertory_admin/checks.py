@@ -71,7 +71,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     location: str
     items: list[str]
     error: str
-    visible_to: tuple[str, ...]
+    visible_to: tuple[str, ...] = msgspec.field(name="visibleTo")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,6 +52,7 @@ def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
         "location": str(project),
         "items": ["documents/handbook.md"],
         "error": "",
+        "visibleTo": [],
     }
 
 

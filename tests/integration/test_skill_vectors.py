@@ -21,6 +21,7 @@ from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors
 from tests.support.query_service import MODEL, RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, VOLUME, VOLUME_FILE, make_library, write
+from tests.support.waiting import until
 
 RECTANGLE = "calculate rectangle area"
 FILE = "one.ns.txt"
@@ -251,6 +252,8 @@ def test_writing_needs_the_scope_call(tmp_path: Path) -> None:
     """Searching needs only the scope `read`."""
     project = make_library(tmp_path / "project")
     with RunningService(project) as running:
+        running.tick()
+        until(lambda: running.live.sources.is_reported)
         reader = running.client(address="10.0.0.9")
         refused = reader.post(UPDATE, json={"filepath": AREA_FILE})
         found = reader.post(SEARCH, json={"query": RECTANGLE})
