@@ -238,6 +238,8 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
             items = terminal.count(len(one.scan.items), "item")
             text = f"{items} in {terminal.short_path(one.source.location)}"
             findings.append(Finding(State.GOOD, subject, text))
+            if one.scan.stale:
+                findings.append(Finding(State.BAD, subject, one.scan.stale))
         else:
             is_skipped = not one.source.is_trusted and not one.source.fault
             state = State.UNSURE if is_skipped else State.BAD

@@ -28,8 +28,8 @@ OPTIONS = ("name", "refresh", "store")  # of an entry, which every type of fetch
 class FetchedSource(Source):
     """A source whose content is fetched; list it before the class that reads the content.
 
-    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals. Others may
-    change it at any time, so what is suspicious in it waits for approval, also at first.
+    A search reads what is there. ``refresh`` fetches, and so does ``watch`` at intervals. Others
+    may change it at any time, so what is suspicious in it waits for approval, also at first.
 
     Attributes:
         content: The content.
