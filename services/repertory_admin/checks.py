@@ -255,6 +255,8 @@ def sources(repertory: Repertory, step: Callable[[str, int, int], None]) -> Sour
             if groups := ", ".join(one.source.visible_to):
                 text += f", visible to {groups}"
             findings.append(Finding(State.GOOD, subject, text))
+            if one.scan.stale:
+                findings.append(Finding(State.BAD, subject, one.scan.stale))
         else:
             is_skipped = not one.source.is_trusted and not one.source.fault
             state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD

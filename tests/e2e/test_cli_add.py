@@ -52,6 +52,8 @@ def test_a_repository_is_added_searched_and_removed(
     assert answer["results"][0]["toolId"].startswith("sailing/")
     [notice] = [one for one in answer["notices"] if "sailing" in one]
     assert "cannot be fetched" in notice
+    found = [one for one in cli.json(project, "doctor")["checks"] if "sailing" in one["subject"]]
+    assert [one["state"] for one in found] == ["good", "bad"]
 
     removed = cli.run(project, "remove", "sailing", "--yes")
     assert removed.returncode == 0, removed.stderr

@@ -336,6 +336,16 @@ def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path)
         built(tmp_path, type="git", url=str(repository.path), reads=["mcp"])
 
 
+def test_a_missing_program_is_named(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what to do."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    [source] = built(tmp_path, type="git", url=str(repository.path))
+    with pytest.raises(SourceError, match="`git` is missing; install it"):
+        source.refresh()
+
+
 def test_programs_stay_executable(repository: Repository, tmp_path: Path) -> None:
     """For their owner."""
     script = write(repository.path / "skills" / "pdf" / "run.sh", "#!/bin/sh\n")

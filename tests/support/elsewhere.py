@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import os
+import socket
 import subprocess
 import tarfile
 import time
@@ -14,6 +15,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import pytest
 
 from repertory.sources.registry import build
 from repertory.sources.source import Source
@@ -81,6 +84,7 @@ def refreshed(sources: list[Source]) -> set[str]:
 @contextlib.contextmanager
 def git_daemon(folder: Path) -> Iterator[str]:
     """Serve the repositories below a folder with ``git daemon``; yields the URL."""
+    _need("git-daemon")
     port = free_port()
     command = ["git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--export-all"]
     environment = {**os.environ, "GIT_CONFIG_COUNT": "2"}
@@ -103,9 +107,16 @@ def git_daemon(folder: Path) -> Iterator[str]:
         process.wait()
 
 
-def _answers(port: int) -> bool:
-    import socket  # noqa: PLC0415 - of one function
+def _need(program: str) -> None:
+    """Skip a test where a part of git is not installed."""
+    folder = subprocess.run(
+        ["git", "--exec-path"], capture_output=True, check=True, encoding="utf-8"
+    ).stdout.strip()
+    if not (Path(folder) / program).exists():
+        pytest.skip(f"{program} is not installed")
 
+
+def _answers(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
         return True
     return False
@@ -124,6 +135,8 @@ class Web:
     """
 
     def __init__(self, repositories: Path | None = None) -> None:
+        if repositories:
+            _need("git-http-backend")
         self.files: dict[str, bytes] = {}
         self.repositories = repositories
         self.login = ""

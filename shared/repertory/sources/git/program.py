@@ -16,6 +16,7 @@ from repertory.sources.fetched.urls import masked, shown
 from repertory.text import cut, one_line
 
 TIMEOUT_S = 600.0  # of one call
+REMEMBERED_S = 60  # that git remembers what the user typed, so that it asks once for all calls
 STALL_TIMEOUT_S = 60  # with less than a kilobyte a second, over HTTP
 MAX_REPOSITORY_SIZE = 512 * 2**20  # bytes
 MAX_OUTPUT_SIZE = 320 * 2**20  # bytes
@@ -149,7 +150,8 @@ def _environment(url: str, protocol: str, *, may_ask: bool) -> Mapping[str, str]
     environment = {name: value for name, value in os.environ.items() if name not in _DROPPED}
     count = environment.get("GIT_CONFIG_COUNT", "")
     number = int(count) if count.isdecimal() else 0
-    for key, value in {**_CONFIGURATION, "remote.origin.url": url}.items():
+    asking = {"credential.helper": f"cache --timeout={REMEMBERED_S}"} if may_ask else {}
+    for key, value in {**_CONFIGURATION, **asking, "remote.origin.url": url}.items():
         environment[f"GIT_CONFIG_KEY_{number}"] = key
         environment[f"GIT_CONFIG_VALUE_{number}"] = value
         number += 1
