@@ -128,7 +128,7 @@ def _notes(entry: Mapping[str, Any], schemes: list[Scheme]) -> tuple[str, ...]:
     found = [f"Its operations are called at {entry.get('server', 'no server')}."]
     if schemes:
         found.append(
-            "Set the variables of `auth` that you have a secret for; remove the others from the entry."
+            "Set the variables of `auth` that you have secrets for, and remove the others."
         )
     if any(scheme.place == "basic" for scheme in schemes):
         found.append("A secret of HTTP basic is user:password.")
