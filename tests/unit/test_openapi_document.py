@@ -130,6 +130,15 @@ def test_it_is_reviewed_like_a_server(tmp_path: Path) -> None:
             {"type": ["integer", "null"], "exclusiveMinimum": 1},
             {"type": ["integer", "null"], "exclusiveMinimum": 1},
         ),
+        ({"type": "integer", "minimum": -(10**30)}, {"type": "integer"}),
+        (
+            {"type": "object", "required": ["a", "a", 1], "properties": {"a": {}}},
+            {"type": "object", "required": ["a"], "properties": {"a": {}}},
+        ),
+        (
+            {"type": "object", "required": True, "properties": {}},
+            {"type": "object", "properties": {}},
+        ),
         ({"type": "string", "example": "x", "xml": {}, "discriminator": {}}, {"type": "string"}),
         (
             {

@@ -127,7 +127,9 @@ def _notes(entry: Mapping[str, Any], schemes: list[Scheme]) -> tuple[str, ...]:
     """Where calls go, and what secrets they need."""
     found = [f"Its operations are called at {entry.get('server', 'no server')}."]
     if schemes:
-        found.append("Their secrets are taken from the variables of `auth`; leave out the others.")
+        found.append(
+            "Set the variables of `auth` that you have secrets for, and remove the others."
+        )
     if any(scheme.place == "basic" for scheme in schemes):
         found.append("A secret of HTTP basic is user:password.")
     return tuple(found)

@@ -21,6 +21,7 @@ _PLAIN = frozenset(
         *("contentEncoding", "contentMediaType", "dependentRequired", "deprecated"),
     )
 )
+_BOUNDS = frozenset(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"))
 _ONE = frozenset(("items", "additionalProperties", "propertyNames", "contains", "not"))
 _SEVERAL = frozenset(("allOf", "anyOf", "oneOf", "prefixItems"))
 _NAMED = frozenset(("properties", "patternProperties", "dependentSchemas"))
@@ -99,12 +100,10 @@ class Builder:
 
     def _keyword(self, keyword: str, value: object, depth: int) -> Any:  # noqa: ANN401 - any JSON
         """The value of a keyword, converted; None for one that is left out."""
-        if keyword in _PLAIN:
-            self._use(len(keyword) + _length(value))
-            return value
-        if keyword == "description" and isinstance(value, str):
-            self._use(min(len(value), MAX_DESCRIPTION_LENGTH))
-            return cut(value.strip(), MAX_DESCRIPTION_LENGTH)
+        if keyword in _PLAIN or keyword == "description":
+            found = _plain(keyword, value)
+            self._use(len(keyword) + _length(found))
+            return found
         if keyword in _ONE and isinstance(value, Mapping | bool):
             return self.convert(value, depth + 1)
         if keyword in _SEVERAL and isinstance(value, list) and value:
@@ -145,10 +144,24 @@ class Builder:
             shown = found.get("properties", {})
             kept = [name for name in required if name in shown or name not in properties]
             found["required"] = kept
+            if not kept:
+                del found["required"]
 
     def _use(self, length: int) -> None:
         self._left -= length
         self._spend(length)
+
+
+def _plain(keyword: str, value: object) -> object:
+    """The value of a keyword without schemas; None for an invalid one."""
+    if keyword in _BOUNDS:
+        return value if isinstance(value, int | float) else None  # not one of more than 64 bits
+    if keyword == "required":
+        names = value if isinstance(value, list) else []
+        return list(dict.fromkeys(name for name in names if isinstance(name, str))) or None
+    if keyword == "description":
+        return cut(value.strip(), MAX_DESCRIPTION_LENGTH) if isinstance(value, str) else None
+    return value
 
 
 def _modern(schema: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any]:
