@@ -21,6 +21,7 @@ from joserfc.jwk import KeySet, RSAKey
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 CLIENT_ID = "repertory-of-team"
 HOST_ID = "a-program"
@@ -52,30 +53,42 @@ class OpenIdProvider:
     def __init__(self) -> None:
         self.port = free_port()
         self.issuer = f"http://127.0.0.1:{self.port}"
-        self.users: dict[str, dict[str, Any]] = {
-            "anna": {"preferred_username": "anna", "groups": ["team-a", "ops"]},
-            "ben": {"preferred_username": "ben", "groups": ["team-b"]},
-            "carl": {"preferred_username": "carl"},
-        }
         self.redirect_urls: list[str] = []
         self.key = _new_key()
-        self.checks_pkce = True
-        self.is_thin = False
-        self.replaced: dict[str, Any] = {}
-        self.answered: dict[str, Any] = {}
-        self.spoil: Callable[[str], object] = lambda token: token
         self.paths: list[str] = []
         self.codes: dict[str, _Code] = {}
         self.tokens: dict[str, str] = {}
         self._app = _app(self)
         self._server: BaseWSGIServer | None = None
+        self.be_honest()
+
+    def be_honest(self) -> None:
+        """Behave as a provider should, for the people it knows at first."""
+        self.users: dict[str, dict[str, Any]] = {
+            "anna": {"preferred_username": "anna", "groups": ["team-a", "ops"]},
+            "ben": {"preferred_username": "ben", "groups": ["team-b"]},
+            "carl": {"preferred_username": "carl"},
+        }
+        self.checks_pkce = True
+        self.is_thin = False
+        self.replaced: dict[str, Any] = {}
+        self.answered: dict[str, Any] = {}
+        self.spoil: Callable[[str], object] = lambda token: token
 
     def start(self) -> None:
-        """Begin to answer, at the same port each time."""
-        self._server = make_server(
-            "127.0.0.1", self.port, self._app, threaded=True, request_handler=_Quiet
-        )
+        """Answer, at the same port each time."""
+        if self._server is None:
+            until(self._listens)
+
+    def _listens(self) -> bool:
+        try:
+            self._server = make_server(
+                "127.0.0.1", self.port, self._app, threaded=True, request_handler=_Quiet
+            )
+        except SystemExit:  # the port is still in use
+            return False
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        return True
 
     def stop(self) -> None:
         """Go away."""

@@ -47,9 +47,7 @@ def running_provider() -> Iterator[OpenIdProvider]:
 def provider(running_provider: OpenIdProvider) -> Iterator[OpenIdProvider]:
     """The provider, honest again after each test."""
     yield running_provider
-    honest = OpenIdProvider()
-    for name in ("users", "checks_pkce", "is_thin", "replaced", "answered", "spoil"):
-        setattr(running_provider, name, getattr(honest, name))
+    running_provider.be_honest()
 
 
 @pytest.fixture(scope="module")
