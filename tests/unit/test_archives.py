@@ -41,7 +41,7 @@ def member(name: str, kind: bytes, **fields: object) -> tarfile.TarInfo:
     return info
 
 
-@pytest.mark.parametrize("make", [zipped, tarred])
+@pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
 def test_files_are_unpacked_for_their_owner_alone(make: object, tmp_path: Path) -> None:
     """With their folders; nothing is executable that was not."""
     unpacked(make(skills("pdf", "docx")), tmp_path / "into")  # type: ignore[operator]
@@ -51,7 +51,7 @@ def test_files_are_unpacked_for_their_owner_alone(make: object, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("place", OUTSIDE)
-@pytest.mark.parametrize("make", [zipped, tarred])
+@pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
 def test_a_path_that_leads_out_refuses_the_archive(
     make: object, place: str, tmp_path: Path
 ) -> None:
@@ -89,7 +89,7 @@ def test_links_of_a_zip_archive_are_left_out(tmp_path: Path) -> None:
     assert writer.left_out == {"links": 1, "devices": 1}
 
 
-@pytest.mark.parametrize("make", [zipped, tarred])
+@pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
 def test_sizes_and_numbers_are_bounded(
     make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +165,7 @@ def test_what_is_odd_is_left_out_and_counted(tmp_path: Path) -> None:
         tarred({"a": "x" * 9_000})[:-40],
         b"\x1f\x8b" + b"\xff" * 50,
     ],
+    ids=["nothing", "a page", "half a zip", "zeros", "half a tar", "no gzip"],
 )
 def test_what_is_no_archive_is_named(data: bytes, tmp_path: Path) -> None:
     """In one sentence, with the address."""
