@@ -496,7 +496,7 @@ def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatc
     place.write(disabled=True)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)
-    assert "to no MCP server that is configured where this runs" in str(error)
+    assert "to no MCP server or API that is configured where this runs" in str(error)
     skill = Item(id="team/a", kind=Kind.SKILL, name="a", source="team")
     assert type(refusal(calls, skill)) is UsageError
     place.config.write_text("{")
