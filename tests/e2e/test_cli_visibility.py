@@ -54,6 +54,11 @@ def test_a_running_server_follows_who_may_see_a_source(own: Cli, tmp_path: Path)
         until(lambda: found(serve, ben) == open_to_all, serve.process)
         assert found(serve, anna) == both
         assert (status(serve, anna, item), status(serve, ben, item)) == (200, 404)
+        as_ben = {"REPERTORY_SERVER_URL": serve.url, "REPERTORY_SERVER_API_KEY": ben}
+        told = own.run(project, "stats", **as_ben).stdout
+        assert "open" in told
+        assert "vault" not in told
+        assert "unknown number" not in told
         shown = own.json(project, "search", "rotate keys", "--threshold", "0")["results"]
         assert sorted(hit["toolId"] for hit in shown) == both
         write(project / "repertory.toml", OPEN + VAULT)
@@ -73,7 +78,7 @@ def test_groups_are_listed_and_checked(own: Cli, tmp_path: Path) -> None:
     assert (wrong.returncode, "A group cannot be named 'team a'" in wrong.stderr) == (2, True)
     write(project / "repertory.toml", OPEN + VAULT + RESTRICTED)
     assert own.run(project, "config", "check").returncode == 0
-    assert "1 of them only to the groups" in own.run(project, "config", "show").stdout
+    assert "1 of them visible to groups only" in own.run(project, "config", "show").stdout
     assert "visible to team-a" in own.run(project, "doctor").stdout
     for value in ("[]", '"team-a"', '["team a"]', "[1]"):
         write(project / "repertory.toml", f"{OPEN}{VAULT}visible_to = {value}\n")

@@ -112,7 +112,7 @@ def _show(settings: Settings, rows: list[dict[str, Any]]) -> None:
 def _sources(entries: Sequence[Mapping[str, Any]]) -> str:
     """How many sources there are, and how many of them not everyone may see."""
     restricted = sum("visible_to" in entry for entry in entries)
-    shown = f", {restricted} of them only to the groups of their `visible_to`" if restricted else ""
+    shown = f", {restricted} of them visible to groups only" if restricted else ""
     return f"{len(entries)} in the file{shown}"
 
 

@@ -34,6 +34,7 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         "builds waiting": stats.queue.builds,
         "jobs with workers": stats.queue.taken,
     }
+    is_told = not (stats.watch and stats.watch.pending is None)  # else the caller may not see it
     counts = {"error": stats.errors, "warning": stats.warnings}
     problems = ", ".join(terminal.count(count, noun) for noun, count in counts.items() if count)
     unused = sum(one.points for one in stats.unused)
@@ -54,10 +55,10 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         if stats.unused
         else "",
         "pending": ", ".join(
-            f"{_number(count)} {name}" for name, count in pending.items() if count != 0
+            f"{_number(count)} {name}" for name, count in pending.items() if count != 0 and is_told
         ),
         "failed": f"{_number(stats.queue.failed)} jobs; see `repertory queue list`"
-        if stats.queue.failed != 0
+        if stats.queue.failed != 0 and is_told
         else "",
         "problems": f"{problems}; see `repertory doctor`" if problems else "none",
         "model": stats.model or "none",
