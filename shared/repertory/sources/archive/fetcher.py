@@ -65,7 +65,7 @@ class ArchiveFetcher(Fetcher):
     def _read(self, last: State) -> tuple[bytes | None, dict[str, str]]:
         """The archive, None if it is unchanged; and how to recognise it again."""
         if is_http(self._address):
-            document = get(self._address, MAX_ARCHIVE_SIZE, last.validators)
+            document = get(self._address, MAX_ARCHIVE_SIZE, last.validators, lambda: self.cancelled)
             return None if document.is_unchanged else document.content, document.validators
         validators = {"signature": repr(signature(self._address))}
         if last.validators == validators:

@@ -23,6 +23,7 @@ CURRENT = "current"  # a link to the folder with the latest content, replaced at
 LOCK = "lock"
 STATE = "state.json"
 MAX_ERROR_LENGTH = 500  # characters
+LOCK_CHECK_S = 0.5
 LOCK_TIMEOUT_S = 600.0  # while another process fetches the same
 _VERSION = "content-"  # begins the name of a folder with content
 
@@ -157,17 +158,26 @@ class Content:
     def _locked(self) -> Iterator[None]:
         try:
             make_private(self.folder)
-            with FileLock(self.folder / LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
-                yield
-        except Timeout:
-            raise SourceError(
-                f"{self.fetcher.location} was not fetched: another process has been fetching it "
-                f"for {LOCK_TIMEOUT_S:.0f} s."
-            ) from None
+            lock = self._lock()
         except OSError as error:
             raise SourceError(
                 f"{self.folder} cannot be written: {error.strerror}; choose another --data-dir."
             ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _lock(self) -> FileLock:
+        """Wait for the lock, until the fetch is cancelled."""
+        lock = FileLock(self.folder / LOCK, mode=PRIVATE)
+        deadline = time.monotonic() + LOCK_TIMEOUT_S
+        while time.monotonic() < deadline and not self.fetcher.cancelled:
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=LOCK_CHECK_S)
+                return lock
+        why = "it was interrupted" if self.fetcher.cancelled else "another process is fetching it"
+        raise SourceError(f"{self.fetcher.location} was not fetched: {why}.")
 
 
 def key_of(fetcher: Fetcher) -> str:

@@ -1,7 +1,7 @@
 """Bounded requests over HTTP, for documents that others publish."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -42,13 +42,19 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     is_unchanged: bool = False
 
 
-def get(url: str, limit: int, validators: Mapping[str, str] | None = None) -> Document:
+def get(
+    url: str,
+    limit: int,
+    validators: Mapping[str, str] | None = None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> Document:
     """Get a document.
 
     Args:
         url: Its URL, over HTTP or HTTPS. A user and password in it are sent, to its host alone.
         limit: The most bytes that it may have.
         validators: Those of the last answer.
+        is_cancelled: Whether to end soon.
 
     Returns:
         The document; see ``Document.is_unchanged``.
@@ -74,7 +80,7 @@ def get(url: str, limit: int, validators: Mapping[str, str] | None = None) -> Do
                     _check(url, response)
                     return Document(
                         url=url,
-                        content=_content(url, response, limit),
+                        content=_content(url, response, limit, is_cancelled),
                         content_type=_type_of(response),
                         validators=_validators_of(response),
                     )
@@ -105,11 +111,15 @@ def _check(url: str, response: "httpx.Response") -> None:
     raise SourceError(f"{shown(url)} answers {code}; check the address.")
 
 
-def _content(url: str, response: "httpx.Response", limit: int) -> bytes:
+def _content(
+    url: str, response: "httpx.Response", limit: int, is_cancelled: Callable[[], bool]
+) -> bytes:
     content = bytearray()
     deadline = time.monotonic() + TOTAL_TIMEOUT_S
     for chunk in response.iter_bytes(CHUNK_SIZE):
         content += chunk
+        if is_cancelled():
+            raise SourceError(f"The fetch of {shown(url)} was interrupted.")
         if len(content) > limit:
             raise SourceError(f"{shown(url)} has more than {limit:,} bytes; it was not fetched.")
         if time.monotonic() > deadline:

@@ -91,9 +91,12 @@ class FetchedSource(Source):
         stop = threading.Event()
 
         def follow() -> None:
-            seen = self._seen_now
-            while not stop.wait(min(self._wait_s(), CHECK_INTERVAL_S)):
-                if self._wait_s() == 0:
+            seen, pause, not_before = self._seen_now, 0.0, 0.0
+            while not stop.wait(pause):
+                pause = CHECK_INTERVAL_S
+                if self._wait_s() == 0 and time.monotonic() >= not_before:
+                    # Also if what was tried cannot be noted.
+                    not_before = time.monotonic() + min(RETRY_S, self.interval)
                     with contextlib.suppress(SourceError):  # the next scan names it
                         self.content.refresh(max_age_s=self.interval / 2)
                 if seen != (seen := self._seen_now):  # another process may have fetched it
