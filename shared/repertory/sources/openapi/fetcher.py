@@ -28,7 +28,8 @@ class DocumentFetcher(Fetcher):
 
     @override
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
-        document = get(self._url, MAX_SIZE, last.validators if last.revision else None)
+        validators = last.validators if last.revision else None
+        document = get(self._url, MAX_SIZE, validators, lambda: self.cancelled)
         if document.is_unchanged:
             return None
         parse(decoded(document.content, self.location), self.location)  # else the last one stays
