@@ -139,6 +139,7 @@ def test_a_policy_of_a_found_file_changes_no_fetched_item(
         ("https://example.com/pdf.skill", "archive", "pdf"),
         ("./local.zip", "archive", "local"),
         ("./elsewhere", "git", "elsewhere"),
+        ("file://./elsewhere", "git", "elsewhere"),
     ],
 )
 def test_addresses_are_recognised(

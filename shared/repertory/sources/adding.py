@@ -46,7 +46,7 @@ class Address:
     """What the user named: a URL, or a path of this machine.
 
     Args:
-        text: It, as written.
+        text: It, as written; a URL of a file is a path.
         registry: The URL of the MCP registry that names are looked up in; empty for the official.
         directory: The folder that a relative path starts from.
         options: What else the user said: ``ref``, ``folder``, ``sha256``; only those given.
@@ -55,7 +55,7 @@ class Address:
     def __init__(
         self, text: str, directory: Path, options: Mapping[str, str], registry: str = ""
     ) -> None:
-        self.text = text
+        self.text = text.removeprefix("file://")
         self.options = options
         self.registry = registry
         self._directory = directory
