@@ -19,6 +19,7 @@ from tests.support.openid_provider import (
 from tests.support.ports import free_port
 from tests.support.server_process import Serve, bearer
 from tests.support.signing_in import Browser, sign_in_settings
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +54,7 @@ def test_people_sign_in_at_a_server(
         assert "Signed in as anna" in browser.get("/status").text
         assert browser.post("/rebuild", headers={"Origin": server.url}).status_code == 403
         assert browser.get("/items", headers=bearer(server.token)).status_code == 200
+        until(lambda: '"owner"' in log.read_text())
     text = log.read_text()
     callers = {json.loads(line).get("caller") for line in text.splitlines() if "caller" in line}
     assert {"user:anna", "owner"} <= callers

@@ -31,7 +31,11 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 250
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=["a session", "an index of one's own"])
+@pytest.mark.parametrize(
+    "code",
+    re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text("utf-8"), re.DOTALL),
+    ids=["a session", "an index of one's own"],
+)
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty project with one skill, it finds the skill."""
     skill = tmp_path / "skills" / "keys" / "SKILL.md"

@@ -295,7 +295,7 @@ def expression(module: str, method: str, call: ast.Call) -> Expression:
     given += call.args[{"compile": 1, "sub": 4}.get(method, 2) :]
     flags = eval(ast.unparse(given[0]), names) if given else 0
     compiled = re.compile(pattern, flags)
-    own = [name for name, one in names.items() if one is compiled]
+    own = [name for name, one in names.items() if isinstance(one, re.Pattern) and one == compiled]
     name = f"{module}.{own[0]}" if own else f"{module} {pattern}"
     return Expression(name, compiled, set() if method == "compile" else {method})
 

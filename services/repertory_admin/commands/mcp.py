@@ -27,6 +27,9 @@ _log = logging.getLogger(__name__)
         "repertory mcp",
         "repertory mcp --toolset skills --toolset project",
         "repertory connect   # shows the agent hosts that were found, and connects one of them",
+        "",
+        "In the configuration of any other agent host:",
+        '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}',
     ),
 )
 def mcp(
