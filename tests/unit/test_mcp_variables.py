@@ -235,7 +235,7 @@ def test_the_place_of_an_env_file(text: str, expected: Path | None) -> None:
 def test_the_place_of_an_env_file_by_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server without an environment of its own has that of this process."""
     monkeypatch.setenv("ENV_FOLDER", "mine")
-    server = ServerConfig(name="a", env_file="${ENV_FOLDER}/x.env", workspace="/work")
-    assert env_file_of(server) == Path("/work/mine/x.env")
+    server = ServerConfig(name="a", env_file="${ENV_FOLDER}/x.env", workspace="/project")
+    assert env_file_of(server) == Path("/project/mine/x.env")
     other = msgspec.structs.replace(server, environment={"ENV_FOLDER": "theirs"})
-    assert env_file_of(other) == Path("/work/theirs/x.env")
+    assert env_file_of(other) == Path("/project/theirs/x.env")
