@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from kombu.transport import redis as kombu_redis
+from kombu.transport import virtual
 from redis import Redis, RedisError
 from typing_extensions import override
 
@@ -84,7 +85,28 @@ def task_message(raw: object, queue: str) -> dict[str, Any]:
 
 
 class QoS(kombu_redis.QoS):
-    """Kombu's record of unacknowledged messages, which drops those that cannot be read."""
+    """Kombu's record of unacknowledged messages, which drops those that cannot be read.
+
+    A message that cannot be acknowledged, since Redis is away, counts as done here: otherwise the
+    worker would wait for it and never take another one. Redis, if it kept the message, gives it to
+    a worker again, which does no harm.
+    """
+
+    @override
+    def ack(self, delivery_tag: str) -> None:
+        try:
+            super().ack(delivery_tag)
+        except (RedisError, OSError):
+            virtual.QoS.ack(self, delivery_tag)
+            raise
+
+    @override
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        try:
+            super().reject(delivery_tag, requeue=requeue)
+        except (RedisError, OSError):
+            virtual.QoS.ack(self, delivery_tag)
+            raise
 
     @override
     def restore_by_tag(
