@@ -36,9 +36,7 @@ def reload(before: Configuration) -> Configuration:
         workspace = workspace.again()
         new = workspace.catalogue(old.known if old else None)
     except RepertoryError as error:
-        message, file = str(error), str(workspace.file or "")
-        where = "" if file in message else f"{file}: "
-        return msgspec.structs.replace(before, workspace=workspace, error=where + message)
+        return msgspec.structs.replace(before, workspace=workspace, error=str(error))
     kept = {one.name: _kept(one, earlier.get(one.name, one)) for one in new.sources}
     if workspace.is_found:
         kept |= {name: one for name, one in earlier.items() if name not in kept and one.is_away()}

@@ -164,8 +164,19 @@ class Workspace:
                 servers of a configuration that cannot be read. None takes the last run's.
 
         Raises:
-            ConfigurationError: A source of the configuration file is invalid.
+            ConfigurationError: A source of the configuration is invalid; the message names the
+                file, or the files that it may be in.
         """
+        try:
+            return self._catalogue(known)
+        except ConfigurationError as error:
+            written = () if self.paths() else (self.file, *(one.file for one in self._added))
+            files = [str(file) for file in dict.fromkeys(written) if file]
+            if not files or any(file in str(error) for file in files):
+                raise
+            raise ConfigurationError(f"{' or '.join(files)}: {error}") from error
+
+    def _catalogue(self, known: Mapping[str, Mapping[str, Any]] | None) -> "Catalogue":
         from repertory.sources.configured import build_catalogue  # noqa: PLC0415 - not to search
 
         written = bool(self._settings.sources) and not self.paths()

@@ -237,6 +237,15 @@ def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["index", "config check"])
+def test_a_wrong_source_is_named_with_its_file(cli: Cli, project: Path, command: str) -> None:
+    """There may be a file for the project and one for the user."""
+    (project / "repertory.toml").write_text('[[sources]]\ntype = "skils"\n', "utf-8")
+    done = cli.run(project, *command.split())
+    assert done.returncode in (1, 2)
+    assert "repertory.toml: " in (done.stdout + done.stderr)
+
+
 def test_trusting_another_file_is_exit_code_2(cli: Cli, project: Path) -> None:
     """A file that is missing or not JSON is not trusted."""
     for file in ("nowhere.json", "handbook.md"):

@@ -221,8 +221,8 @@ def _problems(workspace: Workspace) -> Iterator[str]:
                     yield f"The source of type {entry['type']!r} reads {path}, which is not there."
     try:
         workspace.catalogue()
-    except ConfigurationError as error:  # an error of all entries together
-        found.add(str(error))
+    except ConfigurationError as error:  # the first of these with its file, or one of all together
+        found = {one for one in found if one not in str(error)} | {str(error)}
     yield from sorted(found)
 
 
