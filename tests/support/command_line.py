@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.support import forked
 from tests.support.builders import write
 from tests.support.calibrations import share
 
@@ -68,11 +69,14 @@ class Cli:
         *arguments: str | Path,
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command with its streams in pipes."""
-        return subprocess.run(
+        """Run a command with its streams in files or pipes, without input."""
+        settings = self.environment | environment
+        if settings.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
+            return forked.run(list(map(str, arguments)), folder, settings, TIMEOUT_S)
+        return subprocess.run(  # Python is to find other modules
             [*COMMAND, *map(str, arguments)],
             cwd=folder,
-            env=self.environment | environment,
+            env=settings,
             capture_output=True,
             encoding="utf-8",
             stdin=subprocess.DEVNULL,

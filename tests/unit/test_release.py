@@ -1,0 +1,126 @@
+"""A release: its version is the same everywhere, and its images install a lock that fits."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from qdrant_client.common.version_check import is_compatible
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+LOCKS = {"requirements.lock": ("team",), "requirements-gpu.lock": ("team", "torch")}
+ENTRY = re.compile(r"^(\S[^\\\n]*?) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
+
+
+def locked(name: str) -> list[Requirement]:
+    """The packages of a lock."""
+    text = (ROOT / "deploy" / name).read_text("utf-8")
+    return [Requirement(entry) for entry, _ in ENTRY.findall(text)]
+
+
+def pinned(name: str, python: str) -> dict[str, str]:
+    """The versions that a lock installs in an image with a version of Python."""
+    linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
+    where = default_environment() | linux | {"platform_machine": "x86_64"}
+    where |= {"python_version": python, "python_full_version": f"{python}.14"}
+    found: dict[str, str] = {}
+    for one in locked(name):
+        if one.marker is None or one.marker.evaluate(where):
+            assert one.name not in found
+            found[one.name] = str(one.specifier).removeprefix("==")
+    return found
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_package_of_a_lock_has_an_exact_version_and_hashes(name: str) -> None:
+    """Nothing else is in the file, above all no address of an index."""
+    text = (ROOT / "deploy" / name).read_text("utf-8")
+    assert all(str(one.specifier).startswith("==") and not one.url for one in locked(name))
+    rest = [line for line in ENTRY.sub("", text).splitlines() if not line.startswith("#")]
+    assert rest == []
+    assert "://" not in text
+    assert "--index" not in text
+
+
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_has_what_the_project_requires(name: str, python: str) -> None:
+    """Run `make lock` after a change of the dependencies."""
+    about = PROJECT["project"]
+    wanted = [*about["dependencies"], *PROJECT["dependency-groups"]["build"]]
+    wanted += [one for extra in LOCKS[name] for one in about["optional-dependencies"][extra]]
+    versions = pinned(name, python)
+    for one in map(Requirement, wanted):
+        version = versions.get(canonicalize_name(one.name))
+        assert version, f"{one.name} is missing; run `make lock`"
+        assert one.specifier.contains(version), f"{one} is {version}; run `make lock`"
+
+
+def test_both_locks_have_the_same_versions() -> None:
+    """A worker with a GPU writes what the query service reads."""
+    usual, gpu = (pinned(name, "3.11") for name in LOCKS)
+    assert {name: gpu.get(name) for name in usual} == usual
+    assert "torch" in gpu
+    assert "torch" not in usual
+
+
+def test_what_builds_the_package_is_locked() -> None:
+    """The group for the lock is what the build asks for."""
+    assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
+
+
+def test_the_locked_client_fits_the_image_of_qdrant() -> None:
+    """By the client's own rule; the engine in the process is of the series that we ask for."""
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
+    (server,) = re.findall(r":v(\d+\.\d+\.\d+)", services["qdrant"]["image"])
+    for name in LOCKS:
+        versions = pinned(name, "3.11")
+        assert is_compatible(versions["qdrant-client"], server)
+        (edge,) = (
+            one
+            for one in map(Requirement, PROJECT["project"]["dependencies"])
+            if one.name == "qdrant-edge-py"
+        )
+        assert edge.specifier.contains(versions["qdrant-edge-py"])
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    """In the packages, the plugins, the HTTP interface and the newest part of the changelog."""
+    version = PROJECT["project"]["version"]
+    files = {
+        "plugin/.claude-plugin/plugin.json": ("version",),
+        "plugin/.cursor-plugin/plugin.json": ("version",),
+        "plugin/gemini-extension.json": ("version",),
+        "clients/openapi.json": ("info", "version"),
+        "clients/typescript/package.json": ("version",),
+        "clients/typescript/package-lock.json": ("version",),
+    }
+    for file, keys in files.items():
+        found = json.loads((ROOT / file).read_text("utf-8"))
+        for key in keys:
+            found = found[key]
+        assert found == version, file
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)[0]
+    assert newest == version
+
+
+def test_a_release_says_who_made_it_and_for_whom() -> None:
+    """The metadata has what an index shows, and names no place of this machine."""
+    about = PROJECT["project"]
+    for field in ("description", "readme", "license", "authors", "keywords", "classifiers"):
+        assert about[field], field
+    assert "Typing :: Typed" in about["classifiers"]
+    required = [*about["dependencies"], *about["optional-dependencies"]["all"]]
+    assert not any(Requirement(one).url for one in required)
+    (encoder,) = map(Requirement, about["optional-dependencies"]["offline"])
+    weights = tomllib.loads((ROOT / "encoder" / "pyproject.toml").read_text("utf-8"))["project"]
+    assert encoder.name == weights["name"]
+    assert encoder.specifier.contains(weights["version"])
