@@ -1,0 +1,66 @@
+"""The wheel: what `uvx repertory` runs is complete, without the clone that it was built from."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.support.calibrations import share
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """The program, installed from a wheel; it finds our dependencies, but not the clone."""
+    built = tmp_path / "dist"
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    subprocess.run(
+        [*command, "--directory", str(built)], cwd=ROOT, capture_output=True, check=True
+    )
+    (wheel,) = built.glob("*.whl")
+    environment = tmp_path / "environment"
+    venv.create(environment, symlinks=True)
+    libraries = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
+    with ZipFile(wheel) as archive:
+        archive.extractall(libraries)
+    # Files of this kind count only in the environment's own folder: the clone stays unknown.
+    (libraries / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return environment / "bin" / "python"
+
+
+def test_a_wheel_searches_in_an_empty_home(program: Path, tmp_path: Path) -> None:
+    """It knows its version, holds all source roots, and finds an example by its meaning."""
+    project, home = tmp_path / "project", tmp_path / "home"
+    shutil.copytree(ROOT / "examples", project)
+    home.mkdir()
+    share(tmp_path / "data")
+    settings = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "HF_HUB_OFFLINE": "1",
+        "REPERTORY_DATA_DIR": str(tmp_path / "data"),
+        "REPERTORY_SEARCH_MODEL": "repertory",
+    }
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [program, *arguments], cwd=project, env=settings, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    packages = ("repertory", *(f"repertory_{one}" for one in ("admin", "query", "watch", "worker")))
+    lines = (f"import {one}; print({one}.__file__)" for one in (*packages, "repertory_eval"))
+    files = run("-c", "\n".join(lines)).splitlines()
+    assert all(file.startswith(str(tmp_path)) for file in files)
+    version = run("-m", "repertory_admin", "--version").split()[1]
+    assert f'\nversion = "{version}"\n' in (ROOT / "pyproject.toml").read_text("utf-8")
+    found = run("-m", "repertory_admin", "search", "swap out credentials that leaked")
+    assert "skills/rotating-api-keys" in found
