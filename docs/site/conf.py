@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
@@ -36,14 +37,27 @@ include_patterns = [
     "plugin/README.md",
     "clients/typescript/README.md",
 ]
-exclude_patterns = ["**/.*"]
+# They hold no page; an environment in the root has many files.
+exclude_patterns = [
+    *(".*", "**/.*", "**/node_modules", "build", "dist"),
+    *("services", "shared", "tests", "workers"),
+]
 myst_heading_anchors = 3
 highlight_language = "none"
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 
 
+def leave_decisions_out(_app: Sphinx, environment: BuildEnvironment) -> list[str]:
+    """Let no menu name a decision: they have a list of their own, and the menu is on each page."""
+    for page in environment.all_docs:
+        if page.startswith("docs/decisions/0"):
+            environment.metadata[page]["orphan"] = ""
+    return []
+
+
 def setup(app: Sphinx) -> None:
     """Write the HTTP reference before the pages are read."""
     document, page = HERE.parents[1] / "clients" / "openapi.json", HERE / "http-api.md"
     app.connect("builder-inited", lambda _: http_reference.write(document, page))
+    app.connect("env-updated", leave_decisions_out)

@@ -13,6 +13,17 @@ INTRODUCTION = """# HTTP reference
 error is `application/problem+json`: its `error` and `detail` say what is wrong. In the examples,
 `$TOKEN` is a key, or what `repertory keys token` prints.
 """
+# For parameters and fields whose schema has no example; functions have none, which cost tokens.
+EXAMPLES: Mapping[str, Any] = {
+    "item": "skills/rotating-api-keys",
+    "place": "references/checklist.md",
+    "item_id": "skills/rotating-api-keys",
+    "tool_id": "notes__list_notes",
+    "query": "rotate API keys",
+    "searchQuery": "how long do we keep invoices",
+    "filepath": "skills/rotating-api-keys/SKILL.md",
+}
+OPEN = ("/healthz", "/readyz")  # they answer everyone
 
 
 def write(document: Path, page: Path) -> None:
@@ -36,9 +47,22 @@ def _sections(document: Schema) -> Iterator[str]:
             for media_type, content in body.items():
                 yield f"The body is `{media_type}`: {_kind(content['schema'])}.\n"
             yield f"```sh\n{_example(method, path, one, document)}\n```\n"
+            yield from _answers(one["responses"], document)
     yield "## Types\n"
     for name, schema in document["components"]["schemas"].items():
         yield from _type(name, schema)
+
+
+def _answers(responses: Schema, document: Schema) -> Iterator[str]:
+    """What an operation returns, with an example if its type has one."""
+    for status, response in responses.items():
+        if status == "default":
+            continue
+        for media_type, content in response.get("content", {}).items():
+            yield f"It answers {status} with `{media_type}`: {_kind(content['schema'])}.\n"
+            if examples := _properties(content["schema"], document, "examples"):
+                part = {name: values[0] for name, values in examples.items()}
+                yield f"```json\n{json.dumps(part, indent=2, ensure_ascii=False)}\n```\n"
 
 
 def _row(parameter: Schema) -> str:
@@ -81,13 +105,14 @@ def _example(method: str, path: str, one: Schema, document: Schema) -> str:
     """A request with the first example of each parameter that is needed."""
     query = []
     for parameter in one["parameters"]:
-        value = _first(parameter)
+        name = parameter["name"]
         if parameter["in"] == "path":
-            path = path.replace("{" + parameter["name"] + "}", value or "notes__list_notes")
+            path = path.replace(f"{{{name}}}", _first(parameter))
         elif parameter["required"]:
-            query.append(f"{parameter['name']}={quote_plus(value)}")
+            query.append(f"{name}={quote_plus(_first(parameter))}")
     address = f"http://127.0.0.1:7700{path}{'?' if query else ''}{'&'.join(query)}"
-    command = f"curl --oauth2-bearer $TOKEN '{address}'"
+    key = "" if path in OPEN else " --oauth2-bearer $TOKEN"
+    command = f"curl{key} '{address}'"
     if method != "post":
         return command
     content = one.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -96,16 +121,29 @@ def _example(method: str, path: str, one: Schema, document: Schema) -> str:
 
 def _first(parameter: Schema) -> str:
     examples = parameter.get("examples", {})
-    return str(next(iter(examples.values()))["value"]) if examples else ""
+    name = parameter["name"]
+    return str(next(iter(examples.values()))["value"] if examples else EXAMPLES.get(name, ""))
 
 
 def _sample(schema: Schema, document: Schema) -> dict[str, Any]:
     """A body with the example of each field that is needed."""
-    if reference := schema.get("$ref"):
-        schema = document["components"]["schemas"][reference.rpartition("/")[2]]
-    properties = schema.get("properties", {})
-    examples = {name: properties[name].get("examples") for name in schema.get("required", ())}
-    return {name: values[0] if values else None for name, values in examples.items()}
+    needed = _resolved(schema, document).get("required", ())
+    given = _properties(schema, document, "examples")
+    return {name: given[name][0] if name in given else EXAMPLES.get(name) for name in needed}
+
+
+def _properties(schema: Schema, document: Schema, key: str) -> dict[str, Any]:
+    """What the fields of a type say under a key, by their names."""
+    fields = _resolved(schema, document).get("properties", {})
+    return {name: field[key] for name, field in fields.items() if key in field}
+
+
+def _resolved(schema: Schema, document: Schema) -> Schema:
+    """The type that is referred to; of several, the first."""
+    schema = schema.get("anyOf", [schema])[0]
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: Schema = document["components"]["schemas"][name] if name else schema
+    return found
 
 
 def _cell(text: str) -> str:
