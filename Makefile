@@ -11,7 +11,8 @@ PIP := -m pip --disable-pip-version-check -q
 
 LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --group build --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-annotate --quiet --custom-compile-command 'make lock' $(if $(UPGRADE),--upgrade)
-SBOM = $(BIN)/cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible
+# In an environment of its own: one of its packages makes each import of jsonschema take a second.
+SBOM = $(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7.1,<8' cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check client mutants bench eval lures train docs links lock sbom dist screenshots clean

@@ -8,7 +8,7 @@ import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -261,6 +261,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
             yield ".".join(parts).removesuffix(".__init__"), ast.parse(file.read_text("utf-8"))
 
 
+@cache
 def expressions() -> tuple[dict[str, Expression], set[str]]:
     """Every expression that is written in our code, and the modules that make others."""
     found: dict[str, Expression] = {}
@@ -300,9 +301,6 @@ def expression(module: str, method: str, call: ast.Call) -> Expression:
     return Expression(name, compiled, set() if method == "compile" else {method})
 
 
-FOUND, MAKERS = expressions()
-
-
 def hostile(example: str) -> Iterator[Callable[[int], str]]:
     """Texts of any size: a part of an example is repeated, or a character is put in often."""
     seen = set()
@@ -340,20 +338,22 @@ def grows_too_fast(call: Callable[[str], object], text: Callable[[int], str]) ->
 
 def test_every_expression_has_an_example() -> None:
     """An expression that is added is tested, and each example matches."""
-    assert set(EXAMPLES) == set(FOUND)
-    assert MAKERS == MADE_AT_RUN_TIME
+    found, makers = expressions()
+    assert set(EXAMPLES) == set(found)
+    assert makers == MADE_AT_RUN_TIME
     for name, examples in EXAMPLES.items():
-        assert FOUND[name].pattern.search(examples[0]), name
+        assert found[name].pattern.search(examples[0]), name
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_time_grows_with_the_text(name: str) -> None:
     """A text of 10 or 100 times the size takes about 10 or 100 times as long, at most."""
+    found, _ = expressions()  # not at the import of this module, which each process does
     slow = [
         (str(call), text(2))
         for example in EXAMPLES[name]
         for text in hostile(example)
-        for call in FOUND[name].calls()
+        for call in found[name].calls()
         if grows_too_fast(call, text)
     ]
     assert not slow
