@@ -13,6 +13,7 @@ import pytest
 from repertory.catalogue.item import Item
 from repertory.settings import load
 from repertory.sources.configured import build_catalogue
+from repertory_admin.app import COMMANDS
 from tests.support.command_line import Cli
 from tests.support.server_process import Serve
 
@@ -91,12 +92,7 @@ def test_every_command_exists() -> None:
     named = set(re.findall(r"^repertory (\w+)", TEXT, re.MULTILINE))
     named |= set(re.findall(r"`repertory (\w+)", TEXT))
     assert {"search", "index", "eval", "doctor"} <= named
-    for command in named:
-        subprocess.run(
-            [sys.executable, "-m", "repertory_admin", command, "--help"],
-            capture_output=True,
-            check=True,
-        )
+    assert named <= COMMANDS.keys()
 
 
 def example_items() -> dict[str, Item]:

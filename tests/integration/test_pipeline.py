@@ -278,6 +278,13 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
     assert pack(kept, 0) == pack(built, 0)
 
 
+@pytest.fixture
+def own_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load the model for this test alone, which leaves its files in the data directory."""
+    monkeypatch.setattr("repertory.compose.load_engine", load_engine)
+
+
+@pytest.mark.usefixtures("own_engine")
 def test_no_cache_keeps_nothing(project: Path) -> None:
     """no_cache loads nothing, recomputes everything, and stores nothing."""
     with Repertory(settings_of(project, no_cache=True), project) as repertory:
@@ -465,6 +472,7 @@ LOADED = """
 """
 
 
+@pytest.mark.usefixtures("own_engine")
 def test_a_search_imports_only_what_it_needs(project: Path) -> None:
     """No torch, no client of a server or a hub, no MCP, no YAML and no database."""
     index(project)

@@ -1,4 +1,4 @@
-"""One engine for all tests of a process that use the packaged model: loading takes half a second."""
+"""One engine of the packaged model for all tests of a process; loading takes half a second."""
 
 import threading
 from collections.abc import Iterator

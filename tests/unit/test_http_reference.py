@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,7 @@ DOCUMENT = ROOT / "clients" / "openapi.json"
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The page of our own document."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
-    import http_reference  # noqa: PLC0415 - it lies beside the configuration of the site
-
-    http_reference.write(DOCUMENT, tmp_path / "page.md")
+    import_module("http_reference").write(DOCUMENT, tmp_path / "page.md")
     yield (tmp_path / "page.md").read_text("utf-8")
     del sys.modules["http_reference"]
 

@@ -16,7 +16,9 @@ from qdrant_client.common.version_check import is_compatible
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 LOCKS = {"requirements.lock": ("team",), "requirements-gpu.lock": ("team", "torch")}
-ENTRY = re.compile(r"^(\S[^\\\n]*?) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE)
+ENTRY = re.compile(
+    r"^(\S[^\\\n]*?) \\\n((?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", re.MULTILINE
+)
 
 
 def locked(name: str) -> list[Requirement]:
@@ -28,7 +30,8 @@ def locked(name: str) -> list[Requirement]:
 def pinned(name: str, python: str) -> dict[str, str]:
     """The versions that a lock installs in an image with a version of Python."""
     linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
-    where = default_environment() | linux | {"platform_machine": "x86_64"}
+    where = {name: str(value) for name, value in default_environment().items()}
+    where |= linux | {"platform_machine": "x86_64"}
     where |= {"python_version": python, "python_full_version": f"{python}.14"}
     found: dict[str, str] = {}
     for one in locked(name):
