@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from repertory.catalogue.item import Item
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import (
@@ -29,13 +30,14 @@ from repertory.errors import (
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run
 from tests.support.builders import write, write_shop, write_skill
+from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
 
@@ -67,7 +69,9 @@ def contents(project: Path, **flags: object) -> dict[str, Item]:
 def keyword_index(folder: Path) -> KeywordIndex:
     """The only keyword index that is stored in a folder."""
     (snapshot,) = folder.iterdir()
-    return unpack(snapshot.read_bytes())[0]
+    stored = FileSnapshots(folder).load(snapshot.stem)
+    assert stored
+    return unpack(*stored).keywords
 
 
 def first(project: Path, text: str) -> str:
@@ -275,7 +279,7 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
     kept, built = (
         keyword_index(project.parent / folder / "keywords") for folder in ("data", "fresh")
     )
-    assert pack(kept, 0) == pack(built, 0)
+    assert content(kept) == content(built)
 
 
 def test_no_cache_keeps_nothing(project: Path) -> None:
