@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ import textwrap
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -306,10 +308,15 @@ def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) ->
 def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
     """Everything in it comes from the collection; so is one that an older version compressed."""
     index(project)
-    for damage in (None, b"garbage", COMPRESSED):
-        for snapshot in (project.parent / "data" / "keywords").iterdir():
-            snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
+    (folder,) = (project.parent / "data" / "keywords").iterdir()
+    stored = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+    assert len(stored) == 2
+    for name, damage in product(stored, (None, b"garbage", COMPRESSED)):
+        file = folder / name
+        file.unlink() if damage is None else file.write_bytes(damage)
         assert first(project, "relaese-notes") == "project/release-notes"
+        again = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+        assert {**again, "head": b""} == {**stored, "head": b""}  # which has the position
 
 
 def test_a_corrupt_vector_cache_is_replaced(project: Path) -> None:
@@ -441,8 +448,8 @@ def test_an_unreadable_snapshot_does_not_stop_a_search(project: Path) -> None:
     """The keyword index is built from the collection instead."""
     name = index(project).stats.collection
     snapshot = project.parent / "data" / "keywords" / f"{name}.keywords"
-    snapshot.unlink()
-    snapshot.mkdir()
+    shutil.rmtree(snapshot)
+    (snapshot / "head").mkdir(parents=True)
     assert first(project, "relaese-notes") == "project/release-notes"
 
 

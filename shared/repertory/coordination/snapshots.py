@@ -213,7 +213,7 @@ class RedisSnapshots(SnapshotStore):
 
 
 def _read(folder: Path) -> _Manifest | None:
-    """The manifest of a directory; None if there is none, or an unreadable one."""
+    """The manifest of a directory; None if it is missing or unreadable."""
     try:
         return _decoded((folder / _HEAD).read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -15,13 +15,17 @@ READ_BATCH_SIZE = 500  # records
 
 
 def load(snapshots: SnapshotStore, collection: str) -> Snapshot | None:
-    """The stored keyword index of a collection; None if it must be built."""
+    """The stored keyword index of a collection; None if it must be built.
+
+    A damaged one is dropped.
+    """
     stored = snapshots.load(collection)
     if stored is None:
         return None
     try:
         return unpack(stored.head, stored.segments)
     except StoreCorruptError:  # it holds nothing that cannot be rebuilt
+        snapshots.drop(collection)  # or what it has would be taken for stored already
         return None
 
 
