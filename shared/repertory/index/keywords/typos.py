@@ -7,8 +7,7 @@ them and measures the distance to each string there.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,26 +38,19 @@ class OneEdit:
         """The strings exactly one edit away, sorted; none for a very short one."""
         if len(typed) < self._min_length:
             return []
-        found = {
-            string
-            for length in (len(typed) - 1, len(typed), len(typed) + 1)
-            for string in self._sharing_a_part(typed, length)
-            if OSA.distance(typed, string, score_cutoff=1) == 1
-        }
+        found: set[str] = set()
+        backwards = typed[::-1]
+        for length in (len(typed) - 1, len(typed), len(typed) + 1):
+            if length in self._sorted:
+                part = (length - 1) // 2
+                forward, backward = self._sorted[length]
+                found.update(_near(forward, typed, part))
+                found.update(one[::-1] for one in _near(backward, backwards, part))
         return sorted(found)
 
-    def _sharing_a_part(self, typed: str, length: int) -> Iterator[str]:
-        """The strings of a length that begin or end like the typed one."""
-        if length not in self._sorted:
-            return
-        part = (length - 1) // 2
-        forwards, backwards = self._sorted[length]
-        yield from _beginning(forwards, typed[:part])
-        yield from (one[::-1] for one in _beginning(backwards, typed[::-1][:part]))
 
-
-def _beginning(strings: Sorted, part: str) -> list[str]:
-    """The strings that begin with a part."""
-    first = strings.searchsorted(part)
-    found: list[Any] = strings[first : strings.searchsorted(part + "\U0010ffff")].tolist()
-    return found
+def _near(strings: Sorted, typed: str, part: int) -> list[str]:
+    """The strings one edit away that begin with as many characters of the typed one."""
+    first, last = strings.searchsorted([typed[:part], typed[:part] + "\U0010ffff"])
+    begun: list[str] = strings[first:last].tolist()
+    return [one for one in begun if OSA.distance(typed, one, score_cutoff=1) == 1]
