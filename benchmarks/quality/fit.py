@@ -24,6 +24,7 @@ from benchmarks.quality.__main__ import CACHE, MODEL
 from repertory.one_shot import open_corpus
 from repertory.search.confidence import Weights, evidence_of_words
 from repertory.search.engine import SearchEngine
+from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.values import Values
@@ -111,9 +112,9 @@ def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) 
 
 def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
     """The candidates of each query as a whole, with all judged items among them."""
-    row_of = engine.keywords.row_of if engine.keywords else {}
+    index = readable_index(engine)
     for query in queries:
-        also = [row_of[item] for item in query.grades if item in row_of]
+        also = [row for item in query.grades if (row := index.row_of(item)) is not None]
         found = engine.rank(query_of(Values(), query.text), also=also).texts[0].candidates
         ids = [found.entry(place).id for place in range(len(found.rows))]
         yield Candidates(

@@ -159,10 +159,10 @@ def _pairs(product: Product, tried: Tried, folder: Path) -> Pairs:
 
 def _asked(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Pairs:
     """The stated probability and the cosine of all judged pairs."""
-    row_of = readable_index(engine).row_of
+    index = readable_index(engine)
     rows = []
     for number, query in enumerate(queries):
-        items = [row_of[item] for item in query.grades]
+        items = [row for item in query.grades if (row := index.row_of(item)) is not None]
         task = engine.rank(query_of(Values(), query.text), also=items)
         for hit in engine.hits_at(task, items):
             is_good = query.grades[hit.id] >= GOOD

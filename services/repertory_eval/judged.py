@@ -102,8 +102,8 @@ def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str
         UsageError: As for ``SearchEngine.search``.
         StoreError: The items cannot be read now.
     """
-    row_of = readable_index(engine).row_of
-    rows = [row_of[item] for item in items if item in row_of]
+    index = readable_index(engine)
+    rows = [row for item in items if (row := index.row_of(item)) is not None]
     hits = engine.hits_at(engine.rank(query, also=rows), rows)
     return {hit.id: probability(hit) for hit in hits}
 

@@ -123,7 +123,7 @@ class Seen(Service):
     def _reduced(self, whole: Stats, visible: frozenset[str]) -> Stats:
         """Statistics without anything of hidden items, or that counts them, too."""
         engine = available(lambda: self.engine, [])
-        entries = engine.keywords.entries if engine and engine.keywords else ()
+        entries = [*engine.keywords.all()] if engine and engine.keywords else []
         sources = [one for one in whole.sources if one.name in visible]
         is_whole = not any(one.error or one.is_starting or one.stale for one in sources)
         problems = [
@@ -157,8 +157,11 @@ class Seen(Service):
         if not self._hides:
             return jobs
         index = self.engine.keywords
-        known = index.row_of if index else {}
-        failed = [one for one in jobs.failed if one.items and known.keys() >= {*one.items}]
+        failed = [
+            one
+            for one in jobs.failed
+            if index and one.items and all(index.row_of(item) is not None for item in one.items)
+        ]
         return Jobs(waiting={}, taken=None, running=[], failed=failed)
 
 

@@ -198,7 +198,7 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
         name = path.name.partition("-")[2]
         is_busy = _is_locked(collections / f"{name}.lock")
         yield _unused(Kind.LEFTOVER, path, is_busy=is_busy)
-    for path in _files(data / "keywords"):
+    for path in (data / "keywords").glob("[!.]*"):
         if not (collections / path.stem).is_dir() and _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
     for path in data.glob("vectors.sqlite.corrupt-*"):

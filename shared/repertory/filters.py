@@ -1,19 +1,22 @@
 """Checks the values of filters: an unknown one would look like a query that finds nothing."""
 
 from collections.abc import Callable, Sequence, Set
+from typing import TYPE_CHECKING
 
 from repertory.catalogue.safety import CLAIMS
 from repertory.errors import UnknownFilterError
-from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.stats import SourceState
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.index import KeywordIndex
 
 MAX_LISTED = 10
 MAX_LENGTH = 100  # of a value in a message
 
 
 def check(
-    where: Filter, entries: Sequence[Entry], sources: Callable[[], Sequence[SourceState]]
+    where: Filter, index: "KeywordIndex", sources: Callable[[], Sequence[SourceState]]
 ) -> None:
     """Check that the index knows the sources, servers and tags of a filter.
 
@@ -22,18 +25,18 @@ def check(
 
     Args:
         where: The filter.
-        entries: The indexed items.
+        index: The indexed items.
         sources: Gives the sources as they were last scanned.
 
     Raises:
         UnknownFilterError: A value is unknown; the message lists the known ones, the closest first.
     """
-    if not entries:
+    if not len(index):
         return
     for what, given, known in (
-        ("source", where.sources, {entry.source for entry in entries}),
-        ("server", where.servers, {entry.server for entry in entries if entry.server}),
-        ("tag", where.tags, CLAIMS.union(*(entry.tags for entry in entries))),
+        ("source", where.sources, {*index.counts("source")}),
+        ("server", where.servers, {*index.counts("server")} - {""}),
+        ("tag", where.tags, CLAIMS.union(index.counts("tag"))),
     ):
         if known.issuperset(given):
             continue

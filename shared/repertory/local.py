@@ -115,7 +115,7 @@ class Local(Backend, abc.ABC):
     def _check(self, engine: SearchEngine, where: Filter) -> None:
         """Check the values of a filter; see ``filters.check``."""
         if where and engine.keywords is not None:
-            check(where, engine.keywords.entries, self._source_states)
+            check(where, engine.keywords, self._source_states)
 
     def _source_states(self) -> Sequence[SourceState]:
         watch = WatchStatus.read(available(self.parts.coordination.status.reports, []) or {})
@@ -226,7 +226,7 @@ class Local(Backend, abc.ABC):
         stored = engine.collection if engine else None
         collection = stored.name if stored else watch.collection
         slug = model_slug(collection)
-        entries = engine.keywords.entries if engine and engine.keywords else ()
+        kinds = engine.keywords.counts("kind") if engine and engine.keywords else Counter[str]()
         problems = [
             Problem(severity=Severity.ERROR, message=one) for one in dict.fromkeys(troubles)
         ]
@@ -235,8 +235,8 @@ class Local(Backend, abc.ABC):
             configuration=watch.configuration or configuration_of(collection),
             collection=collection,
             model="" if slug == WORDS.slug else slug,
-            items=len(entries),
-            kinds=dict(sorted(Counter(entry.kind.value for entry in entries).items())),
+            items=kinds.total(),
+            kinds=dict(sorted(kinds.items())),
             points=available(live.count, []) if stored else None,
             missing=live.missing,
             verification=live.verification,

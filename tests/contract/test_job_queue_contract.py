@@ -324,8 +324,8 @@ def test_a_snapshot_of_the_keywords_is_stored(place: Place) -> None:
         place.queue.keep_keywords(place.name(place.configuration()))
         place.queue.keep_keywords(name)
         place.wait(lambda: place.coordination.snapshots.load(name))
-    stored = unpack(place.coordination.snapshots.load(name) or b"")
-    assert {entry.id for entry in stored.keywords.entries} == {"s/a", "s/b"}
+    stored = unpack(*(place.coordination.snapshots.load(name) or ()))
+    assert {entry.id for entry in stored.keywords.all()} == {"s/a", "s/b"}
 
 
 def test_saves_go_first_then_requests_then_builds(place: Place) -> None:

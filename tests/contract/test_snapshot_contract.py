@@ -2,6 +2,7 @@
 
 import random
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from repertory.coordination.snapshots import (
     PIECE_SIZE,
     FileSnapshots,
     RedisSnapshots,
+    Segments,
     SnapshotStore,
+    Stored,
 )
 from tests.support.redis_server import RedisProcess
 
@@ -27,51 +30,75 @@ def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
     return RedisSnapshots(RedisServer(request.getfixturevalue("redis_server").url))
 
 
+def parts(**segments: bytes) -> Segments:
+    """Segments that are packed when they are asked for."""
+    return {name: partial(bytes, data) for name, data in segments.items()}
+
+
+def refused() -> bytes:
+    """A segment that must not be packed again."""
+    raise AssertionError
+
+
 def test_saved_snapshots_are_loaded(snapshots: SnapshotStore) -> None:
     """Each collection has its last snapshot, byte by byte, or none."""
     assert snapshots.load(NAME) is None
-    snapshots.save(NAME, b"\0\xff\r\nsome")
-    snapshots.save(OTHER, b"other")
-    assert snapshots.load(NAME) == b"\0\xff\r\nsome"
-    snapshots.save(NAME, b"x")
-    assert snapshots.load(NAME) == b"x"
-    assert snapshots.load(OTHER) == b"other"
+    snapshots.save(NAME, b"\0\xff", parts(a=b"\r\nsome", b=b"more"))
+    snapshots.save(OTHER, b"other", parts(a=b"another"))
+    assert snapshots.load(NAME) == Stored(b"\0\xff", {"a": b"\r\nsome", "b": b"more"})
+    snapshots.save(NAME, b"x", parts(c=b"y"))
+    assert snapshots.load(NAME) == Stored(b"x", {"c": b"y"})
+    assert snapshots.load(OTHER) == Stored(b"other", {"a": b"another"})
+    snapshots.save(NAME, b"empty", {})
+    assert snapshots.load(NAME) == Stored(b"empty", {})
+
+
+def test_a_segment_is_stored_once(snapshots: SnapshotStore) -> None:
+    """One that is stored is not packed again; one that is left out comes again as a new one."""
+    snapshots.save(NAME, b"1", parts(a=b"old", b=b"more"))
+    snapshots.save(NAME, b"2", {"b": refused, **parts(c=b"new")})
+    assert snapshots.load(NAME) == Stored(b"2", {"b": b"more", "c": b"new"})
+    snapshots.save(NAME, b"3", {"c": refused, **parts(a=b"again")})
+    assert snapshots.load(NAME) == Stored(b"3", {"a": b"again", "c": b"new"})
 
 
 def test_dropped_snapshots_are_gone(snapshots: SnapshotStore) -> None:
     """Dropping removes one snapshot, and may be repeated."""
-    snapshots.save(NAME, b"some")
-    snapshots.save(OTHER, b"other")
+    snapshots.save(NAME, b"some", parts(a=b"x"))
+    snapshots.save(OTHER, b"other", parts(a=b"x"))
     for _ in range(2):
         snapshots.drop(NAME)
         assert snapshots.load(NAME) is None
-    assert snapshots.load(OTHER) == b"other"
+    assert snapshots.load(OTHER) == Stored(b"other", {"a": b"x"})
 
 
 @pytest.mark.parametrize("size", [PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 10 * PIECE_SIZE + 17])
-def test_large_snapshots_are_unchanged(snapshots: SnapshotStore, size: int) -> None:
+def test_large_segments_are_unchanged(snapshots: SnapshotStore, size: int) -> None:
     """Tens of megabytes are unchanged, and leave nothing when a smaller one replaces them."""
     data = random.Random(size).randbytes(size)
-    snapshots.save(NAME, data)
-    assert snapshots.load(NAME) == data
-    snapshots.save(NAME, data[:10])
-    assert snapshots.load(NAME) == data[:10]
+    snapshots.save(NAME, b"1", parts(a=data))
+    assert snapshots.load(NAME) == Stored(b"1", {"a": data})
+    snapshots.save(NAME, b"2", parts(b=data[:10]))
+    assert snapshots.load(NAME) == Stored(b"2", {"b": data[:10]})
 
 
 def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
     """While several writers save, a reader gets one complete snapshot."""
-    written = [bytes([number]) * (PIECE_SIZE + number) for number in range(3)]
-    snapshots.save(NAME, written[0])
+    written = [
+        Stored(bytes([number]), {f"s{number}": bytes([number]) * (PIECE_SIZE + number)})
+        for number in range(3)
+    ]
+    snapshots.save(NAME, written[0].head, parts(**written[0].segments))
     failed: list[Exception] = []
 
-    def write(data: bytes) -> None:
+    def write(stored: Stored) -> None:
         try:
             for _ in range(3):
-                snapshots.save(NAME, data)
+                snapshots.save(NAME, stored.head, parts(**stored.segments))
         except Exception as error:
             failed.append(error)
 
-    writers = [threading.Thread(target=write, args=(data,)) for data in written]
+    writers = [threading.Thread(target=write, args=(stored,)) for stored in written]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
@@ -80,12 +107,35 @@ def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
     assert snapshots.load(NAME) in written
 
 
-def test_snapshots_in_redis_expire(redis_server: RedisProcess) -> None:
-    """One of an unused collection goes a month after its last save."""
+def test_no_key_in_redis_is_large_and_each_expires(redis_server: RedisProcess) -> None:
+    """A month after its last save; what is replaced goes at once."""
     server = RedisServer(redis_server.url)
     snapshots = RedisSnapshots(server)
-    key = f"repertory:keywords:{NAME}"
-    for data in (b"some", b"other"):
-        snapshots.save(NAME, data)
-        assert 2_591_000 < server.client.ttl(key) <= 2_592_000
-        server.client.expire(key, 60)
+    for head in (b"some", b"other"):
+        snapshots.save(NAME, head, parts(kept=b"x" * (2 * PIECE_SIZE + 1), **{head.decode(): b"y"}))
+        keys = server.client.keys("repertory:*")
+        assert len(keys) == 5
+        for key in keys:
+            assert 2_591_000 < server.client.ttl(key) <= 2_592_000
+            assert server.client.strlen(key) <= PIECE_SIZE
+            server.client.expire(key, 60)
+
+
+def test_a_segment_that_redis_has_lost_is_written_again(redis_server: RedisProcess) -> None:
+    """It evicts keys one by one when it is full."""
+    server = RedisServer(redis_server.url)
+    snapshots = RedisSnapshots(server)
+    snapshots.save(NAME, b"1", parts(a=b"x"))
+    server.client.delete(f"repertory:words:{NAME}:a:0")
+    assert snapshots.load(NAME) is None
+    snapshots.save(NAME, b"1", parts(a=b"x"))
+    assert snapshots.load(NAME) == Stored(b"1", {"a": b"x"})
+
+
+def test_a_snapshot_of_an_earlier_version_is_replaced(tmp_path: Path) -> None:
+    """It was one file."""
+    (tmp_path / f"{NAME}.keywords").write_bytes(b"old")
+    snapshots = FileSnapshots(tmp_path)
+    assert snapshots.load(NAME) is None
+    snapshots.save(NAME, b"1", parts(a=b"x"))
+    assert snapshots.load(NAME) == Stored(b"1", {"a": b"x"})

@@ -324,7 +324,7 @@ class Server(RuleBasedStateMachine):
             points = collection.count()
         engine = self.live.engine
         assert engine.keywords is not None
-        served = {entry.id: entry.hash for entry in engine.keywords.entries}
+        served = {entry.id: entry.hash for entry in engine.keywords.all()}
         differing = {
             item
             for item in expected.keys() | stored.keys() | served.keys()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.coordination.claims import MemoryClaims
-from repertory.coordination.snapshots import FileSnapshots
+from repertory.coordination.snapshots import FileSnapshots, Segments
 from repertory.errors import StoreError, StoreRefusedError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
@@ -34,12 +34,12 @@ class FailingSnapshots(FileSnapshots):
     error: BaseException | None = None
     attempts = 0
 
-    def save(self, collection: str, data: bytes) -> None:
+    def save(self, collection: str, head: bytes, segments: Segments) -> None:
         """Save, or fail."""
         self.attempts += 1
         if self.error:
             raise self.error
-        super().save(collection, data)
+        super().save(collection, head, segments)
 
 
 class Place:

@@ -106,7 +106,7 @@ def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> No
     one, other = (on_redis(RedisServer(redis_server.url, name)) for name in ("one", "other"))
     one.deltas.announce("c", {"a": "1"})
     one.tombstones.record_deletions("c", {"a": 7})
-    one.snapshots.save("c", b"data")
+    one.snapshots.save("c", b"head", {"segment": lambda: b"data"})
     one.status.report("watch", {"a": 1})
     one.status.count({"texts": 1})
     one.failures.attempt("job")

@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -12,11 +13,13 @@ import textwrap
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from repertory.catalogue.item import Item
+from repertory.coordination.snapshots import FileSnapshots
 from repertory.embedding.engine import EmbeddingEngine, Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import (
@@ -29,13 +32,14 @@ from repertory.errors import (
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import pack, unpack
+from repertory.index.keywords.snapshot import unpack
 from repertory.index.vectors import Filter
 from repertory.one_shot import Repertory, no_progress
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run
 from tests.support.builders import write, write_shop, write_skill
+from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
 
@@ -67,7 +71,9 @@ def contents(project: Path, **flags: object) -> dict[str, Item]:
 def keyword_index(folder: Path) -> KeywordIndex:
     """The only keyword index that is stored in a folder."""
     (snapshot,) = folder.iterdir()
-    return unpack(snapshot.read_bytes())[0]
+    stored = FileSnapshots(folder).load(snapshot.stem)
+    assert stored
+    return unpack(*stored).keywords
 
 
 def first(project: Path, text: str) -> str:
@@ -275,7 +281,7 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
     kept, built = (
         keyword_index(project.parent / folder / "keywords") for folder in ("data", "fresh")
     )
-    assert pack(kept, 0) == pack(built, 0)
+    assert content(kept) == content(built)
 
 
 @pytest.fixture
@@ -309,10 +315,15 @@ def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) ->
 def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
     """Everything in it comes from the collection; so is one that an older version compressed."""
     index(project)
-    for damage in (None, b"garbage", COMPRESSED):
-        for snapshot in (project.parent / "data" / "keywords").iterdir():
-            snapshot.unlink() if damage is None else snapshot.write_bytes(damage)
+    (folder,) = (project.parent / "data" / "keywords").iterdir()
+    stored = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+    assert len(stored) == 2
+    for name, damage in product(stored, (None, b"garbage", COMPRESSED)):
+        file = folder / name
+        file.unlink() if damage is None else file.write_bytes(damage)
         assert first(project, "relaese-notes") == "project/release-notes"
+        again = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
+        assert {**again, "head": b""} == {**stored, "head": b""}  # which has the position
 
 
 def test_a_corrupt_vector_cache_is_replaced(project: Path) -> None:
@@ -444,8 +455,8 @@ def test_an_unreadable_snapshot_does_not_stop_a_search(project: Path) -> None:
     """The keyword index is built from the collection instead."""
     name = index(project).stats.collection
     snapshot = project.parent / "data" / "keywords" / f"{name}.keywords"
-    snapshot.unlink()
-    snapshot.mkdir()
+    shutil.rmtree(snapshot)
+    (snapshot / "head").mkdir(parents=True)
     assert first(project, "relaese-notes") == "project/release-notes"
 
 

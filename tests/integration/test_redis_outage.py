@@ -5,6 +5,7 @@ import signal
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
@@ -13,7 +14,7 @@ from repertory.coordination.claims import RedisClaims
 from repertory.coordination.deltas import RedisDeltas
 from repertory.coordination.failures import Failure, RedisFailures
 from repertory.coordination.redis_server import RedisServer
-from repertory.coordination.snapshots import RedisSnapshots
+from repertory.coordination.snapshots import RedisSnapshots, Stored
 from repertory.coordination.status import RedisStatus
 from repertory.coordination.tombstones import RedisTombstones
 from repertory.coordination.unused import RedisUnusedSince
@@ -25,6 +26,7 @@ from tests.support.redis_server import RedisProcess
 FAILURE = Failure(id="j", collection="c", items={"a": "1"}, error="No.", at=1.0, attempts=3)
 
 # Every call of every adapter.
+PARTS = {"one": lambda: b"part"}
 CALLS: dict[str, Callable[[RedisServer], object]] = {
     "record deletions": lambda server: RedisTombstones(server).record_deletions("c", {"a": 1}),
     "deleted": lambda server: RedisTombstones(server).deleted("c", ["a"]),
@@ -51,7 +53,7 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
     "reports": lambda server: RedisStatus(server).reports(),
     "count": lambda server: RedisStatus(server).count({"a": 1}),
     "counters": lambda server: RedisStatus(server).counters(),
-    "save": lambda server: RedisSnapshots(server).save("c", b"data"),
+    "save": lambda server: RedisSnapshots(server).save("c", b"data", PARTS),
     "load": lambda server: RedisSnapshots(server).load("c"),
     "forget": lambda server: RedisSnapshots(server).drop("c"),
 }
@@ -178,13 +180,20 @@ def test_a_damaged_snapshot_is_detected(
     server = RedisServer(redis_server.url)
     item = Item(id="a", kind=Kind.TOOL, name="a", source="s")
     data = pack(KeywordIndex.empty().updated((), [item]), 1, "x/1-1")
-    RedisSnapshots(server).save("c", data)
-    assert unpack(RedisSnapshots(server).load("c") or b"").position == "x/1-1"
-    (key,) = server.client.keys("repertory:*")
-    server.client.delete(key)
-    server.client.rpush(key, damage(data))
+    snapshots = RedisSnapshots(server)
+    snapshots.save(
+        "c", data.head, {name: partial(bytes, one) for name, one in data.segments.items()}
+    )
+    assert unpack(*(snapshots.load("c") or ())).position == "x/1-1"
+    (name,) = data.segments
+    key = f"repertory:words:c:{name}:0"
+    server.client.set(key, damage(data.segments[name]))
     with pytest.raises(StoreCorruptError):
-        unpack(RedisSnapshots(server).load("c") or b"")
+        unpack(*(snapshots.load("c") or ()))
+    server.client.delete(key)
+    assert snapshots.load("c") is None
+    server.client.set("repertory:words:c", damage(data.head))
+    assert snapshots.load("c") is None
 
 
 def test_a_wrong_password_is_an_error() -> None:
@@ -202,17 +211,17 @@ def test_a_full_server_is_an_error(process: RedisProcess) -> None:
     """Without memory, writes raise an error and reads continue."""
     server = RedisServer(process.url)
     snapshots, deltas = RedisSnapshots(server), RedisDeltas(server)
-    snapshots.save("c", b"data")
+    snapshots.save("c", b"data", PARTS)
     deltas.announce("c", {"a": "1"})
     server.client.config_set("maxmemory", 1)
     for write in (
-        lambda: snapshots.save("c", b"other"),
+        lambda: snapshots.save("c", b"other", PARTS),
         lambda: deltas.announce("c", {"a": "2"}),
         lambda: RedisClaims(server).take(["a"], 60),
     ):
         with pytest.raises(StoreError, match="is full: give it more memory"):
             write()
-    assert snapshots.load("c") == b"data"
+    assert snapshots.load("c") == Stored(b"data", {"one": b"part"})
     server.client.config_set("maxmemory", 0)
     deltas.announce("c", {"a": "2"})
 
@@ -253,11 +262,11 @@ def test_another_program_at_the_port_is_an_error() -> None:
 def test_a_key_of_another_type_is_an_error(redis_server: RedisProcess) -> None:
     """The error says so; saving replaces it."""
     server = RedisServer(redis_server.url)
-    server.client.set("repertory:keywords:c", "text")
+    server.client.rpush("repertory:words:c", "text")
     with pytest.raises(StoreError, match="failed: WRONGTYPE"):
         RedisSnapshots(server).load("c")
-    RedisSnapshots(server).save("c", b"data")
-    assert RedisSnapshots(server).load("c") == b"data"
+    RedisSnapshots(server).save("c", b"data", PARTS)
+    assert RedisSnapshots(server).load("c") == Stored(b"data", {"one": b"part"})
 
 
 def test_all_keys_have_one_prefix(redis_server: RedisProcess) -> None:
@@ -270,8 +279,8 @@ def test_all_keys_have_one_prefix(redis_server: RedisProcess) -> None:
     RedisFailures(server).attempt("j")
     RedisStatus(server).report("watch", {})
     RedisStatus(server).count({"a": 1})
-    RedisSnapshots(server).save("c", b"data")
+    RedisSnapshots(server).save("c", b"data", PARTS)
     RedisUnusedSince(server).update(["c"], 1.0)
     keys = server.client.keys("*")
-    assert len(keys) == 13
+    assert len(keys) == 14
     assert sorted(keys) == sorted(server.client.keys("repertory:*"))

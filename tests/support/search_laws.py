@@ -16,7 +16,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
-from tests.support.keyword_search import keyword_engine
+from tests.support.keyword_search import keyword_engine, row_of
 
 Engine = Callable[[Iterable[Item]], SearchEngine]
 BOTH_ARMS = pytest.mark.parametrize("engine", [keyword_engine, hybrid_engine])
@@ -83,7 +83,7 @@ def names(hits: Sequence[Hit]) -> list[str]:
 def first_confidences(engine: SearchEngine, text: str, of: Sequence[Item]) -> list[float]:
     """The confidences of some items, also of those that are not shown."""
     assert engine.keywords
-    rows = [engine.keywords.row_of[item.id] for item in of]
+    rows = [row_of(engine.keywords, item.id) for item in of]
     task = engine.rank(Query(text=text), also=rows)
     return [task.merged.confidence[row] for row in rows]
 

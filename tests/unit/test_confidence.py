@@ -45,7 +45,7 @@ from repertory.search.confidence import (
 from repertory.search.query import Query
 from repertory.search.query import Weights as Arms
 from tests.support.builders import skill, tool
-from tests.support.keyword_search import keyword_engine
+from tests.support.keyword_search import keyword_engine, row_of
 
 ROUNDING = 1e-3
 Range = tuple[float, float]
@@ -55,7 +55,7 @@ def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
     """The confidence of an item for a query among others, by words alone."""
     engine = keyword_engine([item, *others])
     assert engine.keywords
-    row = engine.keywords.row_of[item.id]
+    row = row_of(engine.keywords, item.id)
     task = engine.rank(Query(text=text, weights=Arms(**weights)), also=[row])
     return task.merged.confidence[row]
 

@@ -15,7 +15,7 @@ from repertory.search.answer import Hit
 from repertory.search.editorial import boosted as boosted_odds
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
-from tests.support.keyword_search import keyword_engine
+from tests.support.keyword_search import content, keyword_engine, row_of
 
 DEPLOY = "Deploy the service to production with a rolling update"
 OTHERS = [
@@ -222,8 +222,8 @@ def successor(*others: Item, by: str = "fly") -> str:
     """The id of the item that replaces a deprecated skill `deploy`, or nothing."""
     items = [skill("deploy", DEPLOY, deprecated_by=by), *others]
     index = KeywordIndex.empty().updated((), items)
-    row = index.policies.successors.get(index.row_of["team/deploy"])
-    return "" if row is None else index.entries[row].id
+    row = index.policies.successors.get(row_of(index, "team/deploy"))
+    return "" if row is None else index.entry(row).id
 
 
 def test_a_successor_is_looked_up_by_id_then_by_name() -> None:
@@ -364,5 +364,6 @@ def test_confidences_fall_with_any_policies(
         index = index.updated((), [msgspec.structs.replace(item, policy=None)])
         index = index.updated((), [item])
     packed = pack(index, 1)
-    assert packed == pack(KeywordIndex.empty().updated((), items), 1)
-    assert pack(unpack(packed).keywords, 1) == packed
+    assert pack(unpack(*packed).keywords, 1) == packed
+    if items:
+        assert content(index) == content(KeywordIndex.empty().updated((), items))

@@ -80,7 +80,7 @@ def inferred(
 
 def found(item: Item, confidence: float) -> Hit:
     """A direct hit."""
-    entry = KeywordIndex.empty().updated((), [item]).entries[0]
+    entry = KeywordIndex.empty().updated((), [item]).entry(0)
     return hit(entry, confidence, "Keywords (some)", Evidence(keyword=0.2))
 
 

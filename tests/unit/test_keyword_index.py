@@ -15,6 +15,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import pack, unpack
 from repertory.index.vectors import Filter
 from tests.support.builders import tool
+from tests.support.keyword_search import content, row_of
 
 
 def index_of(*items: Item) -> KeywordIndex:
@@ -25,7 +26,7 @@ def index_of(*items: Item) -> KeywordIndex:
 def found(index: KeywordIndex, query: str, where: Filter | None = None) -> list[str]:
     """The names that a query finds, best first."""
     rows = index.match(query).best(10, where)
-    return [index.entries[row].name for row in rows]
+    return [index.entry(row).name for row in rows]
 
 
 FILES = [
@@ -93,7 +94,7 @@ def test_filters_hold_within_the_search(where: Filter, names: list[str]) -> None
 def test_a_score_is_a_share_of_a_perfect_match() -> None:
     """Words that no item contains lower every score."""
     index = index_of(*FILES)
-    rows = np.array([index.row_of["srv__read_file"]])
+    rows = np.array([row_of(index, "srv__read_file")])
     alone = index.match("read file").scores(rows)[0]
     padded = index.match("read file zebra quantum").scores(rows)[0]
     assert 0.8 < alone <= 1.0
@@ -111,10 +112,7 @@ def typed_terms(query: str, *items: Item) -> dict[str, tuple[set[str], set[str]]
     index = index_of(*items)
     found: dict[str, tuple[set[str], set[str]]] = {}
     for term in index.match(query).terms:
-        exact, variants = (
-            {index.postings.vocabulary[one] for one in ids} for ids in (term.exact, term.variants)
-        )
-        found[term.typed] = exact, variants
+        found[term.typed] = {*term.exact}, {*term.variants}
     return found
 
 
@@ -158,7 +156,7 @@ def test_the_best_matches_are_returned_up_to_a_limit() -> None:
     best = [tool("srv__z1", "zorblax of quuxly"), tool("srv__zorblax_quuxly", "It")]
     index = index_of(*crowd, *best)
     rows = index.match("zorblax quuxly").best(2)
-    assert [index.entries[row].name for row in rows] == ["zorblax_quuxly", "z1"]
+    assert [index.entry(row).name for row in rows] == ["zorblax_quuxly", "z1"]
     assert len(index.match("zorblax").best(5)) == 5
 
 
@@ -174,7 +172,7 @@ def test_a_word_of_more_items_than_are_read_is_found(monkeypatch: pytest.MonkeyP
 def test_a_correction_counts_half() -> None:
     """Beside an item that has the word, one with a similar word is second."""
     index = index_of(tool("srv__a", "About zorblaxe"), tool("srv__zorblaye", "Its name is near"))
-    rows = np.array([index.row_of["srv__a"], index.row_of["srv__zorblaye"]])
+    rows = np.array([row_of(index, "srv__a"), row_of(index, "srv__zorblaye")])
     exact, near = index.match("zorblaxe").weights(rows)[0]
     assert exact > 0.75
     assert 0.45 <= near <= 0.5
@@ -182,7 +180,7 @@ def test_a_correction_counts_half() -> None:
 
 def test_a_long_description_is_cut_for_showing() -> None:
     """It is one line of at most 400 characters."""
-    (entry,) = index_of(tool("srv__a", "Two\nlines  of text. " * 100)).entries
+    (entry,) = index_of(tool("srv__a", "Two\nlines  of text. " * 100)).all()
     assert entry.description.startswith("Two lines of text. Two")
     assert len(entry.description) == 400
 
@@ -190,8 +188,8 @@ def test_a_long_description_is_cut_for_showing() -> None:
 def test_an_item_without_a_title_has_no_words_of_one() -> None:
     """A source may give a title of any type."""
     odd = tool("srv__odd", "x", extra={"title": ["zorblax"]})
-    vocabulary = index_of(*FILES, odd).postings.vocabulary
-    assert not {"none", "zorblax"} & {*vocabulary}
+    index = index_of(*FILES, odd)
+    assert [index.frequency(term) for term in ("none", "zorblax")] == [0, 0]
 
 
 def test_parameters_are_read_to_a_depth() -> None:
@@ -235,7 +233,7 @@ def test_an_exact_word_of_a_body_comes_before_many_similar_names() -> None:
     crowd = [tool(f"srv__zorblaye_a{at}", "x") for at in range(40)]
     index = index_of(*crowd, tool("srv__z", body="Of zorblaxe."))
     rows = index.match("zorblaxe").best(1)
-    assert [index.entries[row].name for row in rows] == ["z"]
+    assert [index.entry(row).name for row in rows] == ["z"]
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
@@ -243,7 +241,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
     crowd = [tool(f"srv__file_a{at}", "x") for at in range(40)]
     index = index_of(*crowd, tool("srv__z", body="Of zorblax."))
     rows = index.match("file zorblax").best(1)
-    assert [index.entries[row].name for row in rows] == ["z"]
+    assert [index.entry(row).name for row in rows] == ["z"]
 
 
 def test_nested_parameters_and_titles_are_searched() -> None:
@@ -285,7 +283,7 @@ def test_the_best_field_of_a_word_sets_its_weight() -> None:
     headed = tool("srv__d", body="# zorblax\nzorblax " * 50)
     items = (named, aliased, served, headed, told)
     index = index_of(*items, tool("srv__LaTeX"))
-    rows = np.array([index.row_of[item.id] for item in items])
+    rows = np.array([row_of(index, item.id) for item in items])
     weights = index.match("zorblax").weights(rows)[0].tolist()
     ranges = [(0.75, 0.9), (0.9, 1.0), (0.67, 0.75), (0.67, 0.75), (0.67, 0.75)]
     for weight, (least, most) in zip(weights, ranges, strict=True):
@@ -316,52 +314,89 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
         else:
             index = index.updated((), [item])
             held[item.id] = item
-    assert pack(index, 1) == pack(index_of(*held.values()), 1)
+    built = index_of(*held.values())
+    assert len(index) == len(built)
+    if held:
+        assert content(index) == content(built)
+    for query in ("alpha", "alpah", "gam", "one two", "delta alpha epsilon", "b"):
+        assert found(index, query) == found(built, query)
+        close, others = (
+            {one.entry(row).id: like for row, like in one.names.close(query).items()}
+            for one in (index, built)
+        )
+        assert close == others
+        terms, same = (
+            [(term.exact, term.variants) for term in one.match(query).terms]
+            for one in (index, built)
+        )
+        assert terms == same
 
 
 def test_a_snapshot_is_restored_unchanged() -> None:
-    """Packing and unpacking loses nothing."""
-    index, revision, position = unpack(pack(index_of(*FILES), 42, "7"))
+    """Packing and unpacking loses nothing, not even what is gone from a segment."""
+    index = index_of(*FILES).updated(["srv__write_file"], [tool("srv__later", "It comes later")])
+    restored, revision, position = unpack(*pack(index, 42, "7"))
     assert (revision, position) == (42, "7")
-    assert pack(index, 42) == pack(index_of(*FILES), 42)
-    assert found(index, "recipeint")[0] == "send_email"
+    assert pack(restored, 42, "7") == pack(index, 42, "7")
+    assert {entry.id for entry in restored.all()} == {entry.id for entry in index.all()}
+    assert found(restored, "recipeint")[0] == "send_email"
+    assert found(restored, "write") == []
 
 
 @pytest.mark.parametrize("damage", [b"", b"rubbish", None])
-def test_a_damaged_snapshot_is_refused(damage: bytes | None) -> None:
+@pytest.mark.parametrize("part", ["head", "segment"])
+def test_a_damaged_snapshot_is_refused(damage: bytes | None, part: str) -> None:
     """A truncated or overwritten snapshot is never partly read."""
-    data = pack(index_of(*FILES), 1)
+    head, segments = pack(index_of(*FILES), 1)
+    ((name, data),) = segments.items()
+    if part == "head":
+        head = head[: len(head) // 2] if damage is None else damage
+    else:
+        segments = {name: data[: len(data) // 2] if damage is None else damage}
     with pytest.raises(StoreCorruptError):
-        unpack(data[: len(data) // 2] if damage is None else damage)
+        unpack(head, segments)
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("name", "value"),
     [
-        (5, b"123"),  # of the parts of a number
-        (5, b""),
-        (5, np.array([0, 10**9], np.int64).tobytes()),
-        (6, np.array([-1], np.int32).tobytes()),
-        (6, np.array([10**6], np.int32).tobytes() * 3),
-        (7, b""),
-        (4, ["term"]),
+        ("postings.offsets", b"123"),  # of the parts of a number
+        ("postings.offsets", b""),
+        ("postings.offsets", np.array([0, 10**9], np.int64).tobytes()),
+        ("postings.rows", np.array([-1], np.int32).tobytes()),
+        ("postings.rows", np.array([10**6], np.int32).tobytes() * 3),
+        ("postings.weights", b""),
+        ("vocabulary.text", b"term"),
+        ("offsets", np.array([0], np.int64).tobytes()),
+        ("entries", b""),
+        ("keys", b""),
+        ("names.rows", np.array([4], np.int32).tobytes()),
+        ("names.keys.offsets", np.array([5, 0], np.int64).tobytes()),
+        ("tags.offsets", np.array([0, 9], np.int64).tobytes()),
+        ("source.codes", np.array([7] * 4, np.int32).tobytes()),
+        ("policies", np.array([4], np.int32).tobytes()),
+        ("kind.text", None),
     ],
 )
-def test_a_snapshot_that_contradicts_itself_is_refused(field: int, value: object) -> None:
+def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes | None) -> None:
     """Its checksum says nothing about who made it."""
-    parts = msgspec.msgpack.decode(pack(index_of(*FILES), 1)[4:])
-    parts[field] = value
-    packed = msgspec.msgpack.encode(parts)
+    head, segments = pack(index_of(*FILES), 1)
+    ((segment, data),) = segments.items()
+    arrays = msgspec.msgpack.decode(data[4:])
+    arrays[name][1] = value
+    if value is None:
+        del arrays[name]
+    packed = msgspec.msgpack.encode(arrays)
     with pytest.raises(StoreCorruptError):
-        unpack(crc32(packed).to_bytes(4, "big") + packed)
+        unpack(head, {segment: crc32(packed).to_bytes(4, "big") + packed})
 
 
 def test_a_prepared_index_builds_nothing_more() -> None:
     """After that, searches build no more tables."""
     index = index_of(*FILES)
     index.prepare()
-    named = (index.names, index.policies, index.postings)
-    parts = (index, *named, vars(index)["_lexicon"], vars(index)["_filters"])
+    (segment,) = (part.segment for part in index.parts)
+    parts = (index.policies, segment, segment.words, segment.names)
     before = [{*vars(part)} for part in parts]
     for query in ("read_file", "recipeint", "calenda", "文", "send a message to someone"):
         found(index, query, Filter(kinds=("tool",), tags=("disk",)))

@@ -225,4 +225,4 @@ def test_mentions_are_no_words_of_a_search() -> None:
 
     assert index.mentioning("@@zorblax__quuxly") == [0]
     for query in ("zorblax", "zorblax__quuxly", "@zorblax__quuxly", "@@zorblax__quuxly", "zorb"):
-        assert not any(term.term_ids for term in index.match(query).terms)
+        assert not any(term.indexed for term in index.match(query).terms)

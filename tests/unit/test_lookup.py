@@ -54,8 +54,8 @@ def test_without_an_index_nothing_can_be_looked_up() -> None:
 def test_an_id_identifies_its_item_though_another_is_called_like_it() -> None:
     """A name does if no other item has it."""
     index = index_of(skill("send"), tool("a__team/send"), tool("a__post"))
-    assert index.entries[row_of(index, "team/send")].id == "team/send"
-    assert index.entries[row_of(index, "post")].id == "a__post"
+    assert index.entry(row_of(index, "team/send")).id == "team/send"
+    assert index.entry(row_of(index, "post")).id == "a__post"
     with pytest.raises(UnknownItemError, match=r"Several items are called 'SEND'; say "):
         row_of(index_of(skill("send"), tool("a__send")), "SEND")
 

@@ -3,6 +3,7 @@
 # ruff: noqa: RUF001 - letters of other scripts are what these tests are of
 
 import string
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -12,21 +13,20 @@ from rapidfuzz.distance import OSA
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import compact_name, folded, split_name
 from repertory.catalogue.policy import Policy
-from repertory.index.keywords.document import entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.names import (
     BEGUN,
     EXACT,
     MAX_COMPLETIONS,
     ONE_EDIT,
     UNPREFIXED,
-    NameIndex,
 )
 from repertory.search.answer import Hit
 from repertory.search.candidates import MAX_NAMED, POOL
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from tests.support.builders import tool
-from tests.support.keyword_search import keyword_engine
+from tests.support.keyword_search import keyword_engine, row_of
 
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=3, max_size=8)
 EDITS = ("drop", "add", "replace", "swap")
@@ -121,9 +121,21 @@ def test_the_beginning_of_a_name_finds_each_name_that_has_it(
     }
 
 
-def names_of(names: list[str]) -> NameIndex:
+class Names:
+    """The names of some items, looked up; an item is known by its place, not by its row."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self._index = KeywordIndex.empty().updated((), items)
+        self._place = {row_of(self._index, item.id): at for at, item in enumerate(items)}
+
+    def close(self, typed: str) -> dict[int, float]:
+        """As ``NameIndex.close``."""
+        return {self._place[row]: like for row, like in self._index.names.close(typed).items()}
+
+
+def names_of(names: list[str]) -> Names:
     """An index of skills of these names."""
-    return NameIndex([entry(skill(name, number)) for number, name in enumerate(names)])
+    return Names([skill(name, number) for number, name in enumerate(names)])
 
 
 def test_more_of_a_name_counts_more() -> None:
@@ -151,31 +163,29 @@ def test_a_name_of_few_other_letters_is_completed_from_two() -> None:
 
 def test_a_name_without_the_words_of_its_server_is_a_name() -> None:
     """Servers repeat their name in those of their tools; the whole name counts more."""
-    entries = [
-        entry(tool("linear__linear_create_issue")),
-        entry(tool("gitlab__create_issue")),
-        entry(tool("other__linear_create_issue")),
+    items = [
+        tool("linear__linear_create_issue"),
+        tool("gitlab__create_issue"),
+        tool("other__linear_create_issue"),
     ]
-    assert NameIndex(entries).close("create issue") == {0: UNPREFIXED, 1: EXACT}
-    assert NameIndex(entries).close("linear create issue") == {0: EXACT, 2: EXACT}
-    assert NameIndex([entry(tool("linear__linear"))]).close("") == {}
+    assert Names(items).close("create issue") == {0: UNPREFIXED, 1: EXACT}
+    assert Names(items).close("linear create issue") == {0: EXACT, 2: EXACT}
+    assert Names([tool("linear__linear")]).close("") == {}
 
 
 def test_an_alias_that_is_another_items_name_counts_less() -> None:
     """The alias counts like a misspelt name, unless no item has that name."""
-    entries = [
-        entry(Item(id="s/1", kind=Kind.SKILL, name="deploy", source="s")),
-        entry(
-            Item(
-                id="s/2",
-                kind=Kind.SKILL,
-                name="fly",
-                source="s",
-                policy=Policy(aliases=("deploy", "take_off", "fly")),
-            )
+    items = [
+        Item(id="s/1", kind=Kind.SKILL, name="deploy", source="s"),
+        Item(
+            id="s/2",
+            kind=Kind.SKILL,
+            name="fly",
+            source="s",
+            policy=Policy(aliases=("deploy", "take_off", "fly")),
         ),
     ]
-    index = NameIndex(entries)
+    index = Names(items)
     assert index.close("deploy") == {0: EXACT, 1: ONE_EDIT}
     assert index.close("take off") == {1: EXACT}
     assert index.close("fly") == {1: EXACT}
@@ -209,14 +219,14 @@ def test_a_name_as_it_is_written_leads_one_of_the_same_letters() -> None:
 def test_an_id_is_a_name_too() -> None:
     """The id that a result shows finds the item, with any separators."""
     assert names_of(["code-review"]).close("S 0") == {0: EXACT}
-    index = NameIndex([entry(tool("s__one-two-three-four-five", name="other"))])
+    index = Names([tool("s__one-two-three-four-five", name="other")])
     assert index.close("s one two three four five") == {0: EXACT}
 
 
 def test_the_shortest_name_of_an_item_counts_if_several_begin_so() -> None:
     """The alias tells as much as the name."""
     policy = Policy(aliases=("calendar_events",))
-    index = NameIndex([entry(tool("s__calxyz", policy=policy))])
+    index = Names([tool("s__calxyz", policy=policy)])
     assert index.close("cal") == {0: BEGUN * 3 / 6}
 
 

@@ -3,14 +3,13 @@
 import msgspec
 import pytest
 
-from repertory.catalogue.item import Kind
-from repertory.catalogue.names import compact_name
 from repertory.errors import UsageError
 from repertory.filters import check
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.notices import about_first_index, about_servers, about_sources
 from repertory.stats import Building, SourceState, WatchStatus
+from tests.support.builders import tool
 
 DAY = 86_400.0
 
@@ -28,22 +27,6 @@ def source(
         error=error,
         awaits_trust=awaits_trust,
         seen=seen,
-    )
-
-
-def entry(name: str, *, server: str, tags: tuple[str, ...] = ()) -> Entry:
-    """A tool of the index."""
-    return Entry(
-        id=f"{server}__{name}",
-        kind=Kind.TOOL,
-        name=name,
-        source=server,
-        server=server,
-        description="",
-        path="",
-        tags=tags,
-        hash="",
-        compact=compact_name(name),
     )
 
 
@@ -86,19 +69,20 @@ def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
 
 def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
     """A server that failed is known; an empty index knows everything."""
-    entries = [entry("commit", server="git", tags=("read-only",))]
+    item = tool("git__commit", source="git", tags=("read-only",))
+    index = KeywordIndex.empty().updated((), [item])
     states = [source("down", error="It hangs.")]
 
     check(
         Filter(sources=("git", "down"), servers=("down",), tags=("read-only",)),
-        entries,
+        index,
         lambda: states,
     )
-    check(Filter(servers=("nope",)), [], lambda: states)
+    check(Filter(servers=("nope",)), KeywordIndex.empty(), lambda: states)
     with pytest.raises(UsageError, match=r"There is no server 'gti'; available: git, down."):
-        check(Filter(servers=("git", "gti")), entries, lambda: states)
+        check(Filter(servers=("git", "gti")), index, lambda: states)
     with pytest.raises(UsageError, match=r"There is no tag 'ops'; available: "):
-        check(Filter(tags=("ops",)), entries, lambda: states)
+        check(Filter(tags=("ops",)), index, lambda: states)
 
 
 def test_a_first_index_says_what_is_missing() -> None:

@@ -63,7 +63,7 @@ def previews(
 def entries(*items: Item) -> Mapping[str, Entry]:
     """The entries of items by the place of their file in ``/project``."""
     index = KeywordIndex.empty().updated((), items)
-    return {entry.path.removeprefix("/project/"): entry for entry in index.entries}
+    return {entry.path.removeprefix("/project/"): entry for entry in index.all()}
 
 
 @settings(max_examples=25, deadline=None)

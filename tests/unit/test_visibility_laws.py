@@ -60,7 +60,7 @@ def checked(engine: SearchEngine, where: Filter) -> str:
     """What a filter is refused with."""
     assert engine.keywords is not None
     try:
-        check(where, engine.keywords.entries, lambda: ())
+        check(where, engine.keywords, lambda: ())
     except RepertoryError as error:
         return str(error)
     return ""
@@ -114,7 +114,7 @@ def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
     assert subset.keywords is not None
     assert lacking.keywords is not None
     between = [
-        problems_between(one.keywords.entries, ["alpha", "beta"], are_all=True)
+        problems_between([*one.keywords.all()], ["alpha", "beta"], are_all=True)
         for one in (subset, lacking)
         if one.keywords
     ]

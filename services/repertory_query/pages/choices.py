@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
@@ -38,18 +39,14 @@ class Choices:
 
     def of(self, engine: SearchEngine) -> list[Choice]:
         """All fields; without a keyword index they have no values."""
-        entries = engine.keywords.entries if engine.keywords else ()
-        counts: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
-        for entry in entries:
-            counts["kind"][entry.kind.value] += 1
-            counts["source"][entry.source] += 1
-            if entry.server:
-                counts["server"][entry.server] += 1
-            counts["tag"].update(entry.tags)
-        found = [Choice(field, label, _most(counts[field])) for field, label in FIELDS.items()]
+        index = engine.keywords or KeywordIndex.empty()
+        found = [
+            Choice(field, label, _most(index.counts(field))) for field, label in FIELDS.items()
+        ]
         self._known[engine] = found
         return found
 
 
 def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+    del counts[""]  # items of no server
     return sorted(counts.most_common(MAX_VALUES), key=lambda pair: (-pair[1], pair[0]))

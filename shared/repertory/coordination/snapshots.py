@@ -1,18 +1,46 @@
-"""Snapshots: the keyword index of each collection as bytes, so that processes need not build it."""
+"""Snapshots: the keyword index of each collection as bytes, so that processes need not build it.
 
+A snapshot has a head and segments. A segment never changes, so only new ones are written.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+import msgspec
+from filelock import FileLock
 from typing_extensions import override
 
 from repertory.errors import StoreError
-from repertory.files import write_atomically
+from repertory.files import PRIVATE, make_private, write_atomically
 
 if TYPE_CHECKING:
+    from redis.client import Pipeline, Redis
+
     from repertory.coordination.redis_server import RedisServer
 
 RETENTION_S = 30 * 86_400  # after the last save: an older snapshot is of an unused collection
 PIECE_SIZE = 4 << 20  # bytes sent at once: the connection's time limit applies to each piece
+LOCK_TIMEOUT_S = 30.0  # while another process saves
+
+_HEAD, _LOCK = "head", ".lock"  # files of a snapshot
+
+Segments = Mapping[str, Callable[[], bytes]]
+
+
+class Stored(NamedTuple):
+    """A snapshot: its head, and its segments by name."""
+
+    head: bytes
+    segments: Mapping[str, bytes]
+
+
+class _Manifest(msgspec.Struct, frozen=True, array_like=True):
+    """What is stored of a snapshot: its head, and the number of pieces of each segment."""
+
+    head: bytes
+    segments: dict[str, int]
 
 
 class SnapshotStore(Protocol):
@@ -21,12 +49,17 @@ class SnapshotStore(Protocol):
     Every method raises ``StoreError`` when the store is unavailable.
     """
 
-    def load(self, collection: str) -> bytes | None:
+    def load(self, collection: str) -> Stored | None:
         """The snapshot of a collection, or None if it has none."""
         ...
 
-    def save(self, collection: str, data: bytes) -> None:
+    def save(self, collection: str, head: bytes, segments: Segments) -> None:
         """Replace the snapshot of a collection at once: a reader sees the old one or the new one.
+
+        Args:
+            collection: The collection.
+            head: Names the segments, in a form of its own.
+            segments: What packs each segment; it is called for those that are not stored yet.
 
         Raises:
             StoreError: It cannot be written.
@@ -39,64 +72,156 @@ class SnapshotStore(Protocol):
 
 
 class FileSnapshots(SnapshotStore):
-    """Snapshots as files in a directory."""
+    """Snapshots as a directory each, with a file for the head and each segment."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     @override
-    def load(self, collection: str) -> bytes | None:
+    def load(self, collection: str) -> Stored | None:
+        folder = self._path(collection)
         try:
-            return self._path(collection).read_bytes()
-        except FileNotFoundError:
-            return None
+            while (manifest := _read(folder)) is not None:
+                try:
+                    segments = {name: (folder / name).read_bytes() for name in manifest.segments}
+                except FileNotFoundError:
+                    if _read(folder) == manifest:
+                        return None  # it was damaged, not replaced meanwhile
+                else:
+                    return Stored(manifest.head, segments)
         except OSError as error:
-            raise StoreError(f"Cannot read {self._path(collection)}: {error.strerror}.") from error
+            raise StoreError(f"Cannot read {folder}: {error.strerror}.") from error
+        return None
 
     @override
-    def save(self, collection: str, data: bytes) -> None:
-        path = self._path(collection)
+    def save(self, collection: str, head: bytes, segments: Segments) -> None:
+        folder = self._path(collection)
         try:
-            write_atomically(path, data)
-        except OSError as error:
+            if folder.is_file():  # of an earlier version
+                folder.unlink()
+            make_private(folder)
+            with FileLock(folder / _LOCK, timeout=LOCK_TIMEOUT_S, mode=PRIVATE):
+                for name, packed in segments.items():
+                    if not (folder / name).exists():
+                        write_atomically(folder / name, packed())
+                manifest = _Manifest(head, dict.fromkeys(segments, 1))
+                write_atomically(folder / _HEAD, msgspec.msgpack.encode(manifest))
+                for path in folder.iterdir():
+                    if path.name not in (_HEAD, _LOCK, *segments):
+                        path.unlink(missing_ok=True)
+        except (OSError, TimeoutError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise StoreError(
-                f"Cannot write {path}: {error.strerror}; make room or choose another --data-dir."
+                f"Cannot write {folder}: {reason}; make room or choose another --data-dir."
             ) from error
 
     @override
     def drop(self, collection: str) -> None:
-        self._path(collection).unlink(missing_ok=True)
+        folder = self._path(collection)
+        folder.unlink() if folder.is_file() else shutil.rmtree(folder, ignore_errors=True)
 
     def _path(self, collection: str) -> Path:
         return self._directory / f"{collection}.keywords"
 
 
 class RedisSnapshots(SnapshotStore):
-    """Snapshots in Redis: a list of pieces each, which expires."""
+    """Snapshots in Redis: a key for the head and each piece of a segment, all of which expire."""
 
     def __init__(self, server: "RedisServer") -> None:
         self._server = server
 
     @override
-    def load(self, collection: str) -> bytes | None:
+    def load(self, collection: str) -> Stored | None:
+        client, key = self._server.client, self._key(collection)
         with self._server.translated():
-            pieces = cast("list[bytes]", self._server.client.lrange(self._key(collection), 0, -1))
-        return b"".join(pieces) or None
+            while (data := cast("bytes | None", client.get(key))) is not None:
+                manifest = _decoded(data)
+                if manifest is None:
+                    return None
+                segments = {}
+                for name, pieces in manifest.segments.items():
+                    held = [client.get(self._piece(collection, name, at)) for at in range(pieces)]
+                    if None not in held:
+                        segments[name] = b"".join(cast("list[bytes]", held))
+                if len(segments) == len(manifest.segments):
+                    return Stored(manifest.head, segments)
+                if client.get(key) == data:
+                    return None  # it was damaged, not replaced meanwhile
+        return None
 
     @override
-    def save(self, collection: str, data: bytes) -> None:
-        key, whole = self._key(collection), memoryview(data)
-        with self._server.translated(), self._server.client.pipeline() as transaction:
-            transaction.delete(key)
-            for start in range(0, len(whole), PIECE_SIZE):
-                transaction.rpush(key, whole[start : start + PIECE_SIZE])
-            transaction.expire(key, RETENTION_S)
-            transaction.execute()
+    def save(self, collection: str, head: bytes, segments: Segments) -> None:
+        key = self._key(collection)
+        packed: dict[str, bytes] = {}
+
+        def replace(transaction: "Pipeline") -> None:
+            is_ours = transaction.type(key) == b"string"  # it replaces what others wrote there
+            data = cast("bytes", transaction.get(key)) if is_ours else b""
+            before = _decoded(data) or _Manifest(b"", {})
+            pieces = {}
+            for name, pack in segments.items():
+                if name in before.segments and self._is_whole(collection, name, before):
+                    pieces[name] = before.segments[name]
+                else:
+                    packed[name] = packed.get(name) or pack()
+                    pieces[name] = self._write(collection, name, packed[name])
+            transaction.multi()
+            transaction.set(key, msgspec.msgpack.encode(_Manifest(head, pieces)), ex=RETENTION_S)
+            for name, count in pieces.items():
+                for at in range(count):
+                    transaction.expire(self._piece(collection, name, at), RETENTION_S)
+            gone = {name: before.segments[name] for name in before.segments.keys() - pieces}
+            self._delete(transaction, collection, gone)
+
+        with self._server.translated():
+            self._server.client.transaction(replace, key)
 
     @override
     def drop(self, collection: str) -> None:
+        key = self._key(collection)
         with self._server.translated():
-            self._server.client.delete(self._key(collection))
+            data = cast("bytes | None", self._server.client.getdel(key))
+            manifest = _decoded(data or b"") or _Manifest(b"", {})
+            self._delete(self._server.client, collection, manifest.segments)
+
+    def _write(self, collection: str, name: str, data: bytes) -> int:
+        """Write the pieces of a segment, which nothing refers to yet; how many they are."""
+        whole = memoryview(data)
+        starts = range(0, len(whole), PIECE_SIZE)
+        for at, start in enumerate(starts):
+            piece = bytes(whole[start : start + PIECE_SIZE])
+            self._server.client.set(self._piece(collection, name, at), piece, ex=RETENTION_S)
+        return len(starts)
+
+    def _is_whole(self, collection: str, name: str, manifest: _Manifest) -> bool:
+        """Whether Redis still has all pieces: it may have evicted some."""
+        keys = [self._piece(collection, name, at) for at in range(manifest.segments[name])]
+        return self._server.client.exists(*keys) == len(keys)
+
+    def _delete(
+        self, client: "Redis | Pipeline", collection: str, segments: Mapping[str, int]
+    ) -> None:
+        for name, pieces in segments.items():
+            for at in range(pieces):
+                client.delete(self._piece(collection, name, at))
 
     def _key(self, collection: str) -> str:
-        return self._server.key("keywords", collection)
+        return self._server.key("words", collection)
+
+    def _piece(self, collection: str, name: str, at: int) -> str:
+        return self._server.key("words", collection, name, str(at))
+
+
+def _read(folder: Path) -> _Manifest | None:
+    """The manifest of a directory; None if it is missing or unreadable."""
+    try:
+        return _decoded((folder / _HEAD).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _decoded(data: bytes) -> _Manifest | None:
+    try:
+        return msgspec.msgpack.decode(data, type=_Manifest)
+    except msgspec.MsgspecError:
+        return None  # of another version, or damaged

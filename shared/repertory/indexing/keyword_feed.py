@@ -84,7 +84,7 @@ class KeywordFeed:
         """
         delta = self._deltas.since(self.collection.name, self._position, wait)
         # An announcement may be outdated by now: the collection decides.
-        news = self._unknown(delta.hashes)
+        news = self.differing(delta.hashes)
         changed = self.catch_up() if delta.gap else self.reread(news)
         self._position = delta.position
         return changed
@@ -102,7 +102,7 @@ class KeywordFeed:
             StoreError: The collection is unreadable.
         """
         recent = {state.item: state.metadata_hash for state in self._recent()}
-        changed = self.reread(self._unknown(recent))
+        changed = self.reread(self.differing(recent))
         count = self.collection.count_items()
         if count != len(self.index) and count <= MAX_COMPARED:
             changed |= self.compare()
@@ -119,11 +119,6 @@ class KeywordFeed:
         """
         index, revision = keywords.refreshed(self.index, items, self.collection)
         return self._replace(index, revision)
-
-    def hash_of(self, item: str) -> str:
-        """The metadata hash of an item in the index; ``REMOVED`` if it has none."""
-        row = self.index.row_of.get(item)
-        return REMOVED if row is None else self.index.entries[row].hash
 
     def compare(self) -> bool:
         """Make the index equal to the collection by comparing all hashes.
@@ -151,9 +146,10 @@ class KeywordFeed:
         keywords.save(self._snapshots, name, self.index, self.revision, self._position)
         self._deltas.trim(name, self._position)
 
-    def _unknown(self, hashes: Mapping[str, str]) -> list[str]:
+    def differing(self, hashes: Mapping[str, str]) -> list[str]:
         """The items whose hashes differ from the index."""
-        return [item for item, found in hashes.items() if self.hash_of(item) != found]
+        held = keywords.hashes(self.index, hashes)
+        return [item for item, found in hashes.items() if held.get(item, REMOVED) != found]
 
     def _recent(self) -> Iterator[State]:
         """The states of the items that were written lately."""

@@ -8,20 +8,24 @@ from repertory.catalogue.item import Item, item_key
 from repertory.coordination.snapshots import SnapshotStore
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.snapshot import Snapshot, pack, unpack
+from repertory.index.keywords.snapshot import Snapshot, packing, unpack
 from repertory.index.vectors import Collection, State
 
 READ_BATCH_SIZE = 500  # records
 
 
 def load(snapshots: SnapshotStore, collection: str) -> Snapshot | None:
-    """The stored keyword index of a collection; None if it must be built."""
-    data = snapshots.load(collection)
-    if data is None:
+    """The stored keyword index of a collection; None if it must be built.
+
+    A damaged one is dropped.
+    """
+    stored = snapshots.load(collection)
+    if stored is None:
         return None
     try:
-        return unpack(data)
+        return unpack(stored.head, stored.segments)
     except StoreCorruptError:  # it holds nothing that cannot be rebuilt
+        snapshots.drop(collection)  # or what it has would be taken for stored already
         return None
 
 
@@ -35,7 +39,7 @@ def synchronised(
         states: Everything that the collection holds, by item.
         collection: The collection, which is read only for items that differ.
     """
-    hashes = {entry.id: entry.hash for entry in index.entries}
+    hashes = {entry.id: entry.hash for entry in index.all()}
     removed = [item for item in hashes if item not in states]
     changed = [
         state.item for state in states.values() if hashes.get(state.item) != state.metadata_hash
@@ -54,12 +58,10 @@ def refreshed(
         The index, and the newest revision of the items, 0 if all were removed.
     """
     states = {state.item: state for state in collection.states(items)}
-    rows = index.row_of
-    removed = [item for item in items if item in rows and item not in states]
+    held = hashes(index, items)
+    removed = [item for item in held if item not in states]
     changed = [
-        state.item
-        for state in states.values()
-        if state.item not in rows or index.entries[rows[state.item]].hash != state.metadata_hash
+        state.item for state in states.values() if held.get(state.item) != state.metadata_hash
     ]
     added = [*_items(changed, collection)]
     if removed or added:
@@ -75,7 +77,14 @@ def save(
     position: str = "",
 ) -> None:
     """Store a keyword index; see ``Snapshot``."""
-    snapshots.save(collection, pack(index, revision, position))
+    snapshots.save(collection, *packing(index, revision, position))
+
+
+def hashes(index: KeywordIndex, items: Iterable[str]) -> dict[str, str]:
+    """The metadata hashes of some items in an index; missing ones are left out."""
+    keys = {item_key(item): item for item in items}
+    rows = index.rows_of([*keys])
+    return {keys[key]: index.entry(row).hash for key, row in rows.items()}
 
 
 def _items(wanted: Sequence[str], collection: Collection) -> Iterable[Item]:

@@ -91,11 +91,8 @@ class Verifier:
     def _repair(self, now: float) -> bool:
         """Read the items again that have differed for a while; what is on its way arrives alone."""
         feed = self._feed
-        self._suspects = {
-            item: (stored, at)
-            for item, (stored, at) in self._suspects.items()
-            if feed.hash_of(item) != stored
-        }
+        differing = {*feed.differing({item: one for item, (one, _) in self._suspects.items()})}
+        self._suspects = {item: one for item, one in self._suspects.items() if item in differing}
         old = {item: one for item, (one, at) in self._suspects.items() if now - at >= MIN_AGE_S}
         if not old:
             return False
@@ -104,7 +101,8 @@ class Verifier:
         changed = feed.reread(missed)
         for item in old:
             del self._suspects[item]
-        repaired = [item for item in missed if feed.hash_of(item) == old[item]]
+        left = {*feed.differing({item: old[item] for item in missed})}
+        repaired = [item for item in missed if item not in left]
         if repaired:
             self.repaired += len(repaired)
             some = sorted(repaired)[:MAX_LOGGED]
@@ -117,10 +115,8 @@ class Verifier:
         start = self._start
         states = self._feed.collection.page(start, SLICE)
         end = _next(states)
-        index = self._feed.index
         stored = {state.item for state in states}
-        keys = enumerate(index.keys)
-        held = [index.entries[row].id for row, key in keys if start <= key < end]
+        held = self._feed.index.ids_between(start, end)
         differing = self._differing(states)
         differing |= {item: REMOVED for item in held if item not in stored}
         self._start = end % _END
@@ -139,11 +135,8 @@ class Verifier:
         return self._differing(states)
 
     def _differing(self, states: Iterable[State]) -> dict[str, str]:
-        return {
-            state.item: state.metadata_hash
-            for state in states
-            if self._feed.hash_of(state.item) != state.metadata_hash
-        }
+        stored = {state.item: state.metadata_hash for state in states}
+        return {item: stored[item] for item in self._feed.differing(stored)}
 
     def _count(self) -> None:
         """Hurry if the number of items has differed for a while."""

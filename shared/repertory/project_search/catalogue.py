@@ -50,7 +50,7 @@ class Catalogue:
         inside: dict[str, Entry] = {}
         outside: list[tuple[Entry, str | None]] = []
         real = cache(os.path.realpath)
-        for entry in engine.keywords.entries:
+        for entry in sorted(engine.keywords.all(), key=lambda entry: entry.id):
             if entry.kind is Kind.TOOL:
                 continue
             folder, name = os.path.split(entry.path)

@@ -212,7 +212,8 @@ def _words(pairs: Sequence[Pair]) -> Values:
     odds = np.empty(len(pairs))
     for text in dict.fromkeys(pair.query for pair in pairs):
         own = [place for place, pair in enumerate(pairs) if pair.query == text]
-        rows = [index.row_of[pairs[place].item.id] for place in own]
+        ids = [pairs[place].item.id for place in own]
+        rows = [row for item in ids if (row := index.row_of(item)) is not None]
         found = gather(
             query := Query(text=text),
             index,
@@ -223,7 +224,8 @@ def _words(pairs: Sequence[Pair]) -> Values:
             calibration=Calibration(),
             mode=Mode.HYBRID,
         )
-        odds[own] = log_odds_of_words(found)[np.searchsorted(found.rows, rows)]
+        place_of = {row: place for place, row in enumerate(found.rows.tolist())}
+        odds[own] = log_odds_of_words(found)[[place_of[row] for row in rows]]
     return odds
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from heapq import nlargest
 from itertools import islice
 
 import msgspec
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz import fuzz
 
+from repertory.catalogue.item import KEY_BYTES
 from repertory.catalogue.names import compact_name, split_name
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
@@ -59,7 +59,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         index: The keyword index that all rows belong to.
         matches: The query's terms.
         mode: The arms that answered.
-        rows: The candidates' rows, ascending; the arrays below have one value for each.
+        rows: The candidates' rows, by id; the arrays below have one value for each.
         cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
         semantic: What the cosine adds to the log odds.
         weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
@@ -85,7 +85,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def entries(self) -> list[Entry]:
         """The entry of each candidate."""
-        return [self.index.entries[row] for row in self.rows.tolist()]
+        return self.index.entries(self.rows.tolist())
 
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
@@ -118,7 +118,7 @@ def expected(
     rows = _of_words(words, also)
     successors = islice(index.policies.successors.values(), MAX_NAMED)
     rows |= _allowed({*index.policies.promoted(query.text, rows), *successors}, index, query.where)
-    return [index.keys[row] for row in sorted(rows)]
+    return _keys(index, sorted(rows))
 
 
 def gather(
@@ -141,11 +141,14 @@ def gather(
     close = words.close
     found = _of_words(words, also).union(cosines)
     found |= _allowed(index.policies.promoted(query.text, found), index, query.where)
-    ordered = sorted(found)
+    entries = {row: index.entry(row) for row in found}
+    ordered = sorted(found, key=lambda row: entries[row].id)
     rows = np.array(ordered, np.int64)
 
-    rest = [index.keys[row] for row in ordered if row not in cosines]
-    cosines |= {index.row_of_key[key]: value for key, value in cosines_of(rest).items()}
+    rest = [row for row in ordered if row not in cosines]
+    keys = _keys(index, rest)
+    given = cosines_of(keys)
+    cosines |= {row: given[key] for row, key in zip(rest, keys, strict=True) if key in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     weights = words.matches.weights(rows)
     return Candidates(
@@ -158,7 +161,7 @@ def gather(
         semantic=calibration.apply(cosine),
         weights=weights,
         keyword=words.matches.shares @ weights,
-        similarity=_similarities(query.text, index, ordered),
+        similarity=_similarities(query.text, [entries[row] for row in ordered]),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
     )
@@ -166,7 +169,11 @@ def gather(
 
 def _of_words(words: Words, also: Collection[int]) -> set[int]:
     """The rows that words and names found, and those that are scored anyway."""
-    return {*words.rows, *also, *nlargest(MAX_NAMED, words.close, key=words.close.__getitem__)}
+    return {*words.rows, *also, *words.close}
+
+
+def _keys(index: KeywordIndex, rows: Sequence[int]) -> list[int]:
+    return [int.from_bytes(key.ljust(KEY_BYTES, b"\0")) for key in index.keys_of(rows).tolist()]
 
 
 def _fold(
@@ -175,8 +182,9 @@ def _fold(
     """The best cosine of each row, and its section unless it is the item's own."""
     cosines: dict[int, float] = {}
     sections: dict[int, int] = {}
+    rows = index.rows_of([*{match.key for match in nearest}])
     for match in nearest:
-        row = index.row_of_key.get(match.key)
+        row = rows.get(match.key)
         if row is None:  # indexed after this keyword index was made
             continue
         is_section = match.section is not None and match.section != LEAD
@@ -196,9 +204,13 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
     for word in words if len(words) > 1 else ():
         if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):
             rows = index.names.exact(word)
-            named = (row for row in rows if _has_words(word, index.entries[row]))
+            named = (row for row in rows if _has_words(word, index.entry(row)))
             close |= dict.fromkeys(named, EXACT)
-    return {row: close[row] for row in _allowed(close, index, where)}
+    allowed = [*_allowed(close, index, where)]
+    if len(allowed) > MAX_NAMED:  # of equals, those of lower keys
+        keys = dict(zip(allowed, index.keys_of(allowed).tolist(), strict=True))
+        allowed = sorted(allowed, key=lambda row: (-close[row], keys[row]))[:MAX_NAMED]
+    return {row: close[row] for row in allowed}
 
 
 def _is_identifier(word: str) -> bool:
@@ -221,10 +233,10 @@ def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[
     return {*rows[index.allowed(rows, where)].tolist()}
 
 
-def _similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> Values:
+def _similarities(text: str, entries: Sequence[Entry]) -> Values:
     typed = split_name(plain(text))
     if not 0 < len(typed.split()) <= MAX_NAME_WORDS:
-        return np.zeros(len(rows), np.float32)
-    names = (map(split_name, index.entries[row].names) for row in rows)
+        return np.zeros(len(entries), np.float32)
+    names = (map(split_name, entry.names) for entry in entries)
     ratios = [max(fuzz.ratio(typed, name) for name in all_of_it) for all_of_it in names]
     return np.array(ratios, np.float32) / np.float32(100)

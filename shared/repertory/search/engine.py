@@ -198,13 +198,13 @@ class SearchEngine:
         """
         whole = task.texts[0].candidates
         rows = task.reaching(query.threshold) if reached is None else reached
-        entries = [whole.index.entries[row] for row in rows]
+        entries = whole.index.entries(rows)
         groups = grouped(entries)[: query.limit]
         first = [rows[places[0]] for places in groups]
         copies = [tuple(entries[at].id for at in places[1:][:MAX_DUPLICATES]) for places in groups]
         cut = replace(query, text=whole.query.text)
         sure = [task.merged.confidence[row] for row in first]
-        shown = {whole.index.entries[row].id for row in first}.union(*copies)
+        shown = {whole.index.entry(row).id for row in first}.union(*copies)
         # One read of all that is needed: on a server it is a request.
         needed = items_for(cut, whole.index, sure, shown)
         items = self.available_items([*_with_body(whole.index, first), *needed])
@@ -221,7 +221,7 @@ class SearchEngine:
 
     def _explained(self, task: Task, rows: Sequence[int], items: Mapping[str, Item]) -> list[Hit]:
         index = task.texts[0].candidates.index
-        entries = [index.entries[row] for row in rows]
+        entries = index.entries(rows)
         hits = []
         for row, entry in zip(rows, entries, strict=True):
             ranked, place = task.best_of(row)
@@ -255,8 +255,8 @@ class SearchEngine:
     def available_items(self, ids: Sequence[str]) -> dict[str, Item]:
         """Some whole indexed items by id; without those that cannot be read now."""
         index = self.keywords or KeywordIndex.empty()
-        rows = (index.row_of.get(item_id) for item_id in ids)
-        found = self._shown.get(index.entries[row] for row in rows if row is not None)
+        rows = index.rows_of([item_key(item_id) for item_id in ids])
+        found = self._shown.get(index.entries(rows.values()))
         if missing := [item_id for item_id in ids if item_id not in found]:
             with contextlib.suppress(StoreError):
                 read = self.items(missing)
@@ -298,8 +298,7 @@ class SearchEngine:
 
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
     """The ids of the items with a body in which something may be looked up; a tool has none."""
-    entries = (index.entries[row] for row in rows)
-    return [entry.id for entry in entries if entry.kind is not Kind.TOOL]
+    return [entry.id for entry in index.entries(rows) if entry.kind is not Kind.TOOL]
 
 
 def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:

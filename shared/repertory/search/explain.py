@@ -37,7 +37,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
     task = engine.rank(query)
     query = task.query
     row = row_of(index, item)
-    item_id = index.entries[row].id
+    item_id = index.entry(row).id
     is_allowed = bool(index.allowed(np.array([row]), query.where)[0])
     shown = engine.hits(task, query)
     place = _place(shown, item_id)
@@ -154,7 +154,7 @@ def _rounded_down(confidence: float) -> float:
 
 def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
     """Each word of the query, and how the item has it."""
-    places = Places(found.index.entries[row], item, with_body=True)
+    places = Places(found.index.entry(row), item, with_body=True)
     spellings = places.words()
     total = sum(term.rarity for term in found.matches.terms) or 1.0
     missing = 0

@@ -108,7 +108,7 @@ def shadowing(index: KeywordIndex, entry: Entry, precedence: Mapping[str, int]) 
     same = [
         other
         for row in index.names.exact(entry.name)
-        if (other := index.entries[row]).kind is Kind.SKILL and other.name == entry.name
+        if (other := index.entry(row)).kind is Kind.SKILL and other.name == entry.name
     ]
     first = min(
         [entry, *same], key=lambda other: (precedence.get(other.source, len(precedence)), other.id)

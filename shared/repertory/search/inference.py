@@ -9,8 +9,9 @@ from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.postings import Rows
+from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.query_words import plain
+from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.tokens import terms
 from repertory.search.answer import Evidence, Hit
 from repertory.search.capabilities import BY_PARAMETER, CAPABILITIES, Job, certainty, jobs
@@ -25,7 +26,7 @@ STEP = 0.03  # how much less each further tool has
 MAX_TOOLS = 2  # offered for one capability
 MAX_READ = 32  # tools of one capability whose parameters are read
 
-_named: WeakKeyDictionary[KeywordIndex, Rows] = WeakKeyDictionary()
+_named: WeakKeyDictionary[Segment, Rows] = WeakKeyDictionary()
 
 
 def infer(
@@ -72,7 +73,7 @@ def items_for(
     unsure: list[str] = []
     for capability, job in _ways(query).items():
         wanted = CAPABILITIES[capability][2]
-        takes = {row for word in wanted for row in index.postings.with_all(terms(word))[0].tolist()}
+        takes = _with_all(index, [*offered], [terms(word) for word in wanted])
         unsure += [
             entry.id
             for row, entry in offered.items()
@@ -98,8 +99,19 @@ def _ways(query: Query) -> dict[str, Job]:
 def _offered(query: Query, index: KeywordIndex, out: Collection[str]) -> dict[int, Entry]:
     """The tools that may be offered, by row."""
     rows = _tools(index)
-    entries = {row: index.entries[row] for row in rows[index.allowed(rows, query.where)].tolist()}
-    return {row: entry for row, entry in entries.items() if entry.id not in out}
+    allowed = rows[index.allowed(rows, query.where)].tolist()
+    in_order = sorted(zip(allowed, index.entries(allowed), strict=True), key=lambda one: one[1].id)
+    return {row: entry for row, entry in in_order if entry.id not in out}
+
+
+def _with_all(index: KeywordIndex, rows: list[int], phrases: list[list[str]]) -> set[int]:
+    """Which of some rows have all terms of one of some phrases."""
+    among = np.array(rows, np.int64)
+    found: set[int] = set()
+    for phrase in phrases:
+        has = np.all([index.weights_in(term, among) > 0 for term in phrase], axis=0)
+        found |= {*among[has].tolist()}
+    return found
 
 
 def _able(
@@ -124,14 +136,20 @@ def _able(
 
 def _tools(index: KeywordIndex) -> Rows:
     """The rows of the tools that may have a capability, by their own name or their server's."""
-    if index not in _named:
+    rows = [part.rows(_named_in(part.segment)) for part in index.parts]
+    return np.concatenate(rows) if rows else np.zeros(0, np.int32)
+
+
+def _named_in(segment: Segment) -> Rows:
+    if segment not in _named:
         words = {word for verbs, things, *_ in CAPABILITIES.values() for word in verbs | things}
+        tools = np.flatnonzero(segment.columns.fields["kind"].is_any([Kind.TOOL]))
+        entries = ((row, segment.entry(row)) for row in tools.tolist())
         rows = [
             row
-            for row, entry in enumerate(index.entries)
-            if entry.kind is Kind.TOOL
-            and not (entry.policy and entry.policy.deprecated_by)
+            for row, entry in entries
+            if not (entry.policy and entry.policy.deprecated_by)
             and not words.isdisjoint(split_name(f"{entry.server} {entry.name}").split())
         ]
-        _named[index] = np.array(rows, np.int32)
-    return _named[index]
+        _named[segment] = np.array(rows, np.int32)
+    return _named[segment]

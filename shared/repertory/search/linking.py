@@ -37,7 +37,7 @@ def links(index: KeywordIndex, item_id: str, seen: Seen) -> Links:
 def _of_skill(index: KeywordIndex, skill: Item, seen: Seen) -> Links:
     found, words = mentions(skill), subject(skill)
     namesakes = {one.name: _namesakes(index, one.name) for one in found if one.name}
-    ids = [one.tool for one in found if one.tool in index.row_of]
+    ids = [one.tool for one in found if index.row_of(one.tool) is not None]
     ids += [one for several in namesakes.values() for one in several]
     items = seen(list(dict.fromkeys(ids)))
     needs: dict[str, None] = {}
@@ -55,7 +55,7 @@ def _needing(index: KeywordIndex, tool: Item, seen: Seen) -> list[str]:
     named = index.mentioning(TOOL_NAME + tool.name)[:MAX_SKILLS]
     namesakes = _namesakes(index, tool.name) if named else []
     rows = dict.fromkeys([*index.mentioning(TOOL + tool.id)[:MAX_SKILLS], *named])
-    skills = seen([index.entries[row].id for row in rows])
+    skills = seen([index.entry(row).id for row in rows])
     items = seen(list(dict.fromkeys([tool.id, *namesakes])))
     needing = []
     for skill in skills.values():
@@ -82,6 +82,6 @@ def _meant(
 
 def _namesakes(index: KeywordIndex, name: str) -> list[str]:
     """The ids of the tools with a name, none if they are too many."""
-    entries = [index.entries[row] for row in index.names.exact(name)]
+    entries = index.entries(index.names.exact(name))
     found = [one.id for one in entries if one.name == name and one.kind is Kind.TOOL]
     return found if len(found) <= MAX_NAMESAKES else []

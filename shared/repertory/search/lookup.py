@@ -2,8 +2,6 @@
 
 import re
 
-import numpy as np
-
 from repertory.catalogue.item import Item
 from repertory.errors import StoreError, UnknownItemError
 from repertory.index.keywords.document import Entry
@@ -28,8 +26,9 @@ def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
         StoreError: The items cannot be read now.
     """
     index = readable_index(engine)
-    rows = np.arange(len(index))
-    return [index.entries[row] for row in rows[index.allowed(rows, where)]]
+    rows = index.all_rows()
+    found = index.entries(rows[index.allowed(rows, where)].tolist())
+    return sorted(found, key=lambda entry: entry.id)
 
 
 def item(engine: SearchEngine, item_id: str) -> Item:
@@ -50,12 +49,12 @@ def row_of(index: KeywordIndex, item: str) -> int:
     Raises:
         UnknownItemError: No item fits, or several do.
     """
-    if (row := index.row_of.get(item)) is not None:
+    if (row := index.row_of(item)) is not None:
         return row
     rows = index.names.exact(item)
-    rows = [row for row in rows if index.entries[row].name == item] or rows
+    rows = [row for row in rows if index.entry(row).name == item] or rows
     if len(rows) > 1:
-        ids = " or ".join(index.entries[row].id for row in rows[:MAX_SUGGESTED])
+        ids = " or ".join(sorted(one.id for one in index.entries(rows))[:MAX_SUGGESTED])
         raise UnknownItemError(f"Several items are called {item[:200]!r}; say {ids}.")
     if not rows:
         raise unknown(index, item)
@@ -74,5 +73,6 @@ def close_to(index: KeywordIndex | None, item_id: str) -> list[str]:
     index = index or KeywordIndex.empty()
     name = re.split(r"__|/", item_id)[-1]
     rows = index.names.close(item_id) or index.names.close(name)
-    best = sorted(rows, key=lambda row: -rows[row])[:MAX_SUGGESTED]
-    return [index.entries[row].id for row in best]
+    ids = {row: index.entry(row).id for row in rows}
+    best = sorted(rows, key=lambda row: (-rows[row], ids[row]))[:MAX_SUGGESTED]
+    return [ids[row] for row in best]

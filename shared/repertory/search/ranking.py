@@ -82,6 +82,6 @@ def ordered(
     last = len(precedence)
     rank = np.array([precedence.get(entry.source, last) for entry in entries])
     risk = np.array([safety(entry.tags) for entry in entries])
-    by = (candidates.rows, rank, risk, -confidence.round(6))
+    by = (rank, risk, -confidence.round(6))  # then by id, as they are
     order: list[int] = np.lexsort(by).tolist()
     return order

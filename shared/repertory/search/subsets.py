@@ -59,7 +59,7 @@ class VisibleCollection(Searched):
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """As of a collection; a hidden item costs as little as a missing one, no request."""
         if self._index is not None:
-            keys = [key for key in keys if key in self._index.row_of_key]
+            keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
         return {one: record for one, record in found.items() if record["source"] in self._sources}
 
@@ -84,12 +84,9 @@ def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[st
         sources: What is known of all sources.
         visible: The names of those that may be seen.
     """
-    index = engine.keywords
-    hidden = [one.id for one in index.entries if one.source not in visible] if index else []
-    if index is not None and hidden:
-        index = index.updated(hidden, ())
-        index.prepare()
-    hides = engine.keywords is None or bool(hidden) or not visible.issuperset(sources.audiences)
+    index = engine.keywords.only(visible) if engine.keywords is not None else None
+    is_whole = index is engine.keywords and visible.issuperset(sources.audiences)
+    hides = index is None or not is_whole
     collection = engine.collection
     if collection is not None:
         collection = VisibleCollection(collection, index, visible, is_filtered=hides)

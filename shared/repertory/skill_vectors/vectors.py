@@ -122,9 +122,11 @@ class SkillVectors:
         if collection is None or index is None or model_slug(collection.name) != model.slug:
             return {}
         scores: dict[str, float] = {}
-        for key, score in _near(collection, vector, Filter(kinds=(Kind.SKILL,))).items():
-            row = index.row_of_key.get(key)
-            place = None if row is None else self._sandbox.place(index.entries[row].path)
+        near = _near(collection, vector, Filter(kinds=(Kind.SKILL,)))
+        rows = index.rows_of([*near])
+        for key, score in near.items():
+            path = index.entry(rows[key]).path if key in rows else None
+            place = None if path is None else self._sandbox.place(path)
             if place:  # the first of several skills in a file is the best
                 scores.setdefault(self._sandbox.path(place), score)
         return scores

@@ -1,102 +1,231 @@
 """The keyword index: BM25F over the fields of items, names, policies and filters.
 
-An index is immutable; a change makes a new one from the old one's postings, without reading
-unchanged items again.
+An index is immutable and consists of parts: segments, each with the rows that are left of it. A
+change makes a new index with the same segments, a small one of the changed items, and marks in the
+others; small segments are merged from time to time. So a change costs its own size.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repertory.catalogue.item import Item, item_key
-from repertory.index.keywords.document import Entry, entry, term_weights
-from repertory.index.keywords.filters import FilterIndex
+from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
+from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.policies import PolicyIndex
-from repertory.index.keywords.postings import Postings
+from repertory.index.keywords.segment import Keys, Part, Segment, as_keys
 from repertory.index.vectors import Filter
+
+# A segment is merged with the one before if that is not so many times larger: each item is then
+# merged a few times in all, and a search reads a handful of segments.
+RATIO = 4
+MAX_ROWS = 131_072  # of a merged segment: merging holds its entries in memory, and takes seconds
+LOADED = 5_000  # items of a segment at first, when an index is built
 
 
 class KeywordIndex:
     """The items of a catalogue as the keyword arm searches them; see ``document.py`` for weights.
 
-    Args:
-        entries: One for each item, sorted by id; a row is an item's place in it.
-        postings: The rows of each term.
+    An item's row is a number that holds for one index: the place of its segment's first row, and
+    its own place there. Rows of items that are gone are never returned.
     """
 
-    def __init__(self, entries: Sequence[Entry], postings: Postings) -> None:
-        self.entries = entries
-        self.postings = postings
-        self.names = NameIndex(entries)
-        self.policies = PolicyIndex(entries, self.names)
-        self._lexicon = Lexicon(postings)
-        self._filters = FilterIndex(entries)
+    def __init__(self, parts: Iterable[Part]) -> None:
+        start = 0
+        self.parts: list[Part] = []
+        for part in parts:
+            if part.size:
+                self.parts.append(part.at(start))
+                start += len(part.segment)
+        self.rows = start  # above every row
+        self._starts = np.array([part.start for part in self.parts], np.int64)
+        self.names = NameIndex(self)
+        self.policies = PolicyIndex(self)
+        self._lexicon = Lexicon(self.parts)
 
     @classmethod
     def empty(cls) -> Self:
         """An index without items."""
-        return cls([], Postings.empty())
+        return cls(())
 
     def updated(self, removed: Collection[str], added: Iterable[Item]) -> "KeywordIndex":
         """This index without some items, by id, and with others, which replace those of equal id.
 
-        The result equals an index built at once from the same items.
+        It finds what an index finds that was built at once from the same items.
         """
-        fresh = {item.id: item for item in added}
-        gone = {*removed, *fresh}
-        kept = [row for row, old in enumerate(self.entries) if old.id not in gone]
-        entries = [self.entries[row] for row in kept] + [entry(item) for item in fresh.values()]
-        order = sorted(range(len(entries)), key=lambda row: entries[row].id)
-        place = np.empty(len(entries), np.int32)
-        place[order] = np.arange(len(entries), dtype=np.int32)
+        parts = _without(self.parts, removed)
+        left = iter(added)
+        while batch := {item.id: item for item in islice(left, LOADED)}:
+            parts = [*_without(parts, batch), Part(Segment.of(batch.values()))]
+            while _is_to_merge(parts):
+                parts[-2:] = [Part(Segment.merged(parts[-2:]))]
+        return KeywordIndex(parts)
 
-        moved = np.full(len(self.entries), -1, np.int32)
-        moved[kept] = place[: len(kept)]
-        weights = zip(place[len(kept) :].tolist(), map(term_weights, fresh.values()), strict=True)
-        return KeywordIndex(
-            [entries[row] for row in order], self.postings.merged(moved, weights, len(entries))
-        )
+    def only(self, sources: Collection[str]) -> "KeywordIndex":
+        """This index with the items of some sources only; itself if there are no others."""
+        wanted = list(sources)
+        hidden = [
+            np.flatnonzero(~part.segment.columns.fields["source"].is_any(wanted))
+            for part in self.parts
+        ]
+        parts = [part.without(rows) for part, rows in zip(self.parts, hidden, strict=True)]
+        return self if sum(part.size for part in parts) == len(self) else KeywordIndex(parts)
 
     def prepare(self) -> None:
         """Build all lookup tables now, so that no search waits: under 0.1 s for 10,000 items."""
-        for part in (self, self.postings, self._lexicon, self._filters, self.names, self.policies):
-            for name, value in vars(type(part)).items():
-                if isinstance(value, cached_property):
-                    getattr(part, name)
+        for part in self.parts:
+            part.segment.prepare()
+        self.policies.prepare()
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return self._size
 
     @cached_property
-    def row_of(self) -> dict[str, int]:
-        """The row of each item, by its id."""
-        return {entry.id: row for row, entry in enumerate(self.entries)}
+    def _size(self) -> int:
+        return sum(part.size for part in self.parts)
 
-    @cached_property
-    def keys(self) -> list[int]:
-        """The key of each item, by its row."""
-        return [item_key(entry.id) for entry in self.entries]
+    def entry(self, row: int) -> Entry:
+        """The entry of a row."""
+        part = self.parts[self._number(row)]
+        return part.segment.entry(row - part.start)
 
-    @cached_property
-    def row_of_key(self) -> dict[int, int]:
-        """The row of each item, by its key."""
-        return {key: row for row, key in enumerate(self.keys)}
+    def entries(self, rows: Iterable[int]) -> list[Entry]:
+        """The entries of some rows."""
+        return [self.entry(row) for row in rows]
+
+    def all(self) -> Iterator[Entry]:
+        """All entries, in no order."""
+        for part in self.parts:
+            yield from map(part.segment.entry, part.left().tolist())
+
+    def all_rows(self) -> Rows:
+        """All rows, ascending."""
+        rows = [part.rows(part.left()) for part in self.parts]
+        return np.concatenate(rows) if rows else np.zeros(0, np.int32)
+
+    def counts(self, field: str) -> Counter[str]:
+        """How many items have each value of ``kind``, ``source``, ``server`` or ``tag``."""
+        counts: Counter[str] = Counter()
+        for part in self.parts:
+            counts.update(_counts(part, field))
+        return counts
+
+    def row_of(self, item: str) -> int | None:
+        """The row of an item by its id; None if it is missing."""
+        return self.rows_of([item_key(item)]).get(item_key(item))
+
+    def rows_of(self, keys: Sequence[int]) -> dict[int, int]:
+        """The rows of some items by their keys; missing ones are left out."""
+        if not keys:
+            return {}
+        wanted = as_keys(keys)
+        found: dict[int, int] = {}
+        for part in self.parts:
+            places, rows = part.places_of(wanted)
+            held = zip(places.tolist(), rows.tolist(), strict=True)
+            found |= {keys[place]: row + part.start for place, row in held}
+        return found
+
+    def keys_of(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
+        """The keys of some rows, as an array."""
+        at = np.asarray(rows, np.int64)
+        keys = as_keys([])
+        if len(at):
+            keys = np.empty(len(at), keys.dtype)
+        for part, places in self.divided(at):
+            keys[places] = part.segment.keys[at[places] - part.start]
+        return keys
+
+    def ids_between(self, start: int, end: int) -> list[str]:
+        """The ids of the items whose keys are at least ``start`` and below ``end``."""
+        first, last = as_keys([start, end - 1])
+        found = []
+        for part in self.parts:
+            keys = part.segment.sorted_keys
+            rows = part.segment.by_key[keys.searchsorted(first) : keys.searchsorted(last, "right")]
+            found += [self.entry(row).id for row in part.rows(rows).tolist()]
+        return found
 
     def match(self, query: str) -> Matches:
         """The terms of a query with their corrections and completions, and their matches."""
-        return Matches(self._lexicon.terms(query), self.entries, self.postings, self._filters)
+        return Matches(self._lexicon.terms(query), self)
 
     def mentioning(self, key: str) -> list[int]:
         """The rows of the skills that mention a tool; see ``TOOL`` and ``TOOL_NAME``."""
-        term = self.postings.id_of(key)
-        return [] if term is None else self.postings.of(term)[0].tolist()
+        return [row for rows, _ in self.of_term(key) for row in rows.tolist()]
+
+    def of_term(self, term: str) -> list[tuple[Rows, NDArray[np.float32]]]:
+        """The rows that contain a term, ascending, with its weight in each, by part."""
+        return [found for part in self.parts if (found := part.of_term(term))]
+
+    def frequency(self, term: str) -> int:
+        """How many items contain a term."""
+        return sum(part.frequency(term) for part in self.parts)
+
+    def weights_in(self, term: str, rows: NDArray[np.integer]) -> NDArray[np.float32]:
+        """The weight of a term in each of some rows, 0 in rows without it."""
+        weights = np.zeros(len(rows), np.float32)
+        for part, places in self.divided(rows):
+            postings = part.segment.postings
+            if (term_id := postings.id_of(term)) is not None:
+                weights[places] = postings.weights_in(term_id, rows[places] - part.start)
+        return weights
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""
-        return self._filters.allowed(rows, where)
+        allowed = np.ones(len(rows), np.bool_)
+        for part, places in self.divided(rows):
+            columns = part.segment.columns
+            allowed[places] = columns.allowed(rows[places] - part.start, where)
+        return allowed
+
+    def divided(self, rows: NDArray[np.integer]) -> Iterator[tuple[Part, NDArray[np.intp] | slice]]:
+        """The parts that some rows are of, each with the places of its own among them."""
+        if len(self.parts) == 1:
+            yield self.parts[0], slice(None)
+            return
+        numbers = self._starts.searchsorted(rows, "right") - 1
+        for number, part in enumerate(self.parts):
+            places = np.flatnonzero(numbers == number)
+            if len(places):
+                yield part, places
+
+    def _number(self, row: int) -> int:
+        """The number of the part that a row is of."""
+        return 0 if len(self.parts) == 1 else int(self._starts.searchsorted(row, "right")) - 1
+
+
+def _is_to_merge(parts: Sequence[Part]) -> bool:
+    if len(parts) < 2:
+        return False
+    before, last = parts[-2].size, parts[-1].size
+    return before < RATIO * last and before + last <= MAX_ROWS
+
+
+def _without(parts: Iterable[Part], items: Iterable[str]) -> list[Part]:
+    """Parts without some items; one is packed again if more than half of its segment is gone."""
+    gone = as_keys([item_key(item) for item in items])
+    left = [part.without(part.places_of(gone)[1]) for part in parts]
+    return [
+        Part(Segment.merged([part])) if 0 < 2 * part.size < len(part.segment) else part
+        for part in left
+    ]
+
+
+def _counts(part: Part, field: str) -> dict[str, int]:
+    columns = part.segment.columns
+    if field == "tag":
+        tags = columns.tags
+        rows = ((tag, part.rows(tags.at(place))) for place, tag in enumerate(tags.keys))
+        return {tag: len(left) for tag, left in rows if len(left)}
+    column = columns.fields[field]
+    counts = np.bincount(column.codes[part.left()], minlength=len(column.values)).tolist()
+    return {value: count for value, count in zip(column.values, counts, strict=True) if count}

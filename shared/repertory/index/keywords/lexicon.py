@@ -4,21 +4,18 @@ Which terms a word stands for depends on the word and on what the index has, nev
 """
 
 import re
-from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable
-from functools import cached_property
-from itertools import pairwise
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice, pairwise
 
 import msgspec
 
 from repertory.catalogue.names import compact_name
 from repertory.index.keywords.background import is_known, rarity
-from repertory.index.keywords.document import TOOL, TOOL_NAME, WRITTEN
-from repertory.index.keywords.postings import Postings
+from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.query_words import query_words
+from repertory.index.keywords.segment import Part
 from repertory.index.keywords.tokens import is_unspaced, term_of
-from repertory.index.keywords.typos import OneEdit
 
 VARIANT_FACTOR = 0.5  # the share of its weight that a correction or completion counts
 MIN_VARIED = 5  # characters of a word that is corrected, or completed, beside its exact matches
@@ -47,13 +44,13 @@ class Term(msgspec.Struct, frozen=True):
 
     typed: str
     stem: str
-    exact: tuple[int, ...]
-    variants: tuple[int, ...]
+    exact: tuple[str, ...]
+    variants: tuple[str, ...]
     rarity: float
     as_typed: tuple[str, ...] = ()
 
     @property
-    def term_ids(self) -> tuple[int, ...]:
+    def indexed(self) -> tuple[str, ...]:
         """All indexed terms that it stands for."""
         return self.exact + self.variants
 
@@ -61,32 +58,8 @@ class Term(msgspec.Struct, frozen=True):
 class Lexicon:
     """Resolves the words of queries to the terms of an index."""
 
-    def __init__(self, postings: Postings) -> None:
-        self._postings = postings
-
-    @cached_property
-    def _with_character(self) -> dict[str, list[int]]:
-        """The terms of unspaced scripts that contain a character, the most frequent first."""
-        found: defaultdict[str, list[int]] = defaultdict(list)
-        for term_id, term in enumerate(self._postings.vocabulary):
-            if len(term) <= 2 and is_unspaced(term):
-                for character in {*term}:
-                    found[character].append(term_id)
-        return {
-            character: sorted(ids, key=self._postings.frequency, reverse=True)
-            for character, ids in found.items()
-        }
-
-    @cached_property
-    def _one_edit(self) -> OneEdit:
-        vocabulary = self._postings.vocabulary
-        return OneEdit(
-            {
-                key.removeprefix(WRITTEN)
-                for key in vocabulary
-                if not key.startswith((TOOL, TOOL_NAME))
-            }
-        )
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
 
     def terms(self, query: str) -> list[Term]:
         """The terms of a query, each once.
@@ -107,40 +80,51 @@ class Lexicon:
 
     def _term(self, word: str, term: str, others: Iterable[str]) -> Term:
         if len(term) == 1 and is_unspaced(term):
-            variants = tuple(self._with_character.get(term, [])[:MAX_VARIANTS])
-            return Term(word, term, (), variants, PAIR_FACTOR)
-        candidates = (self._postings.id_of(one) for one in (term, *map(term_of, others)))
-        exact = tuple(dict.fromkeys(one for one in candidates if one is not None))
+            return Term(word, term, (), self._with_character(term), PAIR_FACTOR)
+        candidates = dict.fromkeys((term, *map(term_of, others)))
+        exact = tuple(one for one in candidates if self._has(one))
         if is_unspaced(term):
             return Term(word, term, exact, (), PAIR_FACTOR)
-        variants = ()
+        variants: tuple[str, ...] = ()
         if not is_known(term) and (not exact or len(word) >= MIN_VARIED):
             variants = self._variants(compact_name(word), exact)
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
         return Term(word, term, exact, variants, share * rarity(term), _as_typed(word, term))
 
-    def _variants(self, word: str, exact: tuple[int, ...]) -> tuple[int, ...]:
+    def _has(self, term: str) -> bool:
+        return any(part.has_term(term) for part in self._parts)
+
+    def _with_character(self, character: str) -> tuple[str, ...]:
+        """The terms of unspaced scripts that contain a character, the most frequent first."""
+        frequency: Counter[str] = Counter()
+        for part in self._parts:
+            for term in part.segment.words.with_character.get(character, ()):
+                frequency[term] += part.frequency(term)
+        found = sorted((-count, term) for term, count in frequency.items() if count)
+        return tuple(term for _, term in found[:MAX_VARIANTS])
+
+    def _variants(self, word: str, exact: Collection[str]) -> tuple[str, ...]:
         """The corrections and completions of an unknown word."""
-        near = [term_id for other in self._one_edit.near(word) for term_id in self._ids(other)]
-        found = dict.fromkeys([*near, *self._completions(word)])
-        return tuple(one for one in found if one not in exact)[:MAX_VARIANTS]
+        near = {one for part in self._parts for one in part.segment.words.one_edit.near(word)}
+        corrections = (key for other in sorted(near) for key in (WRITTEN + other, other))
+        found = dict.fromkeys(chain(corrections, self._completions(word)))
+        left = (one for one in found if one not in exact and self._has(one))
+        return tuple(islice(left, MAX_VARIANTS))
 
-    def _ids(self, word: str) -> list[int]:
-        """The indexed terms that are a word: as it is written, and as a stem."""
-        found = (self._postings.id_of(WRITTEN + word), self._postings.id_of(word))
-        return [term_id for term_id in found if term_id is not None]
-
-    def _completions(self, word: str) -> list[int]:
+    def _completions(self, word: str) -> list[str]:
         """The indexed terms that start with a word, the shortest first."""
         if len(word) < MIN_PREFIX_LENGTH:
             return []
-        vocabulary = self._postings.vocabulary
-        found: list[int] = []
+        found: list[str] = []
         for key in (WRITTEN + word, word):
-            first = bisect_left(vocabulary, key)
-            found += range(first, bisect_left(vocabulary, key + "\U0010ffff", lo=first))
-        return sorted(found, key=lambda term_id: len(vocabulary[term_id]))
+            found += sorted({one for part in self._parts for one in _beginning(part, key)})
+        return sorted(found, key=len)
+
+
+def _beginning(part: Part, key: str) -> Iterator[str]:
+    vocabulary = part.segment.postings.vocabulary
+    return map(vocabulary.__getitem__, vocabulary.beginning_with(key))
 
 
 def _as_typed(word: str, term: str) -> tuple[str, ...]:

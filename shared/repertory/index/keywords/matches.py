@@ -1,6 +1,7 @@
 """The matches of one query's terms in the keyword index."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -8,13 +9,16 @@ from numpy.typing import NDArray
 
 from repertory.catalogue.names import compact_name, folded, split_name
 from repertory.index.keywords.background import rarity
-from repertory.index.keywords.document import WRITTEN, Entry
-from repertory.index.keywords.filters import FilterIndex
+from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
+from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.places import Places
-from repertory.index.keywords.postings import Postings, Rows, Scores
+from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.index import KeywordIndex
 
 MAX_NAMES = 20  # names read for a word, of the items in which it weighs most
 # Postings read to find candidates. Rarer terms are read first; the common terms left over only
@@ -37,35 +41,28 @@ class ItemMatch(msgspec.Struct, frozen=True):
 
 
 class Matches:
-    """The terms of a query and their matches in one index, which has the other arguments."""
+    """The terms of a query and their matches in one index."""
 
-    def __init__(
-        self,
-        terms: Sequence[Term],
-        entries: Sequence[Entry],
-        postings: Postings,
-        filters: FilterIndex,
-    ) -> None:
+    def __init__(self, terms: Sequence[Term], index: "KeywordIndex") -> None:
         self.terms = terms
-        self._entries = entries
-        self._postings = postings
-        self._filters = filters
+        self._index = index
 
     def only(self, terms: Sequence[Term]) -> "Matches":
         """The matches of some of the terms."""
-        return Matches(terms, self._entries, self._postings, self._filters)
+        return Matches(terms, self._index)
 
     def best(self, limit: int, where: Filter | None = None) -> Rows:
         """The rows that match best, best first, of those that a filter allows."""
         total = self._partial_scores()
         found = np.flatnonzero(total > 0)
         if where:
-            found = found[self._filters.allowed(found, where)]
+            found = found[self._index.allowed(found, where)]
         values = total[found]
         if len(found) > 4 * limit:
             found = found[values >= np.partition(values, -4 * limit)[-4 * limit]]
-        scores = self.scores(found)
-        return found[np.argsort(-scores, kind="stable")[:limit]].astype(np.int32)
+        # Of equals, those of lower keys: the order of rows differs between equal indexes.
+        by = (self._index.keys_of(found), -self.scores(found))
+        return found[np.lexsort(by)[:limit]].astype(np.int32)
 
     def _partial_scores(self) -> NDArray[np.float64]:
         """The score of every row by the postings of the rarest terms, as far as ``BUDGET`` goes."""
@@ -73,22 +70,22 @@ class Matches:
         weights: list[Scores] = []
         read = 0
         by_frequency = sorted(
-            (self._postings.frequency(term_id), number, term_id)
+            (self._index.frequency(one), number, one)
             for number, term in enumerate(self.terms)
-            for term_id in term.term_ids
+            for one in term.indexed
         )
-        for frequency, number, term_id in by_frequency:
+        for frequency, number, one in by_frequency:
             if read and read + frequency > BUDGET:
                 break
             read += frequency
             term = self.terms[number]
-            factor = 1.0 if term_id in term.exact else VARIANT_FACTOR
-            holding, weight = self._postings.of(term_id)
-            rows.append(holding)
-            weights.append(weight * np.float32(term.rarity * factor))
+            factor = 1.0 if one in term.exact else VARIANT_FACTOR
+            for holding, weight in self._index.of_term(one):
+                rows.append(holding)
+                weights.append(weight * np.float32(term.rarity * factor))
         if not rows:
-            return np.zeros(len(self._entries))
-        total = np.bincount(np.concatenate(rows), np.concatenate(weights), len(self._entries))
+            return np.zeros(self._index.rows)
+        total = np.bincount(np.concatenate(rows), np.concatenate(weights), self._index.rows)
         return total.astype(np.float64, copy=False)
 
     def weights(self, rows: NDArray[np.integer]) -> Scores:
@@ -97,19 +94,22 @@ class Matches:
         A correction or completion weighs less; see ``VARIANT_FACTOR``.
         """
         found = np.zeros((len(self.terms), len(rows)), np.float32)
-        for number, term in enumerate(self.terms):
-            for term_id in term.term_ids:
-                weight = self._postings.weights_in(term_id, rows)
-                if term_id in term.variants:
-                    weight *= np.float32(VARIANT_FACTOR)
-                np.maximum(found[number], weight, out=found[number])
+        for part, places in self._index.divided(rows):
+            postings, own = part.segment.postings, rows[places] - part.start
+            for number, term in enumerate(self.terms):
+                for one in term.indexed:
+                    if (term_id := postings.id_of(one)) is None:
+                        continue
+                    weight = postings.weights_in(term_id, own)
+                    if one not in term.exact:
+                        weight *= np.float32(VARIANT_FACTOR)
+                    found[number, places] = np.maximum(found[number, places], weight)
         return found
 
     def whole(self, query: str) -> Term:
         """All words of a query as one: ``generateobject``."""
         stem = term_of(compact_name(query))
-        term_id = self._postings.id_of(stem)
-        exact = () if term_id is None else (term_id,)
+        exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
@@ -117,15 +117,28 @@ class Matches:
         """The rows that have the only word of a query as it is typed, not just its stem."""
         if len(self.terms) != 1:
             return []
-        found = self._postings.with_any(self.terms[0].as_typed)
-        return sorted(found, key=lambda row: -found[row])[:limit]
+        found = self._with_any(self.terms[0].as_typed)
+        if len(found) <= limit:
+            return [*found]
+        by_key = dict(zip(found, self._index.keys_of([*found]).tolist(), strict=True))
+        return sorted(found, key=lambda row: (-found[row], by_key[row]))[:limit]
+
+    def _with_any(self, terms: Iterable[str]) -> dict[int, float]:
+        """The rows that contain one of some terms, and the greatest weight of these in each row."""
+        found: dict[int, float] = {}
+        for term in terms:
+            for rows, weights in self._index.of_term(term):
+                for row, weight in zip(rows.tolist(), weights.tolist(), strict=True):
+                    found[row] = max(weight, found.get(row, 0.0))
+        return found
 
     def holds_as_typed(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which rows have a word as it is typed; all, if its stem says as much."""
         if not term.as_typed:
             return np.ones(len(rows), np.bool_)
-        found = self._postings.with_any(term.as_typed)
-        return np.array([int(row) in found for row in rows], np.bool_)
+        weights = [self._index.weights_in(one, rows) for one in term.as_typed]
+        holds: NDArray[np.bool_] = np.any([weight > 0 for weight in weights], axis=0)
+        return holds
 
     @property
     def shares(self) -> Scores:
@@ -144,8 +157,8 @@ class Matches:
 
     def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
         """One term as an item has it, or None if the item does not contain it."""
-        vocabulary, holds = self._postings.vocabulary, self._postings.holds
-        held = (vocabulary[one] for one in term.term_ids if holds(one, row))
+        at = np.array([row])
+        held = (one for one in term.indexed if self._index.weights_in(one, at)[0])
         # A word as it is written comes before a stem, which may be no word.
         key = max(held, key=lambda key: key.startswith(WRITTEN), default="")
         if not key:
@@ -160,16 +173,19 @@ class Matches:
 
         They are the stems without a final i, which may stand for a y.
         """
-        indexed = (self._postings.vocabulary[term_id] for term_id in term.term_ids)
-        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in indexed)
+        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in term.indexed)
 
     def is_in_a_name(self, term: Term) -> bool:
         """Whether a term, exactly as typed, is a word of the name or server of some item."""
         if not term.exact:
             return False
-        rows, weights = self._postings.of(term.exact[0])
-        if len(rows) > MAX_NAMES:
-            rows = rows[np.argpartition(-weights, MAX_NAMES)[:MAX_NAMES]]
-        found = (self._entries[row] for row in rows)
+        parts = [
+            (rows[best], weights[best])
+            for rows, weights in self._index.of_term(term.exact[0])
+            for best in [np.argsort(-weights, kind="stable")[:MAX_NAMES]]
+        ]
+        rows, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
+        by = (self._index.keys_of(rows), -weights)
+        found = self._index.entries(rows[np.lexsort(by)[:MAX_NAMES]].tolist())
         names = (split_name(f"{entry.name} {entry.server}") for entry in found)
         return any(term.typed in folded(name).split() for name in names)

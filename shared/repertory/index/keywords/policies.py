@@ -1,16 +1,19 @@
 """The policies of an index's items: their pins, and the successors of deprecated items."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from functools import cached_property
+from collections.abc import Collection
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from repertory.catalogue.policy import Policy
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.query_words import plain
 from repertory.index.keywords.tokens import terms
+
+if TYPE_CHECKING:
+    from repertory.index.keywords.index import KeywordIndex
 
 MAX_STEPS = 10  # from a deprecated item to its last successor
 
@@ -38,15 +41,23 @@ class Pin(msgspec.Struct, frozen=True):
 class PolicyIndex:
     """Looks policies up. The cost grows with the items that have one, not with all items."""
 
-    def __init__(self, entries: Sequence[Entry], names: NameIndex) -> None:
-        self._entries = entries
-        self._names = names
+    def __init__(self, index: "KeywordIndex") -> None:
+        self._index = index
         self._against: dict[int, frozenset[str]] = {}
+
+    def prepare(self) -> None:
+        """Build all tables now, so that no search waits."""
+        _ = self._pins, self.successors
 
     @cached_property
     def of(self) -> dict[int, Policy]:
         """The policies of the items that have one, by row."""
-        return {row: entry.policy for row, entry in enumerate(self._entries) if entry.policy}
+        return {
+            row + part.start: policy
+            for part in self._index.parts
+            for row, policy in part.segment.policy_of.items()
+            if part.alive is None or part.alive[row]
+        }
 
     @cached_property
     def _pins(self) -> dict[str, list[Pin]]:
@@ -54,7 +65,7 @@ class PolicyIndex:
         pins: defaultdict[str, list[Pin]] = defaultdict(list)
         for row, policy in self.of.items():
             for phrase in policy.pin:
-                if held := frozenset(terms(plain(phrase))):
+                if held := _terms_of(phrase):
                     pins[min(held)].append(Pin(row, phrase, held, policy.is_vouched))
         return dict(pins)
 
@@ -78,7 +89,7 @@ class PolicyIndex:
             policy = self.of.get(row)
             if policy is None or not policy.deprecated_by:
                 return row
-            named = self._named(policy.deprecated_by, self._entries[row])
+            named = self._named(policy.deprecated_by, self._index.entry(row))
             if named is None:
                 return None
             row = named
@@ -87,11 +98,12 @@ class PolicyIndex:
     def _named(self, name: str, by: Entry) -> int | None:
         """The row that an item refers to: by id, else by name, its own kind and source first."""
 
-        def unlike(row: int) -> tuple[bool, bool, bool, int]:
-            entry = self._entries[row]
-            return entry.id != name, entry.kind != by.kind, entry.source != by.source, row
+        def unlike(row: int) -> tuple[bool, bool, bool, str]:
+            entry = self._index.entry(row)
+            return entry.id != name, entry.kind != by.kind, entry.source != by.source, entry.id
 
-        others = [row for row in self._names.exact(name) if self._entries[row].id != by.id]
+        rows = self._index.names.exact(name)
+        others = [row for row in rows if self._index.entry(row).id != by.id]
         return min(others, key=unlike, default=None)
 
     def promoted(self, query: str, found: Collection[int]) -> set[int]:
@@ -105,8 +117,13 @@ class PolicyIndex:
     def against(self, row: int) -> frozenset[str]:
         """The terms of an item's warning when not to use it, without those of its description."""
         if row not in self._against:
-            entry = self._entries[row]
+            entry = self._index.entry(row)
             unfit = terms(entry.policy.when_not_to_use) if entry.policy else ()
             own = terms(" ".join((*entry.names, entry.description)))
             self._against[row] = frozenset(unfit).difference(own)
         return self._against[row]
+
+
+@lru_cache(maxsize=10_000)  # each new index reads the phrases of all pins
+def _terms_of(phrase: str) -> frozenset[str]:
+    return frozenset(terms(plain(phrase)))

@@ -1,9 +1,11 @@
-"""The keyword index as bytes; ``coordination.snapshots`` keeps them.
+"""The keyword index as bytes, segment by segment; ``coordination.snapshots`` keeps them.
 
 A snapshot can be rebuilt from the vector store. One that is missing, damaged or of another version
 is rebuilt, never repaired.
 """
 
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, NamedTuple
 from zlib import crc32
 
@@ -12,23 +14,24 @@ import numpy as np
 from msgspec import Meta
 
 from repertory.errors import StoreCorruptError
-from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.postings import Postings
+from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
+from repertory.index.keywords.segment import Part, Segment
 
 # Raise it when the index is built or packed differently.
-VERSION = 7
+VERSION = 8
 
 
-class _Packed(msgspec.Struct, frozen=True, array_like=True):
+class _Head(msgspec.Struct, frozen=True, array_like=True):
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
     revision: int
     position: str
-    entries: list[Entry]
-    vocabulary: list[str]
-    offsets: bytes
-    rows: bytes
-    weights: bytes
+    parts: list[tuple[str, bytes]]  # the name of a segment, and a bit for each row that is left
+
+
+class _Array(msgspec.Struct, frozen=True, array_like=True):
+    dtype: str
+    content: memoryview
 
 
 class Snapshot(NamedTuple):
@@ -42,62 +45,124 @@ class Snapshot(NamedTuple):
     position: str = ""
 
 
-def pack(index: KeywordIndex, revision: int, position: str = "") -> bytes:
+class Packed(NamedTuple):
+    """A snapshot as bytes: its head, and its segments by name."""
+
+    head: bytes
+    segments: Mapping[str, bytes]
+
+
+def pack(index: KeywordIndex, revision: int, position: str = "") -> Packed:
     """A snapshot as bytes; they are not compressed, so that a search reads them sooner."""
-    packed = msgspec.msgpack.encode(
-        _Packed(
-            VERSION,
-            revision,
-            position,
-            list(index.entries),
-            list(index.postings.vocabulary),
-            index.postings.offsets.tobytes(),
-            index.postings.rows.tobytes(),
-            index.postings.weights.tobytes(),
-        )
-    )
-    return crc32(packed).to_bytes(4, "big") + packed
+    head, segments = packing(index, revision, position)
+    return Packed(head, {name: segment() for name, segment in segments.items()})
 
 
-def unpack(data: bytes) -> Snapshot:
+def packing(
+    index: KeywordIndex, revision: int, position: str = ""
+) -> tuple[bytes, Mapping[str, Callable[[], bytes]]]:
+    """The head of a snapshot, and what packs each segment: many are stored already."""
+    parts = [
+        (part.segment.name, b"" if part.alive is None else np.packbits(part.alive).tobytes())
+        for part in index.parts
+    ]
+    head = msgspec.msgpack.encode(_Head(VERSION, revision, position, parts))
+    segments = {part.segment.name: partial(_packed, part.segment) for part in index.parts}
+    return _checked(head), segments
+
+
+def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
     """Read a snapshot that ``pack`` returned.
 
     Raises:
         StoreCorruptError: The bytes are truncated, damaged, or of another version.
     """
-    content = memoryview(data)[4:]
-    if crc32(content).to_bytes(4, "big") != data[:4]:
-        raise StoreCorruptError("The keyword snapshot is damaged; it will be built again.")
     try:
-        packed = msgspec.msgpack.decode(content, type=_Packed)
+        read = msgspec.msgpack.decode(_content(head), type=_Head)
+        parts = [_part(name, left, segments[name]) for name, left in read.parts]
     except msgspec.MsgspecError as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error
-    try:
-        postings = Postings(
-            packed.vocabulary,
-            np.frombuffer(packed.offsets, np.int64),
-            np.frombuffer(packed.rows, np.int32),
-            np.frombuffer(packed.weights, np.float16),
-        )
-    except ValueError as error:  # a part of a number
+    except (ValueError, KeyError, TypeError) as error:  # an array is missing, or a part of a number
         raise _inconsistent() from error
-    if not _is_consistent(postings, len(packed.entries)):
+    return Snapshot(KeywordIndex(parts), read.revision, read.position)
+
+
+def _packed(segment: Segment) -> bytes:
+    arrays = {
+        name: _Array(array.dtype.str, np.ascontiguousarray(array).data.cast("B"))
+        for name, array in segment.arrays().items()
+    }
+    return _checked(msgspec.msgpack.encode(arrays))
+
+
+def _part(name: str, left: bytes, data: bytes) -> Part:
+    stored = msgspec.msgpack.decode(_content(data), type=dict[str, _Array])
+    arrays = {  # numbers at odd places would be slow to read
+        one: np.require(np.frombuffer(array.content, array.dtype), requirements="A")
+        for one, array in stored.items()
+    }
+    segment = Segment.from_arrays(name, arrays)
+    if not all(_consistent(segment)):
         raise _inconsistent()
-    return Snapshot(KeywordIndex(packed.entries, postings), packed.revision, packed.position)
+    if not left:
+        return Part(segment)
+    alive = np.unpackbits(np.frombuffer(left, np.uint8), count=len(segment)).astype(np.bool_)
+    return Part(segment, alive=alive)
 
 
-def _is_consistent(postings: Postings, items: int) -> bool:
+def _consistent(segment: Segment) -> Iterator[bool]:
     """Whether all places in it exist: the checksum says nothing about who made a snapshot."""
-    offsets, rows = postings.offsets, postings.rows
-    return bool(
-        len(offsets) == len(postings.vocabulary) + 1
-        and offsets[0] == 0
-        and offsets[-1] == len(rows) == len(postings.weights)
-        and (np.diff(offsets) >= 0).all()
-        and (not len(rows) or (rows.min() >= 0 and rows.max() < items))
+    items, postings, columns = len(segment), segment.postings, segment.columns
+    yield len(segment.keys) == items
+    yield _divides(segment.offsets, items, segment.arrays()["entries"].size)
+    yield _has_strings(postings.vocabulary)
+    yield len(postings.rows) == len(postings.weights)
+    yield _divides(postings.offsets, len(postings.vocabulary), len(postings.rows))
+    for rows in (segment.policies, postings.rows):
+        yield _are_within(rows, items)
+    for table in (*segment.names.tables.values(), columns.tags):
+        yield _is_table(table, items)
+    for column in columns.fields.values():
+        yield _has_strings(column.values) and len(column.codes) == items
+        yield _are_within(column.codes, len(column.values))
+
+
+def _is_table(table: Table, items: int) -> bool:
+    return (
+        _has_strings(table.keys)
+        and _divides(table.offsets, len(table.keys), len(table.rows))
+        and _are_within(table.rows, items)
     )
+
+
+def _has_strings(strings: Strings) -> bool:
+    return _divides(strings.offsets, len(strings.offsets) - 1, strings.text.size)
+
+
+def _divides(offsets: Offsets, parts: int, size: int) -> bool:
+    return bool(
+        len(offsets) == parts + 1
+        and offsets[0] == 0
+        and offsets[-1] == size
+        and (np.diff(offsets) >= 0).all()
+    )
+
+
+def _are_within(rows: Rows, items: int) -> bool:
+    return not len(rows) or bool(rows.min() >= 0 and rows.max() < items)
+
+
+def _checked(content: bytes) -> bytes:
+    return crc32(content).to_bytes(4, "big") + content
+
+
+def _content(data: bytes) -> memoryview:
+    content = memoryview(data)[4:]
+    if crc32(content).to_bytes(4, "big") != data[:4]:
+        raise StoreCorruptError("The keyword snapshot is damaged; it will be built again.")
+    return content
 
 
 def _inconsistent() -> StoreCorruptError:

@@ -1,0 +1,60 @@
+"""The names of a segment's items by their letters and digits alone, packed."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Self
+
+import msgspec
+
+from repertory.catalogue.names import compact_name
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.packed import Table
+from repertory.index.keywords.typos import OneEdit
+
+MIN_MISSPELT_LENGTH = 2  # characters; a name of three may have lost one
+
+
+class NameTables(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The rows of a segment by the names of its items.
+
+    Attributes:
+        names: By their own names.
+        ids: By the ids that are other than the name.
+        aliases: By the aliases that are other than the name.
+        unprefixed: By the names that begin with their server's, without that beginning.
+    """
+
+    names: Table
+    ids: Table
+    aliases: Table
+    unprefixed: Table
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Self:
+        """The tables of some entries; a row is an entry's place."""
+        ids = [(compact_name(entry.id), row) for row, entry in enumerate(entries)]
+        return cls(
+            names=Table.of((entry.compact, row) for row, entry in enumerate(entries)),
+            ids=Table.of((key, row) for key, row in ids if key != entries[row].compact),
+            aliases=Table.of(
+                (key, row)
+                for row, entry in enumerate(entries)
+                if entry.aliases
+                for key in {*map(compact_name, entry.aliases)} - {entry.compact}
+            ),
+            unprefixed=Table.of(
+                (entry.compact.removeprefix(server), row)
+                for row, entry in enumerate(entries)
+                if (server := compact_name(entry.server)) and entry.compact.startswith(server)
+            ),
+        )
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """All tables by name."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+    @cached_property
+    def one_edit(self) -> OneEdit:
+        """The names and aliases one edit away from a given one."""
+        return OneEdit({*self.names.keys, *self.aliases.keys}, MIN_MISSPELT_LENGTH)

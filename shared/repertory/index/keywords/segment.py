@@ -1,0 +1,298 @@
+"""A segment: some items of a keyword index, packed. It never changes.
+
+All that it holds is a few arrays, which are stored and loaded as they are; see ``snapshot.py``.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from repertory.catalogue.item import KEY_BYTES, Item, item_key
+from repertory.catalogue.policy import Policy
+from repertory.index.keywords.columns import FIELDS, Column, Columns
+from repertory.index.keywords.document import Entry, entry, term_weights
+from repertory.index.keywords.name_tables import NameTables
+from repertory.index.keywords.packed import (
+    Offsets,
+    Rows,
+    Strings,
+    Table,
+    arrays_of,
+    named,
+    numbers,
+    packed,
+)
+from repertory.index.keywords.postings import Postings, Scores
+from repertory.index.keywords.word_tables import WordTables
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Entry).decode
+
+Keys = NDArray[np.bytes_]
+_KEY = np.dtype(f"S{KEY_BYTES}")
+
+
+class Segment:
+    """Some items, by row: their entries, the postings of their terms, their names and fields.
+
+    Args:
+        entries: The entry of each item as MessagePack, one after the other.
+        offsets: Where each entry begins, and the end of the last one.
+        keys: The key (``item_key``) of each item.
+        policies: The rows of the items that have a policy.
+        name: A digest of the entries, and with their hashes of everything; None to compute it.
+    """
+
+    def __init__(
+        self,
+        *,
+        entries: memoryview,
+        offsets: Offsets,
+        keys: Keys,
+        policies: Rows,
+        postings: Postings,
+        names: NameTables,
+        columns: Columns,
+        name: str | None = None,
+    ) -> None:
+        self.name = name or hashlib.blake2b(entries, digest_size=16).hexdigest()
+        self.offsets = offsets
+        self.keys = keys
+        self.policies = policies
+        self.postings = postings
+        self.names = names
+        self.columns = columns
+        self.words = WordTables(postings.vocabulary)
+        self._entries = entries
+        self._offsets = numbers(offsets)
+
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> Self:
+        """The segment of some items, each of another id."""
+        ordered = sorted(items, key=lambda item: item.id)
+        entries = [entry(item) for item in ordered]
+        return cls._of(entries, map(_encode, entries), Postings.of([*map(term_weights, ordered)]))
+
+    @classmethod
+    def merged(cls, parts: Sequence["Part"]) -> Self:
+        """The items that are left of some segments, as one segment."""
+        kept = [
+            (part.segment.entry(row), number, row)
+            for number, part in enumerate(parts)
+            for row in part.left().tolist()
+        ]
+        kept.sort(key=lambda one: one[0].id)
+        moved = [np.full(len(part.segment), -1, np.int32) for part in parts]
+        for new, (_, number, row) in enumerate(kept):
+            moved[number][row] = new
+        stored = (bytes(parts[number].segment.stored(row)) for _, number, row in kept)
+        postings = [(part.segment.postings, rows) for part, rows in zip(parts, moved, strict=True)]
+        return cls._of([one for one, *_ in kept], stored, Postings.merged(postings))
+
+    @classmethod
+    def _of(cls, entries: Sequence[Entry], stored: Iterable[bytes], postings: Postings) -> Self:
+        text, offsets = packed(stored)
+        keys = [item_key(one.id).to_bytes(KEY_BYTES, "big") for one in entries]
+        return cls(
+            entries=memoryview(text),
+            offsets=offsets,
+            keys=np.array(keys, _KEY),
+            policies=np.array([row for row, one in enumerate(entries) if one.policy], np.int32),
+            postings=postings,
+            names=NameTables.of(entries),
+            columns=Columns.of(entries),
+        )
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def entry(self, row: int) -> Entry:
+        """The entry of a row."""
+        return _decode(self.stored(row))
+
+    def stored(self, row: int) -> memoryview:
+        """The entry of a row as it is stored."""
+        return self._entries[self._offsets[row] : self._offsets[row + 1]]
+
+    @cached_property
+    def policy_of(self) -> dict[int, Policy]:
+        """The policies of the items that have one, by row."""
+        found = ((row, self.entry(row).policy) for row in self.policies.tolist())
+        return {row: policy for row, policy in found if policy}
+
+    @cached_property
+    def by_key(self) -> Rows:
+        """The rows in the order of their keys."""
+        return np.argsort(self.keys).astype(np.int32)
+
+    @cached_property
+    def sorted_keys(self) -> Keys:
+        """The keys in order."""
+        return self.keys[self.by_key]
+
+    def prepare(self) -> None:
+        """Build all lookup tables now, so that no search waits."""
+        _ = self.sorted_keys, self.names.one_edit, self.words.one_edit, self.words.with_character
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it holds, as arrays by name."""
+        columns = self.columns
+        return {
+            "entries": np.frombuffer(self._entries, np.uint8),
+            "offsets": self.offsets,
+            "keys": self.keys,
+            "policies": self.policies,
+            **dict(named("vocabulary", arrays_of(self.postings.vocabulary))),
+            "postings.offsets": self.postings.offsets,
+            "postings.rows": self.postings.rows,
+            "postings.weights": self.postings.weights,
+            **_of_tables(self.names.tables),
+            **_of_tables({"tags": columns.tags}),
+            **dict(
+                one
+                for field, column in columns.fields.items()
+                for one in named(field, {"codes": column.codes, **arrays_of(column.values)})
+            ),
+        }
+
+    @classmethod
+    def from_arrays(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """A segment from its arrays.
+
+        Raises:
+            KeyError: One is missing.
+        """
+
+        def strings(of: str) -> Strings:
+            return Strings(arrays[f"{of}.text"].tobytes(), arrays[f"{of}.offsets"])
+
+        def table(of: str) -> Table:
+            return Table(strings(f"{of}.keys"), arrays[f"{of}.offsets"], arrays[f"{of}.rows"])
+
+        return cls(
+            name=name,
+            entries=arrays["entries"].data,
+            offsets=arrays["offsets"],
+            keys=arrays["keys"],
+            policies=arrays["policies"],
+            postings=Postings(
+                strings("vocabulary"),
+                arrays["postings.offsets"],
+                arrays["postings.rows"],
+                arrays["postings.weights"],
+            ),
+            names=NameTables(**{one: table(one) for one in NameTables.__struct_fields__}),
+            columns=Columns(
+                {one: Column(strings(one), arrays[f"{one}.codes"]) for one in FIELDS},
+                table("tags"),
+            ),
+        )
+
+
+class Part:
+    """A segment within an index: where its rows begin there, and which of them are left.
+
+    Args:
+        segment: The segment.
+        start: The row of the index that its first row is.
+        alive: Which of its rows are left; None for all.
+    """
+
+    def __init__(
+        self, segment: Segment, start: int = 0, alive: NDArray[np.bool_] | None = None
+    ) -> None:
+        self.segment = segment
+        self.start = start
+        self.alive = alive
+        self.size = len(segment) if alive is None else int(np.count_nonzero(alive))
+
+    def at(self, start: int) -> "Part":
+        """This part with another first row."""
+        return self if start == self.start else Part(self.segment, start, self.alive)
+
+    def without(self, rows: NDArray[np.integer]) -> "Part":
+        """This part without some of its segment's rows."""
+        if not len(rows):
+            return self
+        alive = np.ones(len(self.segment), np.bool_) if self.alive is None else self.alive.copy()
+        alive[rows] = False
+        return Part(self.segment, self.start, alive)
+
+    def left(self) -> Rows:
+        """The rows of the segment that are left."""
+        if self.alive is None:
+            return np.arange(len(self.segment), dtype=np.int32)
+        return np.flatnonzero(self.alive).astype(np.int32)
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows of the index for rows of the segment; those that are gone are left out."""
+        if self.alive is not None:
+            rows = rows[self.alive[rows]]
+        return rows + np.int32(self.start)
+
+    def has(self, rows: Rows) -> bool:
+        """Whether one of some rows of the segment is left."""
+        return bool(len(rows)) and (self.alive is None or bool(self.alive[rows].any()))
+
+    def has_term(self, term: str) -> bool:
+        """Whether an item that is left contains a term."""
+        term_id = self.segment.postings.id_of(term)
+        return term_id is not None and self._holds(term_id)
+
+    def _holds(self, term_id: int) -> bool:
+        postings = self.segment.postings
+        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        # As a rule fewer items are gone than contain a term that many have.
+        is_sure = self.alive is None or end - start > len(self.segment) - self.size
+        return bool(is_sure or self.has(postings.rows[start:end]))
+
+    def frequency(self, term: str) -> int:
+        """How many items that are left contain a term."""
+        term_id = self.segment.postings.id_of(term)
+        if term_id is None:
+            return 0
+        postings = self.segment.postings
+        start, end = postings.offsets[term_id], postings.offsets[term_id + 1]
+        if self.alive is None:
+            return int(end - start)
+        return int(np.count_nonzero(self.alive[postings.rows[start:end]]))
+
+    def of_term(self, term: str) -> tuple[Rows, Scores] | None:
+        """The rows of the index that contain a term, ascending, and its weight in each."""
+        term_id = self.segment.postings.id_of(term)
+        if term_id is None:
+            return None
+        rows, weights = self.segment.postings.of_term(term_id)
+        if self.alive is not None:
+            is_left = self.alive[rows]
+            rows, weights = rows[is_left], weights[is_left]
+        return rows + np.int32(self.start), weights
+
+    def places_of(self, keys: Keys) -> tuple[NDArray[np.intp], Rows]:
+        """Which of some keys are those of items that are left, and the segment's row of each."""
+        segment = self.segment
+        if not len(segment):
+            return np.zeros(0, np.intp), np.zeros(0, np.int32)
+        at = np.minimum(segment.sorted_keys.searchsorted(keys), len(segment) - 1)
+        places = np.flatnonzero(segment.sorted_keys[at] == keys)
+        rows = segment.by_key[at[places]]
+        if self.alive is not None:
+            is_left = self.alive[rows]
+            places, rows = places[is_left], rows[is_left]
+        return places, rows
+
+
+def as_keys(keys: Sequence[int]) -> Keys:
+    """Keys of items as an array."""
+    return np.array([key.to_bytes(KEY_BYTES, "big") for key in keys], _KEY)
+
+
+def _of_tables(tables: Mapping[str, Table]) -> dict[str, NDArray[Any]]:
+    return {
+        name: array for of, table in tables.items() for name, array in named(of, arrays_of(table))
+    }
