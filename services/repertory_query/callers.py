@@ -25,7 +25,7 @@ class Callers:
     def searches(self) -> Mapping[str, int]:
         """The searches since the start, by the names of keys.
 
-        People who signed in are ``people``, callers without a key ``nobody``, and the user who
+        People who signed in are ``people``, callers without a key ``anonymous``, and the user who
         started the server ``owner``. A key has the prefix ``key:``, so none has such a name.
         """
         with self._lock:
@@ -36,4 +36,4 @@ def _name(who: str) -> str:
     kind, _, _ = who.partition(":")
     if kind in ("key", "owner"):
         return who
-    return "people" if kind == "user" else "nobody"
+    return "people" if kind == "user" else "anonymous"

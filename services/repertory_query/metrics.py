@@ -119,9 +119,7 @@ class _OfSearches(Collector):
         """The metrics."""
         counts = self._counts
         text = "Time to answer a search, over every face, cached or not."
-        yield _histogram(
-            "search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds
-        )
+        yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
         text = "Searches without results."
         yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
         text = "Searches by the key that asked; for the scope admin."

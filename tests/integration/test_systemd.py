@@ -38,7 +38,7 @@ def service(name: str) -> dict[str, str]:
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """The units, with a program that exists here."""
-    for unit in UNITS.iterdir():
+    for unit in UNITS.glob("*.*"):
         (tmp_path / unit.name).write_text(unit.read_text("utf-8").replace(PROGRAM, "/bin/true"))
     return tmp_path
 
@@ -106,6 +106,6 @@ def test_the_target_starts_each_part() -> None:
 def test_every_variable_is_a_setting() -> None:
     """In the units and in the example of their environment."""
     known = {setting.variable for setting in SETTINGS.values()}
-    texts = [path.read_text("utf-8") for path in UNITS.iterdir()]
+    texts = [path.read_text("utf-8") for path in UNITS.rglob("*.*")]
     used = {name for text in texts for name in re.findall(r"\bREPERTORY_\w+", text)}
     assert {"REPERTORY_QDRANT_URL", "REPERTORY_REDIS_URL", "REPERTORY_DATA_DIR"} <= used <= known

@@ -8,7 +8,7 @@ def test_only_keys_have_names() -> None:
     callers = Callers()
     for who in ("key:ci", "key:ci", "user:anna", "user:ben", "address:192.0.2.1", "", "owner"):
         callers.note(who)
-    assert callers.searches() == {"key:ci": 2, "people": 2, "nobody": 2, "owner": 1}
+    assert callers.searches() == {"key:ci": 2, "people": 2, "anonymous": 2, "owner": 1}
 
 
 def test_the_number_of_names_is_bounded() -> None:

@@ -9,7 +9,7 @@ from repertory.stats import SAVE_BOUNDS, SaveTimes
 
 
 class Lag:
-    """Counts how long saves took. Builds do not count: nobody waits for one of their items."""
+    """Counts how long saves took. Builds do not count: they are not saves."""
 
     def __init__(self) -> None:
         self._durations = [0] * (len(SAVE_BOUNDS) + 1)

@@ -47,7 +47,7 @@ def test_searches_are_counted_by_key_over_every_face(
 
 
 def test_saves_are_timed(server: RunningService) -> None:
-    """A saved item is counted; those of the first index are not, for nobody waited for one."""
+    """A saved item is counted; those of the first index are not: they are no saves."""
     assert metrics(server.client())["repertory_save_duration_seconds_count"] == 0
     write_skill(server.project, "timed", "A skill that was saved later.")
     server.scan()
