@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats
+from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
 from repertory_query.recent import BOUNDS, Counts
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
@@ -158,20 +158,8 @@ class _OfServer(Collector):
             yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
         if queue.failed is not None:
             yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
-        if watch := stats.watch:
-            text = "Since the last report of the watch service."
-            yield _gauge("watch_age_seconds", text, now - watch.at)
-            if watch.pending is not None:
-                yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
-            if watch.saves is not None:
-                yield from _of_saves(watch.saves)
-            if self._is_team:
-                held = int(watch.holder is not None)
-                yield _gauge("lease_held", "1 if a watch service has the lease.", held)
-                text = "Watch services that would take over."
-                yield _gauge("watch_waiting", text, len(watch.waiting))
-            broken = int(bool(watch.configuration_error))
-            yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
+        if stats.watch:
+            yield from _of_watch(stats.watch, now, is_team=self._is_team)
             counts = {"error": stats.errors, "warning": stats.warnings}
             yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
         yield _gauges(
@@ -192,6 +180,20 @@ class _OfServer(Collector):
         yield _counters("events", "Events of workers.", "event", stats.counters)
         text = "Called tools: ok, or the side that failed."
         yield _counters("calls", text, "outcome", self._calls)
+
+
+def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:
+    yield _gauge("watch_age_seconds", "Since the last report of the watch service.", now - watch.at)
+    if watch.pending is not None:
+        yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
+    if watch.saves is not None:
+        yield from _of_saves(watch.saves)
+    if is_team:
+        held = int(watch.holder is not None)
+        yield _gauge("lease_held", "1 if a watch service has the lease.", held)
+        yield _gauge("watch_waiting", "Watch services that would take over.", len(watch.waiting))
+    broken = int(bool(watch.configuration_error))
+    yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
 
 
 def _of_saves(saves: SaveTimes) -> Iterator[Metric]:
