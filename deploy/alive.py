@@ -1,6 +1,7 @@
 """The health check of a container: whether its process reported to the status board lately.
 
-``alive.py watch`` or ``alive.py worker``; exits with 1 if not, or if the board is unavailable.
+``alive.py watch`` or ``alive.py worker``; exits with 1 if not, or if the board is unavailable. With
+``live`` an unavailable board is no fault of the process: to start it again would not help.
 """
 
 import socket
@@ -15,7 +16,7 @@ from repertory.settings import load
 MAX_AGE_S = 60.0  # of a report; each process reports every few seconds, also during a task
 
 
-def main(part: str) -> int:
+def main(part: str, *, live: bool = False) -> int:
     """Check a part, ``watch`` or the ``worker`` of this host, and return an exit code."""
     who = f"worker:{socket.gethostname()}:" if part == "worker" else part
     try:
@@ -23,10 +24,10 @@ def main(part: str) -> int:
         reports = parts.coordination.status.reports()
     except RepertoryError as error:
         print(error)
-        return 1
+        return 0 if live else 1
     own = [report["at"] for name, report in reports.items() if name.startswith(who)]
     return int(time.time() - max(own, default=0.0) > MAX_AGE_S)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], live="live" in sys.argv[2:]))

@@ -72,7 +72,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     """
     values = settings.values
     entrance = entrance or entrance_of(settings)
-    metrics = Metrics()
+    metrics = Metrics(is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)

@@ -1,31 +1,41 @@
 """Metrics for Prometheus: what this process counts, and the state of the whole server."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from repertory.stats import SourceState, Stats
+from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
+from repertory_query.recent import BOUNDS, Counts
 
-BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
 class Metrics:
-    """The metrics of one application, in a registry of their own."""
+    """The metrics of one application, in a registry of their own.
 
-    def __init__(self) -> None:
+    Args:
+        is_team: Whether watch services need a lease.
+    """
+
+    def __init__(self, *, is_team: bool = False) -> None:
+        self._is_team = is_team
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
             "Time to answer a request.",
             ("method", "route", "status"),
-            buckets=BUCKETS,
+            buckets=BOUNDS,
             registry=self._registry,
         )
         self._searches = Counter(
@@ -54,18 +64,28 @@ class Metrics:
         """Note a search that was answered from the cache."""
         self._cached.inc()
 
-    def text(self, accept: str, stats: Stats, calls: Mapping[str, int]) -> tuple[bytes, str]:
+    def text(
+        self,
+        accept: str,
+        stats: Stats,
+        calls: Mapping[str, int],
+        counts: Counts,
+        callers: Mapping[str, int],
+    ) -> tuple[bytes, str]:
         """All metrics in the format that suits an Accept header, and its media type.
 
         Args:
             accept: The header.
             stats: The statistics, as the caller sees them.
             calls: The number of called tools by outcome, as the caller sees it.
+            counts: The searches of this process.
+            callers: The same by who asked; empty for a caller who may not know.
         """
         encode, media_type = choose_encoder(accept)
         registry = CollectorRegistry()
         registry.register(_Own(self._registry))
-        registry.register(_OfServer(stats, calls))
+        registry.register(_OfSearches(counts, callers))
+        registry.register(_OfServer(stats, calls, is_team=self._is_team))
         return encode(registry), media_type
 
 
@@ -84,12 +104,35 @@ class _Own(Collector):
         yield from self._registry.collect()
 
 
+class _OfSearches(Collector):
+    """The answered searches over every face, cached or not."""
+
+    def __init__(self, counts: Counts, callers: Mapping[str, int]) -> None:
+        self._counts = counts
+        self._callers = callers
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as above."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        counts = self._counts
+        text = "Time to answer a search, over every face, cached or not."
+        yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
+        text = "Searches without results."
+        yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
+        text = "Searches by the key that asked; for the scope admin."
+        yield _counters("caller_searches", text, "caller", self._callers)
+
+
 class _OfServer(Collector):
     """The state of the server."""
 
-    def __init__(self, stats: Stats, calls: Mapping[str, int]) -> None:
+    def __init__(self, stats: Stats, calls: Mapping[str, int], *, is_team: bool) -> None:
         self._stats = stats
         self._calls = calls
+        self._is_team = is_team
 
     def describe(self) -> list[Metric]:
         """Nothing, as above."""
@@ -115,13 +158,8 @@ class _OfServer(Collector):
             yield _gauge("queue_taken", "Jobs that workers have or try again.", queue.taken)
         if queue.failed is not None:
             yield _gauge("failed_jobs", "Failed jobs.", queue.failed)
-        if watch := stats.watch:
-            text = "Since the last report of the watch service."
-            yield _gauge("watch_age_seconds", text, now - watch.at)
-            if watch.pending is not None:
-                yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
-            broken = int(bool(watch.configuration_error))
-            yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
+        if stats.watch:
+            yield from _of_watch(stats.watch, now, is_team=self._is_team)
             counts = {"error": stats.errors, "warning": stats.warnings}
             yield _gauges("problems", "Problems of indexed files and items.", "severity", counts)
         yield _gauges(
@@ -144,6 +182,27 @@ class _OfServer(Collector):
         yield _counters("calls", text, "outcome", self._calls)
 
 
+def _of_watch(watch: Watch, now: float, *, is_team: bool) -> Iterator[Metric]:
+    yield _gauge("watch_age_seconds", "Since the last report of the watch service.", now - watch.at)
+    if watch.pending is not None:
+        yield _gauge("pending_items", "Items on their way to the index.", watch.pending)
+    if watch.saves is not None:
+        yield from _of_saves(watch.saves)
+    if is_team:
+        held = int(watch.holder is not None)
+        yield _gauge("lease_held", "1 if a watch service has the lease.", held)
+        yield _gauge("watch_waiting", "Watch services that would take over.", len(watch.waiting))
+    broken = int(bool(watch.configuration_error))
+    yield _gauge("configuration_broken", "1 if it cannot be read; see stats.", broken)
+
+
+def _of_saves(saves: SaveTimes) -> Iterator[Metric]:
+    text = "For how long the oldest pending save has waited."
+    yield _gauge("save_waiting_seconds", text, saves.waiting)
+    text = "From the job of a saved item that was sent until it was done."
+    yield _histogram("save_duration_seconds", text, SAVE_BOUNDS, saves.durations, saves.seconds)
+
+
 _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] = (
     ("items", "Items of a source.", lambda one, _: one.items),
     ("stale_items", "Items of a source that may be outdated.", lambda one, _: one.stale),
@@ -154,6 +213,14 @@ _OF_SOURCES: tuple[tuple[str, str, Callable[[SourceState, float], float]], ...] 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"repertory_{name}", text, value=value)
+
+
+def _histogram(
+    name: str, text: str, bounds: Sequence[float], durations: Sequence[int], seconds: float
+) -> Metric:
+    limits = [*map(str, bounds), "+Inf"]
+    buckets = list(zip(limits, accumulate(durations), strict=True))
+    return HistogramMetricFamily(f"repertory_{name}", text, buckets=buckets, sum_value=seconds)
 
 
 def _family(

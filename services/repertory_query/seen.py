@@ -170,6 +170,7 @@ def _watch(watch: Watch, visible: frozenset[str]) -> Watch:
     return replace(
         watch,
         pending=None,
+        saves=None,
         watching=[name for name in watch.watching if name in visible],
         polling={name: why for name, why in watch.polling.items() if name in visible},
     )

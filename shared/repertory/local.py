@@ -260,6 +260,7 @@ class Local(Backend, abc.ABC):
             watch=Watch(
                 at=watch.at,
                 pending=watch.pending,
+                saves=watch.saves,
                 watching=watch.watching,
                 polling=watch.polling,
                 configuration_error=watch.configuration_error,

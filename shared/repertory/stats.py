@@ -79,6 +79,25 @@ class UnusedIndex(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     since: float
 
 
+# The upper bounds of the durations of saves that are counted together, in seconds.
+SAVE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How long saves took since the watch started: from the job until its announcement.
+
+    Attributes:
+        waiting: For how long the oldest pending save has waited, in seconds; 0 without one.
+        seconds: How long all saves took together.
+        durations: How many items took up to 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 and 300 seconds,
+            each without those before, and how many took longer.
+    """
+
+    waiting: float = 0.0
+    seconds: float = 0.0
+    durations: tuple[int, ...] = (0,) * (len(SAVE_BOUNDS) + 1)
+
+
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the process that scans the sources reports on the status board.
 
@@ -91,6 +110,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         sources: The state of every source, in the catalogue's order.
         building: The collection that is being built, if any.
         pending: How many items are on their way to workers or wait to be sent.
+        saves: How long saves take.
         unused: The indexes that are not used now, and are removed after a while.
         problems: The first problems found in sources and items, of those that the same callers see.
         errors, warnings: How many problems there are, beyond those listed too.
@@ -107,6 +127,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sources: list[SourceState] = []
     building: Building | None = None
     pending: int = 0
+    saves: SaveTimes = SaveTimes()
     unused: list[UnusedIndex] = []
     problems: list[Problem] = []
     errors: int = 0
@@ -176,12 +197,14 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         pending: How many items are on their way; null for a caller who may not see every source.
+        saves: How long saves take; null for the same callers.
         holder: Who watches for the team; null without a team, or if none does.
         waiting: Who would take over.
     """
 
     at: float
     pending: int | None = 0
+    saves: SaveTimes | None = None
     watching: list[str] = []
     polling: dict[str, str] = {}
     configuration_error: str = ""

@@ -16,13 +16,11 @@ import psutil
 import pytest
 import yaml
 from packaging.requirements import Requirement
-from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.coordination.redis_server import RedisServer
 from repertory.index.qdrant_connection import OLDEST_SERVER
-from repertory.stats import Building, Lengths, SourceState, Stats, Watch, Worker
 from repertory.values import SETTINGS
-from repertory_query.metrics import Metrics
+from tests.support.exported_metrics import exported
 from tests.support.http_stub import serving
 from tests.support.ports import free_port
 from tests.support.qdrant import IMAGE
@@ -350,44 +348,6 @@ def test_prometheus_scrapes_every_query_service() -> None:
         == SERVICES["query"]["environment"]["REPERTORY_SERVER_PORT"]
     )
     assert set(SERVICES["prometheus"]["networks"]) & set(SERVICES["query"]["networks"])
-
-
-SOURCE = SourceState(
-    name="skills", type="skills", location="skills", items=3, stale=1, error="", seen=1.0
-)
-STATS = Stats(
-    index_version=7,
-    configuration="0123456789abcdef",
-    collection="old",
-    model="test",
-    items=3,
-    kinds={"skill": 3},
-    points=5,
-    missing={"model": "It is being loaded."},
-    sources=[SOURCE],
-    building=Building(collection="new", done=1, total=3),
-    queue=Lengths(saves=1, builds=2, failed=1),
-    workers=[Worker(worker="worker:host:1", at=1.0)],
-    problems=[],
-    errors=0,
-    warnings=0,
-    watch=Watch(at=1.0),
-    counters={"embedded": 3.0},
-)
-
-
-def exported() -> dict[str, set[str]]:
-    """The labels of every metric of a busy query service."""
-    metrics = Metrics()
-    metrics.request("GET", "/search", 200, 0.01)
-    metrics.search("hybrid")
-    metrics.cached()
-    text, _ = metrics.text("", STATS, {"ok": 1})
-    return {
-        sample.name: set(sample.labels)
-        for family in text_string_to_metric_families(text.decode())
-        for sample in family.samples
-    }
 
 
 def test_the_dashboard_shows_existing_metrics() -> None:

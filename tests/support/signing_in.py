@@ -1,5 +1,6 @@
 """A server whose people sign in at a provider, and browsers that do so."""
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,9 +41,10 @@ def signing_in(running: RunningService, provider: OpenIdProvider, **more: object
 class Browser(httpx.Client):
     """A browser that follows no redirection by itself."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, verify: ssl.SSLContext | bool = True) -> None:
         lonely = httpx.Limits(max_keepalive_connections=0)  # nothing stays open
-        super().__init__(base_url=url, headers={"Accept": "text/html"}, timeout=30, limits=lonely)
+        headers = {"Accept": "text/html"}
+        super().__init__(base_url=url, headers=headers, timeout=30, limits=lonely, verify=verify)
 
     def begin(self, target: str = "/") -> str:
         """Begin to sign in; returns the address at the provider."""

@@ -183,6 +183,7 @@ class Coordinator:
             sources=sources,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
+            saves=self._ledgers.save_times(self._clock()),
             unused=self._unused.listed,
             problems=self._first(problems),
             errors=sum(one.severity == "error" for one in problems),
@@ -215,7 +216,7 @@ class Coordinator:
             self._must_compare |= self._scans.review()
             self._ledgers.follow_failures(self._scans)
             self._polled_at = now
-        self._ledgers.follow_deltas()
+        self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.clear_up(now - LOST_AFTER_S)
         if self._must_compare or self._ledgers.changed:

@@ -131,8 +131,13 @@ class Ledger:
         for item in items:
             self.pending[item] = self.pending[item]._replace(queue="", at=NEVER)
 
-    def confirm(self, hashes: Mapping[str, str]) -> None:
-        """Mark announced items as done; an announcement of anything unexpected makes it unclear."""
+    def confirm(self, hashes: Mapping[str, str]) -> list[Sent]:
+        """Mark announced items as done; an announcement of anything unexpected makes it unclear.
+
+        Returns:
+            The pending items that were done.
+        """
+        done = []
         for item, found in hashes.items():
             sent = self.pending.get(item)
             if sent is None:
@@ -140,10 +145,11 @@ class Ledger:
                 if found != (state.metadata_hash if state else REMOVED):
                     self._unclear.add(item)
             elif sent.hash == found:
-                self._end(item)
+                done.append(self._end(item))
                 self._overtake(sent)
             elif older := self._superseded.get(item, {}).get(found):
                 self._overtake(older)
+        return done
 
     def fail(self, hashes: Mapping[str, str]) -> bool:
         """Stop waiting for failed items.

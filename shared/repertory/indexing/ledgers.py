@@ -8,8 +8,10 @@ from repertory.coordination.failures import Failure
 from repertory.coordination.team import Coordination
 from repertory.index.vectors import VectorStore
 from repertory.indexing.failed_items import FailedItems
+from repertory.indexing.lag import Lag
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
+from repertory.stats import SaveTimes
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Ledgers:
         self._failed = FailedItems(coordination.failures)
         self._waiting = waiting
         self._ledgers: dict[str, Ledger] = {}
+        self._lag = Lag()
         self.changed = False
 
     def __iter__(self) -> Iterator[Ledger]:
@@ -46,6 +49,10 @@ class Ledgers:
     def get(self, collection: str | None) -> Ledger | None:
         """The ledger of a collection, if it has one."""
         return self._ledgers.get(collection or "")
+
+    def save_times(self, now: float) -> SaveTimes:
+        """How long saves took, and how long the oldest pending one has waited until now."""
+        return self._lag.times((sent for one in self for sent in one.pending.values()), now)
 
     def keep(self, wanted: set[str]) -> None:
         """Have a ledger for each of these collections, and for no others."""
@@ -62,15 +69,19 @@ class Ledgers:
             ledger.load(collection.states(), deleted=deleted)
         self.changed = True
 
-    def follow_deltas(self) -> None:
-        """Take in announced changes; if some were missed, read what is stored."""
+    def follow_deltas(self, now: float) -> None:
+        """Take in announced changes; if some were missed, read what is stored.
+
+        Args:
+            now: The time, on the clock on which items are sent.
+        """
         for ledger in self:
             delta = self._deltas.since(ledger.collection, ledger.position)
             if delta.gap:
                 self._start_again(ledger)
             else:
                 ledger.position = delta.position
-                ledger.confirm(delta.hashes)
+                self._lag.note(ledger.confirm(delta.hashes), now)
 
     def follow_failures(self, scans: LatestScans) -> None:
         """Stop waiting for failed items; forgive those that are obsolete."""
