@@ -69,7 +69,7 @@ class UsageStore:
 
     def read(self) -> list[Event]:
         """The events, the oldest first, after those that are too old or too many are deleted."""
-        if not self.path.exists():
+        if not self.path.exists() and not self.path.parent.is_file():
             return []
         with self._writing() as connection:
             self._prune(connection)
