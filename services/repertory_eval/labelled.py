@@ -101,8 +101,8 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
             queries.append(query)
     if proposed := sum(PROPOSED in query.tags for query in queries):
         problems.append(
-            f"The right answers of {proposed:,} queries are proposals that were not checked, so "
-            f"the figures say little; see the tag `{PROPOSED}`."
+            f"Proposed answers that were not checked: {proposed:,}, those of the queries with the "
+            f"tag `{PROPOSED}`. The figures flatter until they are."
         )
     judgements = folder / JUDGEMENTS
     judged = _graded(queries, judgements, 0) if judgements.is_file() else []

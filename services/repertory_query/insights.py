@@ -6,7 +6,7 @@ from starlette.routing import BaseRoute
 
 from repertory.insights import insights_of, unanswered_of
 from repertory.keys import Scope
-from repertory.usage.wire import AllUnanswered, Insights
+from repertory.usage.wire import Insights, UnansweredQueries
 from repertory_query.api import Nothing, Operations, answer
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -26,7 +26,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     @operations.get(
         "/insights/unanswered",
         Nothing,
-        returns=AllUnanswered,
+        returns=UnansweredQueries,
         scope=Scope.ADMIN,
         summary="Queries without results",
     )

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from repertory.review.store import Event, Review
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
-    from repertory.usage.wire import AllUnanswered, Insights
+    from repertory.usage.wire import Insights, UnansweredQueries
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
@@ -236,11 +236,11 @@ class Client(Backend):
 
         return self._ask("GET", "/insights", {}, Insights)
 
-    def unanswered(self) -> "AllUnanswered":
+    def unanswered(self) -> "UnansweredQueries":
         """The queries that found nothing."""
-        from repertory.usage.wire import AllUnanswered  # noqa: PLC0415 - as above
+        from repertory.usage.wire import UnansweredQueries  # noqa: PLC0415 - as above
 
-        return self._ask("GET", "/insights/unanswered", {}, AllUnanswered)
+        return self._ask("GET", "/insights/unanswered", {}, UnansweredQueries)
 
     @property
     @override

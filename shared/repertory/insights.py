@@ -8,7 +8,7 @@ from repertory.local import Local
 from repertory.search.query import Query
 from repertory.usage.labels import unanswered
 from repertory.usage.report import report
-from repertory.usage.wire import AllUnanswered, Insights
+from repertory.usage.wire import Insights, UnansweredQueries
 
 MAX_PROPOSED = 200  # queries of a labelled set, each of which takes a search
 
@@ -28,7 +28,7 @@ def insights_of(local: Local, since: float = 0.0) -> Insights:
     )
 
 
-def unanswered_of(local: Local) -> AllUnanswered:
+def unanswered_of(local: Local) -> UnansweredQueries:
     """The queries that found nothing, each with the item that is nearest to it now.
 
     Raises:
@@ -37,7 +37,7 @@ def unanswered_of(local: Local) -> AllUnanswered:
     known = {entry.id for entry in local.entries()}
     has_queries = local.settings.values.insights_record == "plain"
     found = unanswered(local.parts.usage.read(), known) if has_queries else []
-    return AllUnanswered(
+    return UnansweredQueries(
         queries=[replace(one, nearest=_nearest(local, one.query)) for one in found[:MAX_PROPOSED]],
         total=len(found),
     )

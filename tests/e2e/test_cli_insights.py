@@ -43,7 +43,7 @@ def test_queries_without_results_become_a_labelled_set(
 
         done = own.run(project, "insights", "--labelled-set", folder)
         assert (done.returncode, done.stdout) == (0, f"Wrote 2 queries to {folder}.\n")
-        assert "1 of them have a proposed answer" in done.stderr
+        assert "Proposed answers: 1," in done.stderr
         assert report()["searches"] == 2  # it records no search itself
         again = own.run(project, "insights", "--labelled-set", folder)
         assert (again.returncode, "has files already" in again.stderr) == (2, True)
@@ -56,7 +56,7 @@ def test_queries_without_results_become_a_labelled_set(
     measured = own.run(project, "eval", folder, "--output", "json")
     assert measured.returncode == 0, measured.stderr
     assert json.loads(measured.stdout)[0]["queries"] == 2
-    assert "1 queries are proposals that were not checked" in measured.stderr
+    assert "Proposed answers that were not checked: 1," in measured.stderr
 
     other = tmp_path / "other"  # without a server, the records of the directory answer
     assert own.run(project, "insights", "--labelled-set", other).returncode == 0

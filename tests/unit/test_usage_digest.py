@@ -1,6 +1,7 @@
 """The digest: Slack's format, at most one a day, and no query where queries are hashed."""
 
 import json
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,15 @@ class Webhook:
         self.sent: list[Any] = []
         self.status = 200
 
-    def take(self, request: BaseHTTPRequestHandler) -> None:
-        """Take a message."""
+    def serving(self) -> AbstractContextManager[str]:
+        """Run it; gives its URL."""
+
+        def take(request: BaseHTTPRequestHandler) -> None:
+            self._take(request)
+
+        return serving(take)
+
+    def _take(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["Content-Length"]))
         self.sent.append(json.loads(body))
         request.send_response(self.status)
@@ -71,7 +79,7 @@ def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
     now = NOW
     store = UsageStore(tmp_path / "some.sqlite", 90, 10, now=lambda: now)
     webhook = Webhook()
-    with serving(lambda request: webhook.take(request)) as url:
+    with webhook.serving() as url:
         quiet = report([], [], [], recording="plain", now=NOW)
         assert not send_due(url, store, lambda: quiet)
         webhook.status = 500
@@ -89,7 +97,7 @@ def test_redirects_are_not_followed_and_the_url_is_not_shown() -> None:
     """Who knows the URL may write there."""
     webhook = Webhook()
     webhook.status = 307
-    with serving(lambda request: webhook.take(request)) as url, pytest.raises(StoreError) as raised:
+    with webhook.serving() as url, pytest.raises(StoreError) as raised:
         send(f"{url}/services/T0K3N", {"text": "a"})
     assert len(webhook.sent) == 1
     with pytest.raises(StoreError) as unreachable:

@@ -15,7 +15,7 @@ from repertory_admin.show.insights import show
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
-    from repertory.usage.wire import AllUnanswered, Insights
+    from repertory.usage.wire import Insights, UnansweredQueries
 
 
 @command(
@@ -68,7 +68,7 @@ def insights(
 def _answer(
     backend: "Backend",
     report: "Callable[[], Insights]",
-    unanswered: "Callable[[], AllUnanswered]",
+    unanswered: "Callable[[], UnansweredQueries]",
     folder: Path | None,
     output: Output,
 ) -> None:
@@ -83,7 +83,7 @@ def _answer(
 def _write(
     backend: "Backend",
     report: "Callable[[], Insights]",
-    unanswered: "Callable[[], AllUnanswered]",
+    unanswered: "Callable[[], UnansweredQueries]",
     folder: Path,
     output: Output,
 ) -> None:
@@ -114,7 +114,7 @@ def _write(
         terminal.note(f"{left:,} that were asked less often are left out.")
     if written.proposed:
         terminal.note(
-            f"{written.proposed:,} of them have a proposed answer, the nearest item: those with "
-            "the tag `proposed` in queries.jsonl. Check them: correct or delete their lines in "
+            f"Proposed answers: {written.proposed:,}, the nearest items. Check those of the "
+            "queries with the tag `proposed` in queries.jsonl: correct or delete their lines in "
             "qrels.jsonl, and remove the tag. A query without a line is not asked."
         )

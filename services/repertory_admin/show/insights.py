@@ -8,7 +8,7 @@ from repertory.text import ago
 from repertory_admin import terminal
 
 if TYPE_CHECKING:
-    from repertory.usage.wire import Insights, Items, Searches
+    from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
 MAX_SHOWN = 10  # of each list; the JSON has more
 
@@ -54,7 +54,7 @@ def _show_figures(found: "Insights") -> None:
 
 
 def _show_searches(
-    found: "Insights", name: str, title: str, searches: "Sequence[Searches]"
+    found: "Insights", name: str, title: str, searches: "Sequence[SearchFinding]"
 ) -> None:
     if not searches:
         return
@@ -69,7 +69,7 @@ def _show_searches(
         terminal.tell(_advice(one.advice, one.items), indent=4)
 
 
-def _show_items(found: "Insights", name: str, title: str, items: "Sequence[Items]") -> None:
+def _show_items(found: "Insights", name: str, title: str, items: "Sequence[ItemFinding]") -> None:
     if not items:
         return
     _begin(found, name, title, items)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from repertory.errors import ConfigurationError, StoreError
 from repertory.text import cut, one_line
 from repertory.usage.store import DAY_S, UsageStore
-from repertory.usage.wire import Insights, Items, Searches
+from repertory.usage.wire import Insights, ItemFinding, SearchFinding
 
 TIMEOUT_S = 10.0
 MAX_LINES = 5  # of each part
@@ -109,22 +109,22 @@ def payload(found: Insights) -> dict[str, Any]:
     }
 
 
-def _lines(found: Sequence[Searches]) -> list[str]:
+def _lines(found: Sequence[SearchFinding]) -> list[str]:
     return [
         f"{_query(one)} ({_count(one.searches, 'search', 'searches')}): {_text(one.advice)}"
         for one in found[:MAX_LINES]
     ]
 
 
-def _slow(found: Insights) -> list[tuple[Searches, str]]:
+def _slow(found: Insights) -> list[tuple[SearchFinding, str]]:
     return [(one, _query(one)) for one in found.slow[:MAX_LINES]]
 
 
-def _query(one: Searches) -> str:
+def _query(one: SearchFinding) -> str:
     return f"“{_text(one.queries[0])}”" if one.queries else f"query {one.digest}"
 
 
-def _ids(found: Sequence[Items]) -> list[str]:
+def _ids(found: Sequence[ItemFinding]) -> list[str]:
     return [", ".join(map(_text, one.items[:MAX_LINES])) for one in found[:MAX_LINES]]
 
 

@@ -12,7 +12,7 @@ from repertory.errors import UsageError
 from repertory.usage.events import Event
 from repertory.usage.outcomes import Outcome, outcomes
 from repertory.usage.report import followed
-from repertory.usage.wire import Unanswered
+from repertory.usage.wire import UnansweredQuery
 
 USED, PROPOSED = "used", "proposed"  # tags of queries: where the right answer is from
 FILES = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
@@ -25,7 +25,7 @@ class Labelled(msgspec.Struct, frozen=True, kw_only=True):
     proposed: int
 
 
-def unanswered(events: Iterable[Event], known: set[str]) -> list[Unanswered]:
+def unanswered(events: Iterable[Event], known: set[str]) -> list[UnansweredQuery]:
     """The queries that found nothing, the most frequent first; hashed ones are left out.
 
     Args:
@@ -37,7 +37,7 @@ def unanswered(events: Iterable[Event], known: set[str]) -> list[Unanswered]:
         if not one.search.hits and not one.search.is_degraded and one.search.query:
             by_query[one.search.digest].append(one)
     return [
-        Unanswered(
+        UnansweredQuery(
             query=group[-1].search.query,
             searches=len(group),
             used=followed(group, known),
@@ -47,7 +47,7 @@ def unanswered(events: Iterable[Event], known: set[str]) -> list[Unanswered]:
     ]
 
 
-def write_set(folder: Path, queries: Sequence[Unanswered], items: Iterable[Item]) -> Labelled:
+def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[Item]) -> Labelled:
     """Write a labelled set; see ``repertory_eval.labelled``.
 
     The right answer of a query is what its callers used soon afterwards, else the nearest item,

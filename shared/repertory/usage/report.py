@@ -14,7 +14,7 @@ from repertory.usage import alike
 from repertory.usage.clusters import Cluster, clusters
 from repertory.usage.events import Event, Use
 from repertory.usage.outcomes import USED_WITHIN_S, Outcome, lost, outcomes
-from repertory.usage.wire import Insights, Items, Searches, StaleSource
+from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
 
 MAX_LISTED = 50  # of each list
 MAX_QUERIES = 5  # of one cluster
@@ -53,7 +53,7 @@ def report(
     ]
     slow = [one for one in searches if one.search.ms >= SLOW_MS]
     found = Counter(item for one in searches for item in one.search.hits)
-    lists: dict[str, list[Searches] | list[Items] | list[StaleSource]] = {
+    lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
         "unanswered": [_unanswered(one, known) for one in clusters(empty)],
         "unused": [_unused(one, known) for one in clusters(unused)],
         "never_found": list(_never_found(entries, found)) if searches else [],
@@ -86,12 +86,12 @@ def _shown(found: Sequence[object], *, has_queries: bool) -> list[object]:
     shown = list(found[:MAX_LISTED])
     if has_queries:
         return shown
-    return [replace(one, queries=[]) if isinstance(one, Searches) else one for one in shown]
+    return [replace(one, queries=[]) if isinstance(one, SearchFinding) else one for one in shown]
 
 
-def _searches(cluster: Cluster, items: list[str], advice: str) -> Searches:
+def _searches(cluster: Cluster, items: list[str], advice: str) -> SearchFinding:
     all_ = [one.search for one in cluster.outcomes]
-    return Searches(
+    return SearchFinding(
         queries=cluster.queries[:MAX_QUERIES],
         digest=cluster.groups[0][0].search.digest,
         searches=len(all_),
@@ -110,7 +110,7 @@ def followed(searches: Iterable[Outcome], known: set[str]) -> list[str]:
     return sorted(counts, key=lambda item: (-counts[item], item))
 
 
-def _unanswered(cluster: Cluster, known: set[str]) -> Searches:
+def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
     if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
         return _searches(
             cluster,
@@ -121,7 +121,7 @@ def _unanswered(cluster: Cluster, known: set[str]) -> Searches:
     return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
 
 
-def _unused(cluster: Cluster, known: set[str]) -> Searches:
+def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
     if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
         return _searches(
             cluster,
@@ -138,7 +138,7 @@ def _unused(cluster: Cluster, known: set[str]) -> Searches:
     )
 
 
-def _slow(cluster: Cluster) -> Searches:
+def _slow(cluster: Cluster) -> SearchFinding:
     return _searches(
         cluster,
         [],
@@ -147,21 +147,23 @@ def _slow(cluster: Cluster) -> Searches:
     )
 
 
-def _never_found(entries: Sequence[Entry], found: Counter[str]) -> Iterator[Items]:
+def _never_found(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
     for entry in sorted(entries, key=lambda one: (_ORDER[one.kind], one.id)):
         if entry.id not in found:
-            yield Items(
+            yield ItemFinding(
                 items=[entry.id],
                 found=0,
                 advice="Say in its description what it is for, add an alias, or remove it.",
             )
 
 
-def _never_used(entries: Sequence[Entry], found: Counter[str], used: set[str]) -> Iterator[Items]:
+def _never_used(
+    entries: Sequence[Entry], found: Counter[str], used: set[str]
+) -> Iterator[ItemFinding]:
     for entry in sorted(entries, key=lambda one: (-found[one.id], _ORDER[one.kind], one.id)):
         is_deprecated = entry.policy and entry.policy.deprecated_by
         if found[entry.id] >= OFTEN and entry.id not in used and not is_deprecated:
-            yield Items(
+            yield ItemFinding(
                 items=[entry.id],
                 found=found[entry.id],
                 advice="Say in `when_not_to_use` what it is not for, name its successor in "
@@ -169,29 +171,31 @@ def _never_used(entries: Sequence[Entry], found: Counter[str], used: set[str]) -
             )
 
 
-def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[Items]:
+def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
     for ids in alike.copies(entries):
-        yield Items(
+        yield ItemFinding(
             items=ids,
             found=found[ids[0]],
             advice="They are the same: keep one and remove the others.",
         )
     for one, other in alike.similar(entries):
-        yield Items(
+        yield ItemFinding(
             items=[one, other],
             found=found[one],
             advice="Their descriptions are nearly the same: say in each what only it does, or name "
             "one in `deprecated_by` of the other.",
         )
     for item, why in likenesses(entries).items():
-        yield Items(items=[item], found=found[item], advice=f"{why} Check that both are wanted.")
+        yield ItemFinding(
+            items=[item], found=found[item], advice=f"{why} Check that both are wanted."
+        )
 
 
 def _shadowed(
     entries: Sequence[Entry], sources: Sequence[SourceState], found: Counter[str]
-) -> Iterator[Items]:
+) -> Iterator[ItemFinding]:
     for item, first in alike.shadowed(entries, [one.name for one in sources]):
-        yield Items(
+        yield ItemFinding(
             items=[item, first],
             found=found[item],
             advice=f"{first} takes precedence: rename or remove one of them.",

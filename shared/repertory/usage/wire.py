@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 
-class Searches(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SearchFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Searches for about the same thing.
 
     Attributes:
@@ -32,7 +32,7 @@ class Searches(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     advice: str
 
 
-class Items(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ItemFinding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """One item or several that belong together.
 
     Attributes:
@@ -76,22 +76,24 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     median_ms: float
     slow_ms: Annotated[float, Meta(description="19 of 20 searches took at most this long.")]
-    unanswered: Annotated[list[Searches], Meta(description="Searches that found nothing.")]
-    unused: Annotated[list[Searches], Meta(description="Searches whose results were not used.")]
-    never_found: Annotated[list[Items], Meta(description="Items that no search found.")]
-    never_used: Annotated[
-        list[Items], Meta(description="Items that searches found, and that were not used.")
+    unanswered: Annotated[list[SearchFinding], Meta(description="Searches that found nothing.")]
+    unused: Annotated[
+        list[SearchFinding], Meta(description="Searches whose results were not used.")
     ]
-    alike: Annotated[list[Items], Meta(description="Items that are hard to tell apart.")]
+    never_found: Annotated[list[ItemFinding], Meta(description="Items that no search found.")]
+    never_used: Annotated[
+        list[ItemFinding], Meta(description="Items that searches found, and that were not used.")
+    ]
+    alike: Annotated[list[ItemFinding], Meta(description="Items that are hard to tell apart.")]
     shadowed: Annotated[
-        list[Items], Meta(description="Skills, each with the one that takes precedence.")
+        list[ItemFinding], Meta(description="Skills, each with the one that takes precedence.")
     ]
     stale: Annotated[list[StaleSource], Meta(description="Sources that are not up to date.")]
-    slow: Annotated[list[Searches], Meta(description="Searches that took long.")]
+    slow: Annotated[list[SearchFinding], Meta(description="Searches that took long.")]
     totals: Annotated[dict[str, int], Meta(description="The whole lengths of the lists.")]
 
 
-class Unanswered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class UnansweredQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A query that found nothing, for a labelled set.
 
     Attributes:
@@ -107,8 +109,8 @@ class Unanswered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     nearest: str
 
 
-class AllUnanswered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class UnansweredQueries(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Queries that found nothing, the most frequent first; ``total`` counts those left out, too."""
 
-    queries: list[Unanswered]
+    queries: list[UnansweredQuery]
     total: int

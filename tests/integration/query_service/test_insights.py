@@ -19,7 +19,7 @@ from repertory.compose import Parts
 from repertory.keys import Keys, Scope
 from repertory.usage.events import Search, Use
 from repertory.usage.recorder import UsageRecorder
-from repertory.usage.wire import AllUnanswered, Insights
+from repertory.usage.wire import Insights, UnansweredQueries
 from repertory_query import digests
 from tests.support.builders import write_shop
 from tests.support.http_stub import serving
@@ -160,7 +160,7 @@ def test_searches_without_results(used: Used) -> None:
 
     recent = used.server.service.recent.newest_first()
     answered = used.ask("GET", "/v1/insights/unanswered").content
-    listed = msgspec.json.decode(answered, type=AllUnanswered)
+    listed = msgspec.json.decode(answered, type=UnansweredQueries)
     known = {one.query: one for one in listed.queries}
     assert known["zyxwv quarks"].used == [SKILL]
     assert known["<b>bosons</b>"].nearest
