@@ -1,4 +1,4 @@
-"""What one request searched for and used, which services note for whoever answers the request."""
+"""What one request searched for and used, noted by services for the face that has the caller."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -75,7 +75,7 @@ def test_a_section_is_not_too_long_for_slack() -> None:
 
 
 def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
-    """One that could not be sent is tried again; without a search there is none."""
+    """One that could not be sent is tried again; without a search none is sent."""
     now = NOW
     store = UsageStore(tmp_path / "some.sqlite", 90, 10, now=lambda: now)
     webhook = Webhook()
