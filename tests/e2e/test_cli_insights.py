@@ -36,7 +36,8 @@ def test_queries_without_results_become_a_labelled_set(
         def report() -> Any:  # noqa: ANN401 - JSON
             return own.json(project, "insights")
 
-        found = until(lambda: found if (found := report())["searches"] == 2 else None)
+        until(lambda: report()["searches"] == 2)
+        found = report()
         advised = {one["queries"][0]: one["items"] for one in found["unanswered"]}
         assert advised == {LOST: [FOUND], UNKNOWN: []}
         assert f"callers used {FOUND}" in own.run(project, "insights").stdout

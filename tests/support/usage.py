@@ -1,7 +1,5 @@
 """Answers and recorded searches for tests of the usage."""
 
-from typing import Any
-
 from repertory.catalogue.item import Kind
 from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory.usage.events import Search, search_of
@@ -10,7 +8,7 @@ NOW = 1_800_000_000.0
 SECRET = b"the same for all searches"
 
 
-def answer(query: str, *found: str, **fields: Any) -> Answer:  # noqa: ANN401 - of any type
+def answer(query: str, *found: str) -> Answer:
     """An answer with some hits by their ids."""
     hits = [
         Hit(
@@ -28,7 +26,7 @@ def answer(query: str, *found: str, **fields: Any) -> Answer:  # noqa: ANN401 - 
         )
         for item in found
     ]
-    return Answer(**{"query": query, "hits": hits, "threshold": 0.35, "mode": Mode.HYBRID} | fields)
+    return Answer(query=query, hits=hits, threshold=0.35, mode=Mode.HYBRID)
 
 
 def search(

@@ -130,8 +130,8 @@ def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
                 assert where[one] == where[other]
     for group in found:
         leader = {*group.queries[0].split()}
-        for one in ({*query.split()} for query in group.queries):
-            assert len(leader & one) >= len(leader | one) / 2
+        for words in ({*query.split()} for query in group.queries):
+            assert len(leader & words) >= len(leader | words) / 2
     sizes = [len(group.outcomes) for group in found]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(sizes) == len(asked)
@@ -161,7 +161,7 @@ def test_a_typed_query_counts_once() -> None:
 
 def test_the_advice_for_searches() -> None:
     """An alias or a pin where callers found the item otherwise, else a skill."""
-    events = [
+    events: list[Event] = [
         search("ship it to the cluster", ago=2_000),
         search("deploy", "a", ago=1_990),
         use("a", 1_980),
@@ -266,7 +266,7 @@ def test_sources_that_are_not_up_to_date() -> None:
 
 def test_queries_for_a_labelled_set() -> None:
     """The most frequent first, with what callers used soon afterwards; hashed ones are left out."""
-    events = [
+    events: list[Event] = [
         search("ship it", ago=900),
         *(search("translate a poem", ago=ago) for ago in (800, 700)),
         replace(search("secret words", ago=650), query=""),
