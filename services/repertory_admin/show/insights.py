@@ -26,8 +26,8 @@ def show(found: "Insights") -> None:
         _show_figures(found)
     _show_searches(found, "unanswered", "Searches that found nothing", found.unanswered)
     _show_searches(found, "unused", "Searches whose results were not used", found.unused)
-    _show_items(found, "never_found", "Items that no search found", found.never_found)
-    _show_items(found, "never_used", "Items that were found and not used", found.never_used)
+    _show_items(found, "neverFound", "Items that no search found", found.never_found)
+    _show_items(found, "neverUsed", "Items that were found and not used", found.never_used)
     _show_items(found, "alike", "Items that are hard to tell apart", found.alike)
     _show_items(found, "shadowed", "Shadowed skills", found.shadowed)
     if found.stale:
@@ -75,7 +75,7 @@ def _show_items(found: "Insights", name: str, title: str, items: "Sequence[ItemF
     _begin(found, name, title, items)
     by_advice: dict[str, list[str]] = {}
     for one in items[:MAX_SHOWN]:
-        times = f" (found {one.found:,} times)" if name == "never_used" else ""
+        times = f" (found {one.found:,} times)" if name == "neverUsed" else ""
         by_advice.setdefault(one.advice, []).append(", ".join(one.items) + times)
     for advice, ids in by_advice.items():
         for line in ids:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from repertory.catalogue.item import Kind
 from repertory.catalogue.likeness import likenesses
@@ -64,6 +64,7 @@ def report(
         "slow": sorted(map(_slow, clusters(slow)), key=lambda one: -one.ms),
     }
     has_queries = recording == "plain"
+    names = {one.name: one.encode_name for one in fields(Insights)}  # as the JSON has them
     durations = sorted(one.search.ms for one in searches)
     return Insights(
         since=min((event.at for event in events), default=0.0),
@@ -76,7 +77,7 @@ def report(
         recording=recording,
         median_ms=_quantile(durations, 0.5),
         slow_ms=_quantile(durations, 0.95),
-        totals={name: len(one) for name, one in lists.items()},
+        totals={names[name]: len(one) for name, one in lists.items()},
         **{name: _shown(one, has_queries=has_queries) for name, one in lists.items()},  # type: ignore[arg-type]  # by name
     )
 

@@ -90,7 +90,7 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     stale: Annotated[list[StaleSource], Meta(description="Sources that are not up to date.")]
     slow: Annotated[list[SearchFinding], Meta(description="Searches that took long.")]
-    totals: Annotated[dict[str, int], Meta(description="The whole lengths of the lists.")]
+    totals: Annotated[dict[str, int], Meta(description="The whole lengths of the lists, by name.")]
 
 
 class UnansweredQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
