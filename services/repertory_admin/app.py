@@ -69,6 +69,10 @@ SECTIONS = {
         "api": ("admin.commands.team", "Answer a team's searches over HTTP."),
     },
     "Quality": {
+        "insights": (
+            "admin.commands.insights",
+            "Show which searches found nothing and which items are not used, and what to do.",
+        ),
         "eval": ("eval.commands", "Measure the ranking on labelled or generated queries."),
     },
 }

@@ -8,6 +8,7 @@ import msgspec
 
 from repertory.errors import UsageError
 from repertory.search.query import MAX_QUERY_LENGTH
+from repertory.usage.labels import PROPOSED
 
 MAX_GRADE = 1_000  # trec_eval makes an array of this length
 CORPUS, QUERIES, RIGHT = "corpus.jsonl", "queries.jsonl", "qrels.jsonl"
@@ -50,7 +51,7 @@ class LabelledSet(msgspec.Struct, frozen=True, kw_only=True):
         folder: The folder, which has their corpus too.
         queries: The queries that have an answer; none only in a judged set.
         judged: The queries with judged items, even if none is good; empty if it is no judged set.
-        problems: Why queries were left out.
+        problems: Why queries were left out, and what to know about the others.
     """
 
     name: str
@@ -98,6 +99,11 @@ def _read_set(name: str, folder: Path) -> LabelledSet:
             )
         else:
             queries.append(query)
+    if proposed := sum(PROPOSED in query.tags for query in queries):
+        problems.append(
+            f"Proposed answers that were not checked: {proposed:,}, those of the queries with the "
+            f"tag `{PROPOSED}`. The figures flatter until they are."
+        )
     judgements = folder / JUDGEMENTS
     judged = _graded(queries, judgements, 0) if judgements.is_file() else []
     answered = _graded(queries, folder / RIGHT, 1)

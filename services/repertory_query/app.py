@@ -13,6 +13,7 @@ from repertory.settings import Settings
 from repertory_query import (
     calling,
     functions,
+    insights,
     items,
     jobs,
     problems,
@@ -24,6 +25,7 @@ from repertory_query import (
 from repertory_query.access import Access, Owner
 from repertory_query.api import answer, document, versioned
 from repertory_query.auditing import Trail
+from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
@@ -77,7 +79,9 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
     audit = Audit(settings, service.workspace.directory)
-    mcp = Mcp(service, values, audit, {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls})
+    usage = service.parts.usage_recorder()
+    pools = {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls}
+    mcp = Mcp(service, values, audit, usage, pools)
     answers = AnsweredSearches(service, searches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, entrance.owner, people_of(values))
@@ -90,6 +94,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         *state.routes(service, others, metrics, access),
         *jobs.routes(service, others),
         *reviews.routes(service.parts.reviews, others),
+        *insights.routes(service, others),
     ]
     described = document(routes)
 
@@ -106,10 +111,10 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *hosts.routes(access.openid),
             Route("/openapi.json", openapi),
         ],
-        lifespan=mcp.lifespan,
+        lifespan=with_digests(mcp.lifespan, service, values.insights_webhook, others),
     )
     app.router.redirect_slashes = False
     problems.install(app)
     app.add_middleware(Guard, access, entrance.rates)
-    app.add_middleware(Record, metrics, Trail(audit))  # added last, so it is the outermost
+    app.add_middleware(Record, metrics, Trail(audit, usage))  # added last, so it is the outermost
     return app

@@ -12,8 +12,10 @@ from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope
 
 from repertory.audit import Audit, outcome_of
+from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED, V1
 from repertory_query.access import Caller
+from repertory_query.noted import Noted
 
 MAX_REFUSALS = 60  # a minute of callers without a name, so that they cannot flush the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
@@ -51,11 +53,14 @@ ACTIONS = {
     ("GET", "/reviews/history"): Action("read", "item"),
     ("POST", "/tools/{tool_id:path}"): Action("call", "tool_id", has_text=True),
     ("POST", "/reviews/approve"): Action("approve"),
+    ("GET", "/insights"): Action("insights"),
+    ("GET", "/insights/unanswered"): Action("insights"),
     ("POST", "/rebuild"): Action("rebuild"),
     ("POST", "/queue/retry"): Action("retry"),
     ("GET", "/"): Action("search", face="page", has_text=True, needs="q"),
     ("GET", "/view/{item_id:path}"): Action("read", "item_id", face="page"),
     ("POST", "/status/reviews"): Action("approve", face="page"),
+    ("GET", "/status/insights"): Action("insights", face="page"),
     ("POST", "/status/retry"): Action("retry", face="page"),
     ("GET", "/login"): Action("sign-in", face="page", needs="token"),
     ("POST", "/login"): Action("sign-in", face="page"),
@@ -78,10 +83,12 @@ class Trail:
 
     Args:
         audit: The log.
+        usage: Records what was searched for and used.
     """
 
-    def __init__(self, audit: Audit) -> None:
+    def __init__(self, audit: Audit, usage: UsageRecorder) -> None:
         self._audit = audit
+        self._usage = usage
         self._minute = 0
         self._refusals = 0
 
@@ -99,11 +106,14 @@ class Trail:
 
         return kept
 
-    def request(self, scope: Scope, status: int, seconds: float) -> None:
-        """Record a request that was answered, if it is one of ``ACTIONS``."""
+    def request(self, scope: Scope, status: int, seconds: float, noted: Noted) -> None:
+        """Record a request that was answered, if it is one of ``ACTIONS``, and its usage."""
         found = _action(scope)
         state: dict[str, Any] = scope.get("state", {})
         caller: Caller | None = state.get("caller")
+        if caller is not None:
+            is_page = found is not None and found[0].face == "page"
+            noted.record(self._usage, caller.who, is_typed=is_page)
         if found is None or state.get("is_recorded") or _is_recorded(scope, caller):
             return
         action, given = found

@@ -14,6 +14,7 @@ from repertory_query.access import Access, is_open
 from repertory_query.auditing import Trail
 from repertory_query.limits import Rates, bounded, check_address
 from repertory_query.metrics import Metrics
+from repertory_query.noted import noting
 from repertory_query.problems import failure, refusal
 
 # For browsers: they guess no media type, cache nothing, and load nothing into pages of other sites.
@@ -73,7 +74,7 @@ class Record:
         began = time.perf_counter()
         status = 0
 
-        async def noting(message: Message) -> None:
+        async def sending(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -83,15 +84,16 @@ class Record:
             await send(message)
 
         receive = self._trail.listening(scope, receive)
-        try:
-            await self._app(scope, receive, noting)
-        # The outermost boundary: the client gets an answer that reveals nothing.
-        except Exception as error:
-            response = failure(error)
-            if not status:
-                await response(scope, receive, noting)
+        with noting() as noted:
+            try:
+                await self._app(scope, receive, sending)
+            # The outermost boundary: the client gets an answer that reveals nothing.
+            except Exception as error:
+                response = failure(error)
+                if not status:
+                    await response(scope, receive, sending)
         seconds = time.perf_counter() - began
-        self._trail.request(scope, status, seconds)
+        self._trail.request(scope, status, seconds, noted)
         route = getattr(scope.get("route"), "path", "none")  # never the path: callers choose it
         route = route.removeprefix(V1)  # one name for both spellings
         self._metrics.request(method, route, status, seconds)

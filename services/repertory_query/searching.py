@@ -132,7 +132,7 @@ class AnsweredSearches:
         began = time.perf_counter()
         if known := self._cache.get(engine, key):
             self._metrics.cached()
-            self._service.recent.note(known.answer, time.perf_counter() - began)
+            self._service.note(known.answer, time.perf_counter() - began)
             return known
 
         def search() -> Encoded:

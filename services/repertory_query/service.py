@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from typing_extensions import override
 
+from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collections import configuration_of
@@ -17,6 +18,7 @@ from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
+from repertory_query import noted
 from repertory_query.recent import Recent
 
 if TYPE_CHECKING:
@@ -82,8 +84,19 @@ class Service(Local):
     def search(self, query: Query) -> Answer:
         began = time.perf_counter()
         answer = super().search(query)
-        self.recent.note(answer, time.perf_counter() - began)
+        self.note(answer, time.perf_counter() - began)
         return answer
+
+    def note(self, answer: Answer, seconds: float) -> None:
+        """Note a search that was answered in some seconds, by this or from a cache."""
+        self.recent.note(answer, seconds)
+        noted.searched(answer, seconds)
+
+    @override
+    def item(self, item_id: str) -> Item:
+        found = super().item(item_id)
+        noted.used(found.id)
+        return found
 
     def rebuild(self) -> Rebuild:
         """Request a new index beside the active one; see ``request_rebuild``.

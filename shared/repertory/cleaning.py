@@ -158,6 +158,7 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
             *(path for key in keys for path in (data / "aliases").glob(f"*_{key}*")),
             data / "workspaces" / f"{directory_key(directory)}.root.json",
             *(data / "reviews").glob(f"{directory_key(directory)}-*"),
+            *(data / "usage").glob(f"{directory_key(directory)}.*"),
         ]
         yield _unused(Kind.NOTES, *paths)
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from repertory.review.store import Event, Review
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
+    from repertory.usage.wire import Insights, UnansweredQueries
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
@@ -228,6 +229,18 @@ class Client(Backend):
         from repertory.review.wire import History  # noqa: PLC0415 - as above
 
         return self._ask("GET", "/reviews/history", {"item": item}, History).events
+
+    def insights(self) -> "Insights":
+        """What the recorded usage says about the catalogue."""
+        from repertory.usage.wire import Insights  # noqa: PLC0415 - a search needs none
+
+        return self._ask("GET", "/insights", {}, Insights)
+
+    def unanswered(self) -> "UnansweredQueries":
+        """The queries that found nothing."""
+        from repertory.usage.wire import UnansweredQueries  # noqa: PLC0415 - as above
+
+        return self._ask("GET", "/insights/unanswered", {}, UnansweredQueries)
 
     @property
     @override

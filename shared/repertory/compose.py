@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # a search imports none of them
     from repertory.indexing.job import JobQueue
     from repertory.indexing.writer import Writer
     from repertory.review.store import ReviewStore
+    from repertory.usage.recorder import UsageRecorder
+    from repertory.usage.store import UsageStore
 
 Download = Callable[[int, int], None]  # bytes so far, bytes in all
 
@@ -262,6 +264,27 @@ class Parts:
 
         name = self.settings.values.namespace if self.is_team else self.workspace.catalogue_key
         return ReviewStore(self._folder / "reviews" / f"{name}.sqlite")
+
+    @property
+    def usage(self) -> "UsageStore":
+        """What callers searched for and used. A team's processes share it with the data folder."""
+        from repertory.usage.store import UsageStore  # noqa: PLC0415 - not for a search
+
+        values = self.settings.values
+        name = values.namespace if self.is_team else self.workspace.directory_key
+        return UsageStore(
+            self._folder / "usage" / f"{name}.sqlite",
+            values.insights_max_age,
+            values.insights_max_events,
+        )
+
+    def usage_recorder(self) -> "UsageRecorder":
+        """Records the usage, as far as the settings want it."""
+        from repertory.usage.recorder import UsageRecorder  # noqa: PLC0415 - not for a search
+
+        record = self.settings.values.insights_record
+        store = None if record == "off" else self.usage
+        return UsageRecorder(store, has_queries=record == "plain")
 
     def _model_key(self, use: str) -> tuple[str, ...]:
         values = self.settings.values

@@ -246,6 +246,32 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     audit_files: Annotated[
         int, _personal("audit.files", "How many files the audit log has.", ge=1, le=1_000)
     ] = 10
+    insights_record: Annotated[
+        Literal["off", "hashed", "plain"],
+        _personal(
+            "insights.record",
+            "What is recorded of searches for `repertory insights`: nothing, digests of the "
+            "queries, or the queries themselves.",
+        ),
+    ] = "hashed"
+    insights_max_age: Annotated[
+        float,
+        _personal("insights.max_age", "Days after which recorded usage is deleted.", ge=0),
+    ] = 90.0
+    insights_max_events: Annotated[
+        int,
+        _personal(
+            "insights.max_events", "How many searches and uses are kept.", ge=1, le=1_000_000
+        ),
+    ] = 50_000
+    insights_webhook: Annotated[
+        str | None,
+        _personal(
+            "insights.webhook",
+            "An https URL, such as a Slack webhook, that a server sends a digest to each day.",
+            secret=True,  # who knows it may write there
+        ),
+    ] = None
     debounce: Annotated[
         float,
         _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),

@@ -69,6 +69,7 @@ def mcp(
     settings, directory = here(flags)
     begin_service(logging.WARNING)
     from repertory.audit import Audit  # noqa: PLC0415 - only for this
+    from repertory.compose import Parts  # noqa: PLC0415 - slow to import
     from repertory_admin.following import Following  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
@@ -77,13 +78,14 @@ def mcp(
     # A team's server records what it is asked; see ``Following``.
     is_remote = bool(settings.values.server_url or settings.values.redis_url)
     audit = None if is_remote else Audit(settings, directory)
+    usage = Parts(settings, directory).usage_recorder()
     tools = tools_of(toolset or [Toolset.CATALOGUE], settings.values)
     following = Following(settings, directory)
     with termination_signals() as stopping:
 
         def answer() -> None:
             try:
-                stdio.run(following, tools, audit)
+                stdio.run(following, tools, audit, usage)
             # A boundary: the host may close either stream at any moment.
             except Exception:
                 _log.warning("session_broken", exc_info=True)

@@ -39,6 +39,7 @@ from repertory.catalogue.item import Kind
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
+from repertory.usage.recorder import UsageRecorder
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.contents import contents
@@ -98,6 +99,7 @@ class Face:
         threads: Runs the calls of the backend.
         announcing: Whether ``announce`` runs, so that clients may wait for changes.
         audit: Records what is done; None if another process does.
+        usage: Records what is searched for and used here; None if nothing does.
 
     Attributes:
         server: The SDK's server.
@@ -111,12 +113,13 @@ class Face:
         *,
         announcing: bool = False,
         audit: Audit | None = None,
+        usage: UsageRecorder | None = None,
     ) -> None:
         self._backend = backend
         self._tools = {tool.function.name: tool for tool in tools}
         self._threads = threads
         self._is_announcing = announcing
-        self._record = Recorder(audit)
+        self._record = Recorder(audit, usage or UsageRecorder(None))
         self._listed: dict[Hashable, tuple[float, Listing]] = {}
         self._told: tuple[str, bool] | None = None
         self._told_skills: int | None = None

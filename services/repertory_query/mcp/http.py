@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from repertory.audit import Audit
 from repertory.errors import StoreError
+from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
 from repertory_query.limits import MAX_BODY_SIZE
 from repertory_query.mcp.toolset import Toolset
@@ -46,6 +47,7 @@ class Mcp:
         service: The server.
         values: The settings for missing arguments of a search.
         audit: Records what is done.
+        usage: Records what is searched for and used.
         pools: The threads, by what a tool occupies.
 
     Attributes:
@@ -53,11 +55,17 @@ class Mcp:
     """
 
     def __init__(
-        self, service: Service, values: Values, audit: Audit, pools: Mapping[Work, Pool]
+        self,
+        service: Service,
+        values: Values,
+        audit: Audit,
+        usage: UsageRecorder,
+        pools: Mapping[Work, Pool],
     ) -> None:
         self._service = service
         self._values = values
         self._audit = audit
+        self._usage = usage
         self._pools = pools
         self._managers: dict[str, StreamableHTTPSessionManager] = {}
         self._requested = anyio.Event()
@@ -103,6 +111,7 @@ class Mcp:
                     tools_of([toolset], self._values),
                     self._threads,
                     audit=self._audit,
+                    usage=self._usage,
                 ).server,
                 json_response=True,
                 stateless=True,

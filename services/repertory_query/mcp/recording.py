@@ -11,6 +11,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, CallToolRequestParams
 
 from repertory.audit import Audit, outcome_of, user
+from repertory.usage.recorder import UsageRecorder
+from repertory_query.noted import noting
 
 Context = ServerRequestContext[Any, Any]
 
@@ -45,10 +47,12 @@ class Recorder:
 
     Args:
         audit: The log; None if another process records them.
+        usage: Records what was searched for and used here.
     """
 
-    def __init__(self, audit: Audit | None) -> None:
+    def __init__(self, audit: Audit | None, usage: UsageRecorder) -> None:
         self._audit = audit
+        self._usage = usage
 
     @contextmanager
     def tool(
@@ -69,7 +73,8 @@ class Recorder:
         """Record an action when it has ended; an error of the protocol is its outcome."""
         found, began = Recorded(), time.perf_counter()
         try:
-            yield found
+            with noting() as noted:
+                yield found
         except MCPError as error:
             found.status = 422 if error.code == INVALID_PARAMS else 503
             raise
@@ -77,6 +82,7 @@ class Recorder:
             found.status = 500
             raise
         finally:
+            noted.record(self._usage, _who(context))
             self._write(context, action, what, text, found.status, time.perf_counter() - began)
 
     @property
@@ -98,7 +104,7 @@ class Recorder:
         if self._audit is not None:
             self._audit.record(
                 action,
-                request.state.caller.who if request else user(),
+                _who(context),
                 "mcp",
                 outcome=outcome_of(status),
                 what=what,
@@ -106,3 +112,8 @@ class Recorder:
                 seconds=seconds,
                 text=text,
             )
+
+
+def _who(context: Context) -> str:
+    """The caller; over stdio the user of this process."""
+    return str(context.request.state.caller.who) if context.request else user()

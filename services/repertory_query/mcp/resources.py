@@ -67,7 +67,8 @@ def read(backend: Backend, uri: str) -> TextResourceContents | BlobResourceConte
         return TextResourceContents(uri=uri, mime_type=media_type, text=text_of(item))
     skill, place = skill_at(backend, uri)
     if place == SKILL_FILE:
-        return TextResourceContents(uri=uri, mime_type=MEDIA_TYPES[Kind.SKILL], text=text_of(skill))
+        text = text_of(backend.item(skill.id))  # the reading of one item counts as its use
+        return TextResourceContents(uri=uri, mime_type=MEDIA_TYPES[Kind.SKILL], text=text)
     data = backend.skill_file(skill.id, place)
     guessed = mimetypes.guess_type(place, strict=False)[0]
     try:

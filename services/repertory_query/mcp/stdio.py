@@ -10,6 +10,7 @@ from mcp.server.stdio import stdio_server
 
 from repertory.audit import Audit
 from repertory.backend import Backend
+from repertory.usage.recorder import UsageRecorder
 from repertory_query.mcp.face import Face
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.work import Work
@@ -19,25 +20,33 @@ THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
 T = TypeVar("T")
 
 
-def run(backend: Backend, tools: Sequence[Tool], audit: Audit | None = None) -> None:
+def run(
+    backend: Backend,
+    tools: Sequence[Tool],
+    audit: Audit | None = None,
+    usage: UsageRecorder | None = None,
+) -> None:
     """Answer until the standard input ends.
 
     Args:
         backend: The backend.
         tools: The tools.
         audit: Records what is done; None if a team's server does.
+        usage: Records what is searched for and used, where this process is the server.
     """
-    anyio.run(_serve, backend, tools, audit)
+    anyio.run(_serve, backend, tools, audit, usage)
 
 
-async def _serve(backend: Backend, tools: Sequence[Tool], audit: Audit | None) -> None:
+async def _serve(
+    backend: Backend, tools: Sequence[Tool], audit: Audit | None, usage: UsageRecorder | None
+) -> None:
     limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
 
     async def threads(work: Work, call: Callable[[], T]) -> T:
         # A cancelled request is not waited for; its work ends by itself.
         return await to_thread.run_sync(call, limiter=limiters[work], abandon_on_cancel=True)
 
-    face = Face(backend, tools, threads, announcing=True, audit=audit)
+    face = Face(backend, tools, threads, announcing=True, audit=audit, usage=usage)
     changes = NotificationOptions(tools_changed=True, resources_changed=True)
     options = face.server.create_initialization_options(changes)
     async with stdio_server() as (received, sent), create_task_group() as tasks:

@@ -16,7 +16,7 @@ from repertory.search.lookup import close_to
 from repertory.stats import Jobs
 from repertory.values import Values
 from repertory_query.access import STATIC, Access, require
-from repertory_query.pages import openid, review, sign_in
+from repertory_query.pages import insights, openid, review, sign_in
 from repertory_query.pages.choices import Choices
 from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.page import STATIC_FILES, page, root_of, static_file
@@ -98,6 +98,7 @@ def routes(
         Route("/status", status),
         Route("/status/retry", retry, methods=["POST"]),
         *review.routes(service.parts.reviews, pool),
+        *insights.routes(service, pool),
         Route(STATIC + "{name}", static),
     ]
 

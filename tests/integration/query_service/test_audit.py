@@ -85,6 +85,8 @@ ACTIONS = [
     ("POST", "/v1/queue/retry", {"json": {"ids": None}}, "retry", []),
     ("POST", "/v1/functions/search", {"json": {"searchQuery": "x"}}, "search", []),
     ("POST", "/functions/Vector.SearchSkills", {"json": {"query": "x"}}, "search", []),
+    ("GET", "/v1/insights", {}, "insights", []),
+    ("GET", "/v1/insights/unanswered", {}, "insights", []),
     ("GET", "/?q=rotate", {}, "search", []),
     ("GET", f"/view/{SKILL}", {}, "read", [SKILL]),
 ]

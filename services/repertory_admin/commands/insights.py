@@ -1,0 +1,120 @@
+"""``repertory insights``: what callers searched for, and what follows for the catalogue."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.errors import UsageError
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.backend import target_of
+from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
+from repertory_admin.show.insights import show
+
+if TYPE_CHECKING:
+    from repertory.backend import Backend
+    from repertory.usage.wire import Insights, UnansweredQueries
+
+
+@command(
+    app,
+    "insights",
+    settings=(*STORE, *ASKING),
+    examples=(
+        "repertory insights",
+        "repertory insights --output json",
+        "repertory insights --labelled-set my-set && repertory eval my-set",
+    ),
+)
+def insights(
+    flags: Flags,
+    labelled_set: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the queries that found nothing as a labelled set for `repertory eval`.",
+            show_default=False,
+        ),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show which searches found nothing and which items are not used, and what to do.
+
+    The server that is configured or runs for this directory answers, else the records here. Servers
+    record searches and what callers read or called afterwards; see docs/insights.md.
+
+    With --labelled-set, each query's right answer is what its callers used soon afterwards, else
+    the nearest item. The latter are only proposals: check them before you measure.
+    """
+    target = target_of(flags)
+    if target.server:
+        server = target.server
+        _answer(server, server.insights, server.unanswered, labelled_set, output)
+        return
+    from repertory.insights import insights_of, unanswered_of  # noqa: PLC0415 - imports the engine
+
+    with target.open_here() as repertory:
+        _answer(
+            repertory,
+            lambda: insights_of(repertory),
+            lambda: unanswered_of(repertory),
+            labelled_set,
+            output,
+        )
+
+
+def _answer(
+    backend: "Backend",
+    report: "Callable[[], Insights]",
+    unanswered: "Callable[[], UnansweredQueries]",
+    folder: Path | None,
+    output: Output,
+) -> None:
+    if folder:
+        _write(backend, report, unanswered, folder, output)
+    elif output is Output.JSON:
+        terminal.show_json(report())
+    else:
+        show(report())
+
+
+def _write(
+    backend: "Backend",
+    report: "Callable[[], Insights]",
+    unanswered: "Callable[[], UnansweredQueries]",
+    folder: Path,
+    output: Output,
+) -> None:
+    """Write a labelled set.
+
+    Raises:
+        UsageError: There is no query to write, or the folder cannot be written.
+    """
+    from repertory.usage.labels import write_set  # noqa: PLC0415 - only for this
+
+    found = unanswered()
+    if not found.queries:
+        if report().recording != "plain":
+            raise UsageError(
+                "The queries are not recorded as text; set REPERTORY_INSIGHTS_RECORD=plain for the "
+                "server, and the next ones are."
+            )
+        raise UsageError("No recorded search found nothing, so there is no query to write.")
+    items = backend.items([entry.id for entry in backend.entries()])
+    written = write_set(folder, found.queries, items.values())
+    left = found.total - len(found.queries)
+    if output is Output.JSON:
+        terminal.show_json({"folder": str(folder), "written": written, "leftOut": left})
+        return
+    count = written.used + written.proposed
+    terminal.say(f"Wrote {count:,} {'query' if count == 1 else 'queries'} to {folder}.")
+    if left:
+        terminal.note(f"{left:,} that were asked less often are left out.")
+    if written.proposed:
+        terminal.note(
+            f"Proposed answers: {written.proposed:,}, the nearest items. Check those of the "
+            "queries with the tag `proposed` in queries.jsonl: correct or delete their lines in "
+            "qrels.jsonl, and remove the tag. A query without a line is not asked."
+        )

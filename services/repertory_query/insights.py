@@ -1,0 +1,37 @@
+"""``/insights``: what the recorded usage says about the catalogue, for administrators."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from repertory.insights import insights_of, unanswered_of
+from repertory.keys import Scope
+from repertory.usage.wire import Insights, UnansweredQueries
+from repertory_query.api import Nothing, Operations, answer
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+    """The routes."""
+    operations = Operations("insights")
+
+    @operations.get(
+        "/insights", Nothing, returns=Insights, scope=Scope.ADMIN, summary="Usage insights"
+    )
+    async def get_insights(_: Request, __: Nothing) -> Response:
+        """Report searches without results or use, items without use, and what to do about them."""
+        return await pool.run(lambda: answer(insights_of(service)))
+
+    @operations.get(
+        "/insights/unanswered",
+        Nothing,
+        returns=UnansweredQueries,
+        scope=Scope.ADMIN,
+        summary="Queries without results",
+    )
+    async def list_unanswered(_: Request, __: Nothing) -> Response:
+        """List the queries that found nothing, with what their callers used soon afterwards."""
+        return await pool.run(lambda: answer(unanswered_of(service)))
+
+    return operations.routes

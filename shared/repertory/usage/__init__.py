@@ -1,0 +1,1 @@
+"""Usage: what callers searched for and read afterwards, and what follows for the catalogue."""

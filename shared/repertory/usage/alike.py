@@ -1,0 +1,66 @@
+"""Items that are hard to tell apart: copies, similar descriptions, and shadowed skills."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from repertory.catalogue.item import Kind
+from repertory.index.keywords.document import Entry
+from repertory.index.keywords.tokens import terms
+from repertory.search.duplicates import grouped
+
+SIMILAR = 0.8  # of the terms of two descriptions, for them to be similar
+MIN_TERMS = 5  # of a description that is compared
+MAX_COMPARED = 50  # descriptions with one term that another is compared with
+
+Pair = tuple[str, str]
+
+
+def copies(entries: Sequence[Entry]) -> list[list[str]]:
+    """The ids of items that are the same thing; see ``duplicates.grouped``."""
+    return [[entries[place].id for place in group] for group in grouped(entries) if len(group) > 1]
+
+
+def similar(entries: Sequence[Entry]) -> list[Pair]:
+    """Pairs of items of one kind whose descriptions share most terms, and that are no copies."""
+    groups = enumerate(grouped(entries))
+    same = {entries[place].id: number for number, group in groups for place in group}
+    found = [pair for kind in Kind for pair in _similar([e for e in entries if e.kind is kind])]
+    return [pair for pair in found if same[pair[0]] != same[pair[1]]]
+
+
+def shadowed(entries: Sequence[Entry], sources: Sequence[str]) -> list[Pair]:
+    """Skills, each with the one of the same name that takes precedence.
+
+    Args:
+        entries: The items.
+        sources: The names of the sources, in the order of their precedence.
+    """
+    place = {name: number for number, name in enumerate(sources)}
+    named: defaultdict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.kind is Kind.SKILL:
+            named[entry.name].append(entry)
+    found = []
+    for group in named.values():
+        first, *others = sorted(group, key=lambda one: (place.get(one.source, len(place)), one.id))
+        found += [(other.id, first.id) for other in others]
+    return sorted(found)
+
+
+def _similar(entries: Sequence[Entry]) -> Iterator[Pair]:
+    """Compare descriptions that share one of their rarest terms: two that are similar do so."""
+    described = [(one.id, frozenset(terms(one.description))) for one in entries]
+    frequency = Counter(term for _, found in described for term in found)
+    with_term: defaultdict[str, list[tuple[str, frozenset[str]]]] = defaultdict(list)
+    for item, found in described:
+        if len(found) < MIN_TERMS:
+            continue
+        rarest = sorted(found, key=lambda term: (frequency[term], term))
+        seen: set[str] = set()
+        for term in rarest[: len(found) - int(SIMILAR * len(found)) + 1]:
+            for other, others in with_term[term]:
+                if other not in seen and len(found & others) >= SIMILAR * len(found | others):
+                    yield other, item
+                seen.add(other)
+            if len(with_term[term]) < MAX_COMPARED:
+                with_term[term].append((item, found))

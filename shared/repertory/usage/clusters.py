@@ -1,0 +1,71 @@
+"""Searches for the same thing: those whose queries share half of their terms."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from repertory.usage.outcomes import Outcome
+
+SHARED = 0.5  # of the terms of two queries, for one cluster
+MAX_COMPARED = 200  # clusters with one term that a query is compared with
+
+
+class Cluster(msgspec.Struct, kw_only=True, eq=False):
+    """Searches for about the same thing.
+
+    Attributes:
+        terms: The terms of its most frequent query, which the others are compared with.
+        groups: The searches of each query, the most frequent query first.
+    """
+
+    terms: frozenset[str]
+    groups: list[Sequence[Outcome]]
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """All its searches."""
+        return [one for group in self.groups for one in group]
+
+    @property
+    def queries(self) -> list[str]:
+        """Its queries, the most frequent first; none if they are hashed."""
+        return [group[-1].search.query for group in self.groups if group[-1].search.query]
+
+
+def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
+    """Group searches, the largest group first; each search is in one group.
+
+    The result depends on the searches alone, not on their order.
+    """
+    by_query: defaultdict[str, list[Outcome]] = defaultdict(list)
+    for outcome in searches:
+        by_query[outcome.search.digest].append(outcome)
+    found: list[Cluster] = []
+    with_term: defaultdict[str, list[Cluster]] = defaultdict(list)
+    for _, group in sorted(by_query.items(), key=lambda one: (-len(one[1]), one[0])):
+        terms = frozenset(group[0].search.terms)
+        cluster = _nearest(terms, with_term)
+        if cluster is None:
+            cluster = Cluster(terms=terms, groups=[])
+            found.append(cluster)
+            for term in terms:
+                with_term[term].append(cluster)
+        cluster.groups.append(group)
+    return sorted(found, key=lambda one: -len(one.outcomes))
+
+
+def _nearest(terms: frozenset[str], with_term: dict[str, list[Cluster]]) -> Cluster | None:
+    """The cluster that shares most terms; None if none shares enough."""
+    shared: Counter[int] = Counter()
+    known: dict[int, Cluster] = {}
+    for term in sorted(terms):
+        for cluster in with_term.get(term, [])[:MAX_COMPARED]:
+            shared[id(cluster)] += 1
+            known.setdefault(id(cluster), cluster)
+    best, best_share = None, 0.0
+    for place, cluster in known.items():
+        share = shared[place] / len(terms | cluster.terms)
+        if share >= SHARED and share > best_share:
+            best, best_share = cluster, share
+    return best

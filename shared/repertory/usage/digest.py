@@ -1,0 +1,138 @@
+"""The daily digest: the report in a few lines, for a webhook that takes Slack's format."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from repertory.errors import ConfigurationError, StoreError
+from repertory.text import cut, one_line
+from repertory.usage.store import DAY_S, UsageStore
+from repertory.usage.wire import Insights, ItemFinding, SearchFinding
+
+TIMEOUT_S = 10.0
+MAX_LINES = 5  # of each part
+MAX_LENGTH = 150  # characters of a query or an id
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def check_webhook(url: str) -> None:
+    """Check the URL of a webhook.
+
+    Raises:
+        ConfigurationError: It is not https, nor of this machine; the message does not show it,
+            since who knows it may write there.
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    is_safe = host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOCAL))
+    if not is_safe:
+        raise ConfigurationError("insights.webhook must be an https URL.")
+
+
+def send_due(url: str, store: UsageStore, make: Callable[[], Insights]) -> bool:
+    """Send the digest unless one was sent in the last day, or there was no search; whether it was.
+
+    Args:
+        url: The webhook.
+        store: Remembers when the last one was sent, for all processes of its data directory.
+        make: Gives the report of the last day.
+
+    Raises:
+        StoreError: It cannot be made or sent now.
+    """
+    if not store.begin_digest(DAY_S):
+        return False
+    try:
+        found = make()
+        if found.searches:
+            send(url, payload(found))
+            return True
+        store.undo_digest()
+    except StoreError:
+        store.undo_digest()
+        raise
+    return False
+
+
+def send(url: str, message: dict[str, Any]) -> None:
+    """Post a message to a webhook, once, and follow no redirect.
+
+    Raises:
+        StoreError: It did not take it; the message does not show the URL.
+    """
+    import httpx  # noqa: PLC0415 - slow, and optional
+
+    try:
+        # Nothing of the answer is read but its status.
+        with httpx.stream("POST", url, json=message, timeout=TIMEOUT_S) as response:
+            status = response.status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise StoreError(
+            f"The webhook of insights.webhook cannot be reached ({type(error).__name__})."
+        ) from error
+    if not 200 <= status < 300:
+        raise StoreError(f"The webhook of insights.webhook answered with the status {status}.")
+
+
+def payload(found: Insights) -> dict[str, Any]:
+    """The message for a report, with its sections as Slack's blocks, and as text for others."""
+    head = (
+        f"{_count(found.searches, 'search', 'searches')} of "
+        f"{_count(found.callers, 'caller', 'callers')}; {found.without_results:,} found nothing, "
+        f"of {found.without_use:,} no result was used."
+    )
+    parts = [
+        ("Nothing found", _lines(found.unanswered)),
+        ("Results not used", _lines(found.unused)),
+        ("Slow", [f"{line} ({one.ms:,.0f} ms)" for one, line in _slow(found)]),
+        ("Sources", [f"{_text(one.source)}: {one.state}" for one in found.stale[:MAX_LINES]]),
+        ("Hard to tell apart", _ids(found.alike)),
+        ("Shadowed skills", _ids(found.shadowed)),
+    ]
+    texts = [
+        head,
+        *(
+            f"*{title}*\n" + "\n".join(f"• {one}" for one in lines)
+            for title, lines in parts
+            if lines
+        ),
+    ]
+    return {
+        "text": "\n\n".join(["Repertory: the last day", *texts]),
+        "blocks": [
+            {"type": "header", "text": {"type": "plain_text", "text": "Repertory: the last day"}},
+            *({"type": "section", "text": {"type": "mrkdwn", "text": text}} for text in texts),
+        ],
+    }
+
+
+def _lines(found: Sequence[SearchFinding]) -> list[str]:
+    return [
+        f"{_query(one)} ({_count(one.searches, 'search', 'searches')}): {_text(one.advice)}"
+        for one in found[:MAX_LINES]
+    ]
+
+
+def _slow(found: Insights) -> list[tuple[SearchFinding, str]]:
+    return [(one, _query(one)) for one in found.slow[:MAX_LINES]]
+
+
+def _query(one: SearchFinding) -> str:
+    return f"“{_text(one.queries[0])}”" if one.queries else f"query {one.digest}"
+
+
+def _ids(found: Sequence[ItemFinding]) -> list[str]:
+    return [", ".join(map(_text, one.items[:MAX_LINES])) for one in found[:MAX_LINES]]
+
+
+def _text(text: str) -> str:
+    """A text without Slack's control characters: nothing in it mentions people or makes links."""
+    plain = cut(one_line(text), 2 * MAX_LENGTH)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,61 @@
+"""Each search with what its caller used afterwards."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+
+import msgspec
+
+from repertory.usage.events import Event, Lost, Search, Use
+
+USED_WITHIN_S = 600.0  # after a search, a use of one of its hits is a use of the search
+FOLLOWED_WITHIN_S = 120.0  # after it, a use of another item may be what the caller looked for
+MAX_OPEN = 200  # searches of one caller that a use is compared with
+
+
+class Outcome(msgspec.Struct, kw_only=True, eq=False):
+    """A search and its outcome.
+
+    Attributes:
+        search: The search.
+        used: The hits that the caller used afterwards.
+        followed: Other items that the caller used soon afterwards.
+    """
+
+    search: Search
+    used: list[str] = []
+    followed: list[str] = []
+
+
+def outcomes(events: Iterable[Event]) -> list[Outcome]:
+    """The searches with their outcomes, the oldest first.
+
+    A search that was continued while it was typed is left out, unless one of its hits was used.
+    """
+    found: list[Outcome] = []
+    continued: set[int] = set()
+    opened: defaultdict[str, deque[Outcome]] = defaultdict(lambda: deque(maxlen=MAX_OPEN))
+    for event in sorted(events, key=lambda one: one.at):
+        if isinstance(event, Search):
+            before = opened[event.caller]
+            if event.continues and before and not before[-1].used:
+                continued.add(id(before.pop()))
+            outcome = Outcome(search=event)
+            found.append(outcome)
+            before.append(outcome)
+        elif isinstance(event, Use):
+            _add_use(opened[event.caller], event)
+    return [one for one in found if id(one) not in continued]
+
+
+def lost(events: Iterable[Event]) -> int:
+    """How many events could not be recorded."""
+    return sum(event.count for event in events if isinstance(event, Lost))
+
+
+def _add_use(searches: Iterable[Outcome], use: Use) -> None:
+    for outcome in searches:
+        elapsed = use.at - outcome.search.at
+        is_hit = use.item in outcome.search.hits
+        known = outcome.used if is_hit else outcome.followed
+        if elapsed <= (USED_WITHIN_S if is_hit else FOLLOWED_WITHIN_S) and use.item not in known:
+            known.append(use.item)

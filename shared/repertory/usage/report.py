@@ -1,0 +1,229 @@
+"""The report: what the recorded usage says about a catalogue, and what to do about it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import fields, replace
+
+from repertory.catalogue.item import Kind
+from repertory.catalogue.likeness import likenesses
+from repertory.index.keywords.document import Entry
+from repertory.stats import SourceState
+from repertory.text import ago
+from repertory.usage import alike
+from repertory.usage.clusters import Cluster, clusters
+from repertory.usage.events import Event, Use
+from repertory.usage.outcomes import USED_WITHIN_S, Outcome, lost, outcomes
+from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
+
+MAX_LISTED = 50  # of each list
+MAX_QUERIES = 5  # of one cluster
+MAX_ITEMS = 3  # of one cluster
+SLOW_MS = 500.0
+OFTEN = 3  # searches that find an item, for its missing use to mean something
+STALE_S = 7 * 86_400.0  # after which a source that was not read is reported
+_ORDER = {Kind.SKILL: 0, Kind.TOOL: 1, Kind.DOCUMENT: 2}
+
+
+def report(
+    events: Sequence[Event],
+    entries: Sequence[Entry],
+    sources: Sequence[SourceState],
+    *,
+    recording: str,
+    now: float,
+) -> Insights:
+    """The report on some usage.
+
+    Args:
+        events: What was recorded.
+        entries: The items of the catalogue.
+        sources: Its sources, in the order of their precedence.
+        recording: The setting ``insights.record``; queries are shown for ``plain`` alone.
+        now: The time, in Unix seconds.
+    """
+    searches = outcomes(events)
+    known = {entry.id for entry in entries}
+    used = {event.item for event in events if isinstance(event, Use)}
+    empty = [one for one in searches if not one.search.hits and not one.search.is_degraded]
+    unused = [
+        one
+        for one in searches
+        if one.search.hits and not one.used and now - one.search.at > USED_WITHIN_S
+    ]
+    slow = [one for one in searches if one.search.ms >= SLOW_MS]
+    found = Counter(item for one in searches for item in one.search.hits)
+    lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
+        "unanswered": [_unanswered(one, known) for one in clusters(empty)],
+        "unused": [_unused(one, known) for one in clusters(unused)],
+        "never_found": list(_never_found(entries, found)) if searches else [],
+        "never_used": list(_never_used(entries, found, used)),
+        "alike": list(_alike(entries, found)),
+        "shadowed": list(_shadowed(entries, sources, found)),
+        "stale": list(_stale(sources, now)),
+        "slow": sorted(map(_slow, clusters(slow)), key=lambda one: -one.ms),
+    }
+    has_queries = recording == "plain"
+    names = {one.name: one.encode_name for one in fields(Insights)}  # as the JSON has them
+    durations = sorted(one.search.ms for one in searches)
+    return Insights(
+        since=min((event.at for event in events), default=0.0),
+        searches=len(searches),
+        callers=len({one.search.caller for one in searches}),
+        without_results=len(empty),
+        without_use=len(unused),
+        uses=sum(isinstance(event, Use) for event in events),
+        lost=lost(events),
+        recording=recording,
+        median_ms=_quantile(durations, 0.5),
+        slow_ms=_quantile(durations, 0.95),
+        totals={names[name]: len(one) for name, one in lists.items()},
+        **{name: _shown(one, has_queries=has_queries) for name, one in lists.items()},  # type: ignore[arg-type]  # by name
+    )
+
+
+def _shown(found: Sequence[object], *, has_queries: bool) -> list[object]:
+    """The beginning of a list, without queries if they must not be shown."""
+    shown = list(found[:MAX_LISTED])
+    if has_queries:
+        return shown
+    return [replace(one, queries=[]) if isinstance(one, SearchFinding) else one for one in shown]
+
+
+def _searches(cluster: Cluster, items: list[str], advice: str) -> SearchFinding:
+    all_ = [one.search for one in cluster.outcomes]
+    return SearchFinding(
+        queries=cluster.queries[:MAX_QUERIES],
+        digest=cluster.groups[0][0].search.digest,
+        searches=len(all_),
+        callers=len({one.caller for one in all_}),
+        last=max(one.at for one in all_),
+        confidence=max(one.confidence for one in all_),
+        ms=max(one.ms for one in all_),
+        items=items,
+        advice=advice,
+    )
+
+
+def followed(searches: Iterable[Outcome], known: set[str]) -> list[str]:
+    """The known items that callers used soon after searches, the most frequent first."""
+    counts = Counter(item for one in searches for item in one.followed if item in known)
+    return sorted(counts, key=lambda item: (-counts[item], item))
+
+
+def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
+    if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
+        return _searches(
+            cluster,
+            after,
+            f"Add an alias: callers used {after[0]} soon afterwards. Give it these words in "
+            "`aliases`, or in its description.",
+        )
+    return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
+
+
+def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
+    if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
+        return _searches(
+            cluster,
+            after,
+            f"Pin {after[0]} for these words with `pin`: callers used it soon afterwards.",
+        )
+    hits = Counter(item for one in cluster.outcomes for item in one.search.hits)
+    shown = sorted((item for item in hits if item in known), key=lambda item: (-hits[item], item))
+    return _searches(
+        cluster,
+        shown[:MAX_ITEMS],
+        "Read what these searches show: pin the right item, write a skill if it is missing, or say "
+        "in the shown ones when not to use them (`when_not_to_use`).",
+    )
+
+
+def _slow(cluster: Cluster) -> SearchFinding:
+    return _searches(
+        cluster,
+        [],
+        "Compare with `repertory stats` and the log of that time: an index that was being built, a "
+        "model that was being loaded, or a busy store. A long task takes longer than some words.",
+    )
+
+
+def _never_found(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
+    for entry in sorted(entries, key=lambda one: (_ORDER[one.kind], one.id)):
+        if entry.id not in found:
+            yield ItemFinding(
+                items=[entry.id],
+                found=0,
+                advice="Say in its description what it is for, add an alias, or remove it.",
+            )
+
+
+def _never_used(
+    entries: Sequence[Entry], found: Counter[str], used: set[str]
+) -> Iterator[ItemFinding]:
+    for entry in sorted(entries, key=lambda one: (-found[one.id], _ORDER[one.kind], one.id)):
+        is_deprecated = entry.policy and entry.policy.deprecated_by
+        if found[entry.id] >= OFTEN and entry.id not in used and not is_deprecated:
+            yield ItemFinding(
+                items=[entry.id],
+                found=found[entry.id],
+                advice="Say in `when_not_to_use` what it is not for, name its successor in "
+                "`deprecated_by`, or remove it.",
+            )
+
+
+def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
+    for ids in alike.copies(entries):
+        yield ItemFinding(
+            items=ids,
+            found=found[ids[0]],
+            advice="They are the same: keep one and remove the others.",
+        )
+    for one, other in alike.similar(entries):
+        yield ItemFinding(
+            items=[one, other],
+            found=found[one],
+            advice="Their descriptions are nearly the same: say in each what only it does, or name "
+            "one in `deprecated_by` of the other.",
+        )
+    for item, why in likenesses(entries).items():
+        yield ItemFinding(
+            items=[item], found=found[item], advice=f"{why} Check that both are wanted."
+        )
+
+
+def _shadowed(
+    entries: Sequence[Entry], sources: Sequence[SourceState], found: Counter[str]
+) -> Iterator[ItemFinding]:
+    for item, first in alike.shadowed(entries, [one.name for one in sources]):
+        yield ItemFinding(
+            items=[item, first],
+            found=found[item],
+            advice=f"{first} takes precedence: rename or remove one of them.",
+        )
+
+
+def _stale(sources: Sequence[SourceState], now: float) -> Iterator[StaleSource]:
+    for one in sources:
+        if one.awaits_trust or one.is_starting:
+            continue  # it was never read, so nothing of it is out of date
+        is_old = bool(one.seen) and now - one.seen > STALE_S
+        if one.state != "fresh" or is_old:
+            yield StaleSource(
+                source=one.name, state=one.state, seen=one.seen, advice=_repair(one, now)
+            )
+
+
+def _repair(source: SourceState, now: float) -> str:
+    if source.awaits_sign_in:
+        return f"Sign in with `repertory login {source.name}`."
+    if source.error:
+        return f"Repair it or remove it: {source.error}"
+    if source.stale:
+        return f"{source.stale:,} of its items cannot be read now; `repertory doctor` lists them."
+    return f"It was read {ago(now - source.seen)}; run `repertory index`, or a server."
+
+
+def _quantile(durations: Sequence[float], share: float) -> float:
+    """The least duration that a share of all is not above; 0 if there is no duration."""
+    return durations[max(0, -int(-share * len(durations) // 1) - 1)] if durations else 0.0

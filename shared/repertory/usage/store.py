@@ -1,0 +1,136 @@
+"""The usage store: the last events of a catalogue in one SQLite file, bounded by age and number.
+
+Several processes with one data directory write to one file. It cannot be rebuilt, and nothing but
+the reports depends on it.
+"""
+
+import contextlib
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from repertory.errors import StoreError
+from repertory.files import PRIVATE, make_private
+from repertory.usage.events import Event
+
+TIMEOUT_S = 10.0  # while another process writes
+DAY_S = 86_400.0
+SECRET_LENGTH = 32  # bytes
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY, at REAL, content BLOB);
+CREATE INDEX IF NOT EXISTS events_at ON events (at);
+CREATE TABLE IF NOT EXISTS digests (at REAL);
+CREATE TABLE IF NOT EXISTS secrets (number INTEGER PRIMARY KEY, secret BLOB);
+"""
+_PRUNE = (
+    "DELETE FROM events WHERE at < ?",
+    "DELETE FROM events WHERE number <= "
+    "(SELECT number FROM events ORDER BY number DESC LIMIT 1 OFFSET ?)",
+)
+
+_decoder = msgspec.json.Decoder(Event)
+
+
+class UsageStore:
+    """The events of one catalogue. Threads and processes may share the file.
+
+    Every method raises ``StoreError`` if the file cannot be used.
+
+    Args:
+        path: The file. It is made at the first write; without it there are no events.
+        max_age: Days after which an event is deleted.
+        max_events: How many are kept.
+        now: The time of day, in Unix seconds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        max_age: float,
+        max_events: int,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.path = path
+        self._max_age_s = max_age * DAY_S
+        self._max_events = max_events
+        self._now = now
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Add events, and delete those that are too old or too many."""
+        rows = [(event.at, msgspec.json.encode(event)) for event in events]
+        with self._writing() as connection:
+            connection.executemany("INSERT INTO events (at, content) VALUES (?, ?)", rows)
+            self._prune(connection)
+
+    def read(self) -> list[Event]:
+        """The events, the oldest first, after those that are too old or too many are deleted."""
+        if not self.path.exists() and not self.path.parent.is_file():
+            return []
+        with self._writing() as connection:
+            self._prune(connection)
+            rows = connection.execute("SELECT content FROM events ORDER BY at, number").fetchall()
+        try:
+            return [_decoder.decode(content) for (content,) in rows]
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise self._error(error) from error
+
+    def secret(self) -> bytes:
+        """The key of the digests, which is made at its first use."""
+        with self._writing() as connection:
+            made = secrets.token_bytes(SECRET_LENGTH)
+            connection.execute("INSERT OR IGNORE INTO secrets VALUES (1, ?)", [made])
+            return bytes(connection.execute("SELECT secret FROM secrets").fetchone()[0])
+
+    def begin_digest(self, interval: float) -> bool:
+        """Whether no digest was begun for an interval in seconds; it counts as begun then."""
+        with self._writing() as connection:
+            now = self._now()
+            last = connection.execute("SELECT max(at) FROM digests").fetchone()[0]
+            if last is not None and last <= now < last + interval:
+                return False
+            connection.execute("DELETE FROM digests")
+            connection.execute("INSERT INTO digests VALUES (?)", [now])
+            return True
+
+    def undo_digest(self) -> None:
+        """Have the digest that was begun sent later: it could not be sent."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM digests")
+
+    def _prune(self, connection: sqlite3.Connection) -> None:
+        for statement, value in zip(
+            _PRUNE, (self._now() - self._max_age_s, self._max_events), strict=True
+        ):
+            connection.execute(statement, [value])
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction; what is not committed is lost."""
+        try:
+            make_private(self.path.parent)
+            self.path.touch(mode=PRIVATE)  # its journal gets the same mode
+            connection = sqlite3.connect(self.path, timeout=TIMEOUT_S, isolation_level=None)
+            with contextlib.closing(connection):
+                connection.execute("PRAGMA secure_delete = ON")  # queries are private
+                connection.executescript(_SCHEMA)
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+        except OSError as error:
+            raise StoreError(
+                f"The usage store {self.path} cannot be used ({error.strerror}); make its folder "
+                "writable, or choose another --data-dir."
+            ) from error
+
+    def _error(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"The usage store {self.path} cannot be used ({error}). If it is damaged, remove it: "
+            "only the reports of `repertory insights` are lost."
+        )

@@ -1,0 +1,127 @@
+"""The digest: Slack's format, at most one a day, and no query where queries are hashed."""
+
+import json
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repertory.errors import ConfigurationError, StoreError
+from repertory.usage.digest import check_webhook, payload, send, send_due
+from repertory.usage.report import report
+from repertory.usage.store import DAY_S, UsageStore
+from repertory.usage.wire import Insights
+from tests.support.http_stub import serving
+from tests.support.usage import NOW, search
+
+HOSTILE = "deploy <!channel> <https://evil.example|here> & more"
+
+
+def insights(mode: str = "plain") -> Insights:
+    """A report with a search without results."""
+    return report([search(HOSTILE)], [], [], recording=mode, now=NOW)
+
+
+class Webhook:
+    """What a webhook was sent, and the status that it answers with."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.status = 200
+
+    def serving(self) -> AbstractContextManager[str]:
+        """Run it; gives its URL."""
+
+        def take(request: BaseHTTPRequestHandler) -> None:
+            self._take(request)
+
+        return serving(take)
+
+    def _take(self, request: BaseHTTPRequestHandler) -> None:
+        body = request.rfile.read(int(request.headers["Content-Length"]))
+        self.sent.append(json.loads(body))
+        request.send_response(self.status)
+        request.send_header("Location", "/elsewhere")
+        request.send_header("Content-Length", "0")
+        request.end_headers()
+
+
+def test_the_message_is_slacks() -> None:
+    """Sections of text, in which nothing mentions people or makes links."""
+    message = payload(insights())
+    kinds = [(block["type"], block["text"]["type"]) for block in message["blocks"]]
+    assert kinds == [("header", "plain_text"), ("section", "mrkdwn"), ("section", "mrkdwn")]
+    assert "1 search of 1 caller; 1 found nothing" in message["text"]
+    assert "deploy &lt;!channel&gt; &lt;https://evil.example|here&gt; &amp; more" in message["text"]
+    assert not {"<", ">"} & {*json.dumps(message)}
+    assert all(len(block["text"]["text"]) <= 3_000 for block in message["blocks"])
+
+
+def test_hashed_queries_are_not_sent() -> None:
+    """Their digest is."""
+    message = payload(insights("hashed"))
+    assert "deploy" not in json.dumps(message)
+    assert search(HOSTILE).digest in message["text"]
+
+
+def test_a_section_is_not_too_long_for_slack() -> None:
+    """It refuses a section of more than 3,000 characters."""
+    words = [chr(ord("a") + number) * 9 for number in range(26)]
+    events = [search(" ".join([word] * 500), ago=n) for n, word in enumerate(words)]
+    message = payload(report(events, [], [], recording="plain", now=NOW))
+    assert all(len(block["text"]["text"]) <= 3_000 for block in message["blocks"])
+
+
+def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
+    """One that could not be sent is tried again; without a search none is sent."""
+    now = NOW
+    store = UsageStore(tmp_path / "some.sqlite", 90, 10, now=lambda: now)
+    webhook = Webhook()
+    with webhook.serving() as url:
+        quiet = report([], [], [], recording="plain", now=NOW)
+        assert not send_due(url, store, lambda: quiet)
+        webhook.status = 500
+        with pytest.raises(StoreError, match="status 500"):
+            send_due(url, store, insights)
+        webhook.status = 200
+        assert [send_due(url, store, insights) for _ in range(3)] == [True, False, False]
+        now += DAY_S
+        assert send_due(url, store, insights)
+    assert len(webhook.sent) == 3
+    assert webhook.sent[1] == payload(insights())
+
+
+def test_redirects_are_not_followed_and_the_url_is_not_shown() -> None:
+    """Who knows the URL may write there."""
+    webhook = Webhook()
+    webhook.status = 307
+    with webhook.serving() as url, pytest.raises(StoreError) as raised:
+        send(f"{url}/services/T0K3N", {"text": "a"})
+    assert len(webhook.sent) == 1
+    with pytest.raises(StoreError) as unreachable:
+        send(f"{url}/services/T0K3N", {"text": "a"})
+    assert "T0K3N" not in f"{raised.value} {unreachable.value}"
+
+
+@pytest.mark.parametrize(
+    ("url", "is_valid"),
+    [
+        ("https://hooks.slack.com/services/T0/B0/x", True),
+        ("http://127.0.0.1:8080/hook", True),
+        ("http://hooks.slack.com/services/T0/B0/x", False),
+        ("ftp://hooks.slack.com", False),
+        ("https://", False),
+        ("https://[half", False),
+        ("hooks.slack.com", False),
+    ],
+)
+def test_a_webhook_is_https(url: str, *, is_valid: bool) -> None:
+    """Or on this machine; the message does not show it."""
+    if is_valid:
+        check_webhook(url)
+        return
+    with pytest.raises(ConfigurationError) as raised:
+        check_webhook(url)
+    assert str(raised.value) == "insights.webhook must be an https URL."

@@ -1,0 +1,282 @@
+"""What the recorded usage says: laws of the clusters and lists, and the advice."""
+
+from collections import Counter
+
+import msgspec
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from repertory.catalogue.item import Item
+from repertory.index.keywords.document import Entry, entry
+from repertory.stats import SourceState
+from repertory.usage.alike import similar
+from repertory.usage.clusters import clusters
+from repertory.usage.events import Event, Lost, Search, Use
+from repertory.usage.labels import unanswered
+from repertory.usage.outcomes import outcomes
+from repertory.usage.report import MAX_LISTED, report
+from repertory.usage.wire import Insights
+from tests.support.builders import skill, tool
+from tests.support.laws import laws
+from tests.support.usage import NOW, search
+
+WORDS = ("deploy", "cluster", "invoice", "photo", "rotate", "keys")
+
+
+def use(item: str, ago: float, caller: str = "key:ci") -> Use:
+    """A use some seconds ago."""
+    return Use(at=NOW - ago, caller=caller, item=item)
+
+
+queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+searches = st.builds(
+    lambda query, hits, ago, caller, ms: search(query, *hits, ago=ago, caller=caller, ms=ms),
+    queries,
+    st.lists(st.sampled_from("abc"), unique=True, max_size=3),
+    st.floats(0, 5_000),
+    st.sampled_from(["key:ci", "key:anna"]),
+    st.floats(0, 2_000),
+)
+uses = st.builds(
+    use,
+    st.sampled_from("abcd"),
+    st.floats(0, 5_000),
+    st.sampled_from(["key:ci", "key:anna"]),
+)
+histories = st.lists(searches | uses, max_size=30)
+
+
+def reported(
+    events: list[Event], *items: Item, sources: tuple[SourceState, ...] = (), mode: str = "plain"
+) -> Insights:
+    """The report on a catalogue of some items."""
+    return report(events, list(map(entry, items)), sources, recording=mode, now=NOW)
+
+
+def source(name: str, **fields: object) -> SourceState:
+    """A source that was just read."""
+    fresh = SourceState(
+        name=name, type="skills", location="", items=1, stale=0, error="", seen=NOW - 60
+    )
+    return replace(fresh, **fields)
+
+
+CATALOGUE = [tool(f"s__{name}", f"The tool {name}", id=name) for name in "abcd"]
+
+
+@laws
+@given(histories)
+def test_each_search_counts_once(events: list[Event]) -> None:
+    """Clusters divide the searches; a search with hits was used, or unused, or is too new."""
+    found = reported(events, *CATALOGUE)
+    all_ = outcomes(events)
+    assert found.searches == len(all_) == sum(isinstance(one, Search) for one in events)
+    assert sum(one.searches for one in found.unanswered) == found.without_results
+    assert sum(one.searches for one in found.unused) == found.without_use
+    used = sum(bool(one.used) for one in all_)
+    new = sum(bool(one.search.hits) and NOW - one.search.at <= 600 for one in all_ if not one.used)
+    assert found.without_results + found.without_use + used + new == found.searches
+    lists = msgspec.to_builtins(found)
+    for name, total in found.totals.items():
+        assert len(lists[name]) == min(total, MAX_LISTED)
+
+
+@laws
+@given(histories, st.randoms(use_true_random=False))
+def test_the_order_of_events_does_not_matter(events: list[Event], random: object) -> None:
+    """They come from several processes."""
+    shuffled = [*events]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # of Hypothesis
+    distinct = {one.at for one in events}
+    if len(distinct) == len(events):
+        assert reported(shuffled, *CATALOGUE) == reported(events, *CATALOGUE)
+
+
+@laws
+@given(histories)
+def test_an_item_is_listed_where_it_belongs(events: list[Event]) -> None:
+    """No found item as never found, no used item as never used, and no item as both."""
+    found = reported(events, *CATALOGUE)
+    hit = {item for one in events if isinstance(one, Search) for item in one.hits}
+    used = {one.item for one in events if isinstance(one, Use)}
+    never_found = {item for one in found.never_found for item in one.items}
+    never_used = {item for one in found.never_used for item in one.items}
+    assert never_found == ({*"abcd"} - hit if found.searches else set())
+    assert not never_used & (used | never_found)
+    often = Counter(item for one in events if isinstance(one, Search) for item in one.hits)
+    assert never_used == {item for item, count in often.items() if count >= 3} - used
+
+
+@laws
+@given(histories)
+def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
+    """Also those that were recorded as text before; the rest of the report is the same."""
+    plain, hashed = reported(events, *CATALOGUE), reported(events, *CATALOGUE, mode="hashed")
+    for name in ("unanswered", "unused", "slow"):
+        assert [replace(one, queries=[]) for one in getattr(plain, name)] == getattr(hashed, name)
+    assert plain.totals == hashed.totals
+
+
+@laws
+@given(st.lists(queries, max_size=12))
+def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
+    """In any order; queries without a common word never are."""
+    found = clusters(outcomes([search(text, ago=n) for n, text in enumerate(asked)]))
+    where = {
+        one.search.query: number for number, group in enumerate(found) for one in group.outcomes
+    }
+    for one in asked:
+        for other in asked:
+            if {*one.split()} == {*other.split()}:
+                assert where[one] == where[other]
+    for group in found:
+        leader = {*group.queries[0].split()}
+        for words in ({*query.split()} for query in group.queries):
+            assert len(leader & words) >= len(leader | words) / 2
+    sizes = [len(group.outcomes) for group in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == len(asked)
+
+
+def test_who_used_what_when() -> None:
+    """Only a use by the same caller, after the search and within ten minutes, is one of it."""
+    for ago, caller, is_used in (
+        (3_500, "key:ci", True),
+        (3_001, "key:ci", True),
+        (2_900, "key:ci", False),
+        (3_700, "key:ci", False),
+        (3_500, "key:anna", False),
+    ):
+        [found] = outcomes([search("deploy", "a"), use("a", ago, caller)])
+        assert found.used == (["a"] if is_used else []), (ago, caller)
+
+
+def test_a_typed_query_counts_once() -> None:
+    """With its last text; unless a result of the first was used."""
+    typed = replace(search("deploy", "a", ago=99), continues=True)
+    [found] = outcomes([search("dep", ago=100), typed])
+    assert found.search is typed
+    assert len(outcomes([search("dep", "b", ago=100), use("b", 99.5), typed])) == 2
+    assert len(outcomes([search("dep", ago=100, caller="key:anna"), typed])) == 2
+
+
+def test_the_advice_for_searches() -> None:
+    """An alias or a pin where callers found the item otherwise, else a skill."""
+    events: list[Event] = [
+        search("ship it to the cluster", ago=2_000),
+        search("deploy", "a", ago=1_990),
+        use("a", 1_980),
+        search("translate a poem", ago=1_500),
+        search("photo smaller", "b", ago=1_200),
+        use("c", 1_190),
+        search("invoice", "b", "d", ago=900),
+        search("gone", ago=800),
+        use("removed", 790),
+    ]
+    found = reported(events, *CATALOGUE)
+    by_query = {one.queries[0]: one for one in (*found.unanswered, *found.unused)}
+    alias, pin = by_query["ship it to the cluster"], by_query["photo smaller"]
+    assert (alias.items, "alias" in alias.advice) == (["a"], True)
+    assert (pin.items, "Pin c" in pin.advice) == (["c"], True)
+    assert by_query["translate a poem"].advice.startswith("Write a skill")
+    assert by_query["gone"].advice.startswith("Write a skill")
+    assert by_query["invoice"].items == ["b", "d"]
+    assert "deploy" not in by_query
+
+
+def test_searches_with_a_missing_arm_say_nothing_about_the_catalogue() -> None:
+    """They found nothing because the model was away; they may be slow, though."""
+    found = reported([replace(search("deploy", ms=900), is_degraded=True)], *CATALOGUE)
+    assert (found.without_results, found.unanswered) == (0, [])
+    assert [one.ms for one in found.slow] == [900]
+
+
+def test_slow_searches_and_durations() -> None:
+    """The slowest first; the quantiles are durations that were measured."""
+    events: list[Event] = [search("deploy", "a", ms=ms) for ms in (*range(1, 20), 900)]
+    events += [search("invoice", "b", ms=1_500), Lost(at=NOW, count=3)]
+    found = reported(events, *CATALOGUE)
+    assert [one.ms for one in found.slow] == [1_500, 900]
+    assert (found.median_ms, found.slow_ms) == (11, 900)
+    assert found.lost == 3
+    empty = reported([])
+    assert (empty.since, empty.median_ms, empty.slow_ms, empty.never_found) == (0, 0, 0, [])
+
+
+def test_items_that_are_hard_to_tell_apart() -> None:
+    """Copies, similar descriptions, names of other servers, and shadowed skills."""
+    text = "Rotate the API keys of a service without downtime and revoke the old ones"
+    found = reported(
+        [search("keys", "team/rotation")],
+        skill("rotation", text),
+        skill("key-change", f"{text} today"),
+        replace(skill("rotation", text), id="other/rotation", source="other"),
+        replace(skill("review", "Review a change"), id="other/review", source="other"),
+        skill("review", "Review a pull request"),
+        tool("mail__send_mail", "Send"),
+        tool("post__send_mails", "Post"),
+        sources=(source("other"), source("team")),
+    )
+    advice = {tuple(one.items): one.advice for one in found.alike}
+    assert "keep one" in advice["team/rotation", "other/rotation"]
+    assert "nearly the same" in advice["team/rotation", "team/key-change"]
+    assert "one letter" in advice["post__send_mails",]
+    assert {tuple(one.items) for one in found.shadowed} == {
+        ("team/review", "other/review"),
+        ("team/rotation", "other/rotation"),
+    }
+
+
+@laws
+@given(st.lists(st.sets(st.sampled_from(list("bcdfghjklmnp")), min_size=5), max_size=8))
+@example([{*"bcdfghjklm"}, {*"dfghjklm"}])  # its two rarest terms are not in the other
+def test_similar_descriptions_are_all_found(described: list[set[str]]) -> None:
+    """The same pairs as when each is compared with each."""
+    entries: list[Entry] = [
+        entry(skill(f"skill-{number}", " ".join(f"{letter}{letter}a" for letter in letters)))
+        for number, letters in enumerate(described)
+    ]
+    expected = {
+        (f"team/skill-{n}", f"team/skill-{m}")
+        for m, other in enumerate(described)
+        for n, one in enumerate(described[:m])
+        if len(one & other) >= 0.8 * len(one | other)
+    }
+    assert {*similar(entries)} == expected
+
+
+def test_sources_that_are_not_up_to_date() -> None:
+    """With what to do; one that waits for trust was never read."""
+    found = reported(
+        [],
+        sources=(
+            source("fresh"),
+            source("broken", error="The folder is unreadable."),
+            source("kept", stale=2),
+            source("old", seen=NOW - 30 * 86_400),
+            source("vault", error="It asks for a sign-in.", awaits_sign_in=True),
+            source("new", error="Trust it.", awaits_trust=True, seen=0),
+        ),
+    )
+    advice = {one.source: one.advice for one in found.stale}
+    assert [*advice] == ["broken", "kept", "old", "vault"]
+    assert "The folder is unreadable." in advice["broken"]
+    assert "repertory login vault" in advice["vault"]
+    assert "30 days ago" in advice["old"]
+
+
+def test_queries_for_a_labelled_set() -> None:
+    """The most frequent first, with what callers used soon afterwards; hashed ones are left out."""
+    events: list[Event] = [
+        search("ship it", ago=900),
+        *(search("translate a poem", ago=ago) for ago in (800, 700)),
+        replace(search("secret words", ago=650), query=""),
+        search("deploy", "a", ago=600),
+        use("a", 890),
+    ]
+    found = unanswered(events, {*"abcd"})
+    assert [(one.query, one.searches, one.used) for one in found] == [
+        ("translate a poem", 2, []),
+        ("ship it", 1, ["a"]),
+    ]
