@@ -3,16 +3,21 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from repertory.stats import SourceState, Stats
+from repertory_query.recent import BOUNDS, NO_SEARCHES, Counts
 
-BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
@@ -25,7 +30,7 @@ class Metrics:
             "repertory_request_duration_seconds",
             "Time to answer a request.",
             ("method", "route", "status"),
-            buckets=BUCKETS,
+            buckets=BOUNDS,
             registry=self._registry,
         )
         self._searches = Counter(
@@ -54,17 +59,21 @@ class Metrics:
         """Note a search that was answered from the cache."""
         self._cached.inc()
 
-    def text(self, accept: str, stats: Stats, calls: Mapping[str, int]) -> tuple[bytes, str]:
+    def text(
+        self, accept: str, stats: Stats, calls: Mapping[str, int], counts: Counts = NO_SEARCHES
+    ) -> tuple[bytes, str]:
         """All metrics in the format that suits an Accept header, and its media type.
 
         Args:
             accept: The header.
             stats: The statistics, as the caller sees them.
             calls: The number of called tools by outcome, as the caller sees it.
+            counts: The searches of this process.
         """
         encode, media_type = choose_encoder(accept)
         registry = CollectorRegistry()
         registry.register(_Own(self._registry))
+        registry.register(_OfSearches(counts))
         registry.register(_OfServer(stats, calls))
         return encode(registry), media_type
 
@@ -82,6 +91,30 @@ class _Own(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
         yield from self._registry.collect()
+
+
+class _OfSearches(Collector):
+    """The answered searches over every face, cached or not."""
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as above."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        counts = self._counts
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        yield HistogramMetricFamily(
+            "repertory_search_duration_seconds",
+            "Time to answer a search, over every face, cached or not.",
+            buckets=list(zip(bounds, accumulate(counts.durations), strict=True)),
+            sum_value=counts.seconds,
+        )
+        text = "Searches without results."
+        yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
 
 
 class _OfServer(Collector):

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_left
 from collections import deque
 
 import msgspec
@@ -10,6 +11,9 @@ from repertory.search.answer import Answer, Mode
 
 MAX_SEARCHES = 50
 TYPING_S = 5.0  # within it, a longer or shorter beginning is the same search being typed
+
+# The upper bounds of durations that are counted together, in seconds.
+BOUNDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +32,26 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     ms: float
 
 
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """The answered searches since the start of the process, over every face.
+
+    Attributes:
+        searches: How many; each letter of a query being typed is one here.
+        empty: Those without results.
+        seconds: How long they took together.
+        durations: How many took up to each of ``BOUNDS`` and longer than the bound before; the last
+            number is of those above all bounds.
+    """
+
+    searches: int = 0
+    empty: int = 0
+    seconds: float = 0.0
+    durations: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
+
+
+NO_SEARCHES = Counts()
+
+
 class Recent:
     """The last searches of this process. Safe to share by threads.
 
@@ -36,6 +60,9 @@ class Recent:
 
     def __init__(self) -> None:
         self._searches: deque[Search] = deque(maxlen=MAX_SEARCHES)
+        self._empty = 0
+        self._seconds = 0.0
+        self._durations = [0] * (len(BOUNDS) + 1)
         self._lock = threading.Lock()
 
     def note(self, answer: Answer, seconds: float) -> None:
@@ -51,6 +78,19 @@ class Recent:
             if self._searches and _continues(search, self._searches[-1]):
                 self._searches.pop()
             self._searches.append(search)
+            self._empty += not search.hits
+            self._seconds += seconds
+            self._durations[bisect_left(BOUNDS, seconds)] += 1
+
+    def counts(self) -> Counts:
+        """The searches since the start, for metrics."""
+        with self._lock:
+            return Counts(
+                searches=sum(self._durations),
+                empty=self._empty,
+                seconds=self._seconds,
+                durations=tuple(self._durations),
+            )
 
     def newest_first(self) -> list[Search]:
         """The searches."""

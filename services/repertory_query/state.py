@@ -44,7 +44,7 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         accept = request.headers.get("accept", "")
         seen = seen_by(request.state.caller, service)
         text, media_type = await pool.run(
-            lambda: metrics.text(accept, seen.stats(), seen.call_outcomes)
+            lambda: metrics.text(accept, seen.stats(), seen.call_outcomes, seen.recent.counts())
         )
         return Response(text, headers={"Content-Type": media_type})
 
