@@ -54,7 +54,7 @@ def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
         _searches(spans, whole),
         _durations(spans, whole),
         _empty(spans, whole),
-        _load(spans, "Items on their way", lambda one: one.pending, last.pending),
+        _load(spans, "Lag: items on their way", lambda one: one.pending, last.pending),
         _load(spans, "Failed jobs", lambda one: one.failed, last.failed, is_bad=bool(last.failed)),
     ]
 
