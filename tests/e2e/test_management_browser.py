@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from repertory_query.recent import Counts
+from repertory.search.query import query_of
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
 from tests.support.builders import write, write_skill
 from tests.support.listening import served
@@ -44,11 +44,13 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     project = root / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with indexed_server(project, root / "home") as server:
-        now, durations = time.time(), [0] * 13
+        service, now = server.service, time.time()
+        answer = service.search(query_of(server.settings.values, "rotate keys"))
         for minute in range(60):
-            durations[minute % 8] += 1 + minute % 7
-            counts = Counts(searches=sum(durations), empty=minute, durations=tuple(durations))
-            server.service.history.note(now - 60 * (59 - minute), counts, minute % 20, minute // 50)
+            for number in range(minute % 7):
+                service.recent.note(answer, 0.004 * number)
+            counts = service.recent.counts()
+            service.history.note(now - 60 * (59 - minute), counts, minute % 20, minute // 50)
         yield server
 
 

@@ -72,8 +72,7 @@ def written(policies: list[dict[str, Any]], between: list[str]) -> str:
     for number, policy in enumerate(policies):
         text = with_policy(text, None, policy)
         text += f"# after {number}\n"
-    rest = [one for one in dict.fromkeys(between)]
-    return "".join(rest) + text
+    return "".join(dict.fromkeys(between)) + text
 
 
 def test_a_changed_policy_keeps_the_lines_that_stay() -> None:

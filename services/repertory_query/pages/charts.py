@@ -16,6 +16,13 @@ class Bar(msgspec.Struct, frozen=True):
     height: float
 
 
+class Line(msgspec.Struct, frozen=True):
+    """A connected part of a line, as the points of SVG; a faint one is the less important."""
+
+    points: str
+    is_faint: bool
+
+
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """One chart.
 
@@ -26,7 +33,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
         peak: The largest value, which reaches the top.
         width: In spans.
         bars: Its bars.
-        lines: Its lines, as points of SVG.
+        lines: Its lines.
         is_bad: Whether the number is bad news.
     """
 
@@ -36,7 +43,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     peak: str
     width: int
     bars: Sequence[Bar] = ()
-    lines: Sequence[str] = ()
+    lines: Sequence[Line] = ()
     is_bad: bool = False
 
     @property
@@ -75,14 +82,14 @@ def _searches(spans: Sequence[Span], whole: Span) -> Chart:
 
 def _durations(spans: Sequence[Span], whole: Span) -> Chart:
     peak = max((one.slow_ms for one in spans if one.slow_ms is not None), default=0.0)
-    lines = [[one.median_ms for one in spans], [one.slow_ms for one in spans]]
+    median, slow = [one.median_ms for one in spans], [one.slow_ms for one in spans]
     return Chart(
         title="Time to answer",
         value=_ms(whole.median_ms),
         note=f"Half of the searches took at most as long, 95 % at most {_ms(whole.slow_ms)}",
         peak=_ms(peak),
         width=len(spans),
-        lines=[part for line in lines for part in _lines(line, peak)],
+        lines=[*_lines(median, peak), *_lines(slow, peak, is_faint=True)],
     )
 
 
@@ -125,7 +132,9 @@ def _bars(values: Sequence[float], peak: float) -> list[Bar]:
     return [Bar(at, round(HEIGHT * one / peak, 1)) for at, one in enumerate(values) if one > 0]
 
 
-def _lines(values: Sequence[float | None], peak: float) -> Iterator[str]:
+def _lines(
+    values: Sequence[float | None], peak: float, *, is_faint: bool = False
+) -> Iterator[Line]:
     """The connected parts of a line; a single value becomes a short one."""
     part: list[str] = []
     for at, value in enumerate((*values, None)):
@@ -133,7 +142,7 @@ def _lines(values: Sequence[float | None], peak: float) -> Iterator[str]:
             y = round(HEIGHT * (1 - value / peak), 1)
             part.append(f"{at},{y} {at + 1},{y}" if not part else f"{at + 0.5},{y} {at + 1},{y}")
         elif part:
-            yield " ".join(part)
+            yield Line(" ".join(part), is_faint)
             part = []
 
 
