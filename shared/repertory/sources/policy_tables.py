@@ -5,7 +5,6 @@ of a list or of a text of several lines. It begins a table if what comes before 
 before, is TOML by itself.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,8 +16,6 @@ MAX_SIZE = 256 * 1_024  # characters of a file that is changed here
 MAX_DOUBTFUL = 100  # lines that could begin a table and do not
 
 BY_HAND = "edit the file by hand"
-
-_LINE = re.compile(r"[^\n]*+\n?")
 
 
 def policies_in(text: str) -> list[dict[str, Any]]:
@@ -122,7 +119,11 @@ def _tables(text: str) -> Iterator[tuple[int, int]]:
     """
     if len(text) > MAX_SIZE:
         raise ConfigurationError(f"The configuration file is too large for this; {BY_HAND}.")
-    starts = [line.start() for line in _LINE.finditer(text) if line[0].lstrip().startswith("[")]
+    starts, at = [], 0
+    for line in text.split("\n"):
+        if line.lstrip().startswith("["):
+            starts.append(at)
+        at += len(line) + 1
     begin, doubtful = None, 0
     for stop in (*starts, len(text)):
         if _is_toml(text[begin or 0 : stop]):
