@@ -50,12 +50,11 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         require(caller, Scope.ADMIN)
 
         def shown() -> Response:
-            files = [] if service.parts.is_team else waiting_in(service.workspace.again())
             return page(
                 request,
                 "reviews.html",
                 reviews=store.waiting(),
-                files=files,
+                files=_files(service),
                 may_trust=_may_trust(caller),
                 is_team=service.parts.is_team,
             )
@@ -68,7 +67,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         require(caller, Scope.ADMIN)
         sent = await sign_in.fields(request)
         one = f"{sent.get('item', '')}@{sent.get('version', '')}"
-        items = sent["all"].split("\n") if "all" in sent else [one]
+        items = sent["all"].splitlines() if "all" in sent else [one]
         about(request, await pool.run(lambda: store.approve(items, caller.who)))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
@@ -88,6 +87,16 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         Route(PATH, approve, methods=["POST"]),
         Route(TRUST, trust, methods=["POST"]),
     ]
+
+
+def _files(service: Service) -> list[Waiting]:
+    """The configurations of a server that wait; a team's are where its watch service runs."""
+    if service.parts.is_team:
+        return []
+    try:
+        return waiting_in(service.workspace.again())
+    except ConfigurationError:  # the status says what is wrong; items can still be approved
+        return []
 
 
 def waiting_in(workspace: Workspace) -> list[Waiting]:
