@@ -16,7 +16,7 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
-from repertory_query.recent import BOUNDS, NO_SEARCHES, Counts
+from repertory_query.recent import BOUNDS, Counts
 
 INTERVAL_S = 15.0  # between samples
 RETENTION_S = 24 * 3_600.0
@@ -66,7 +66,7 @@ class History:
 
     def __init__(self) -> None:
         self._samples: deque[Span] = deque(maxlen=int(RETENTION_S / INTERVAL_S))
-        self._counted = NO_SEARCHES
+        self._counted = Counts()
         self._lock = threading.Lock()
 
     def note(self, at: float, counts: Counts, pending: int | None, failed: int | None) -> None:

@@ -16,8 +16,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from repertory.stats import SourceState, Stats
-from repertory_query.recent import BOUNDS, NO_SEARCHES, Counts
+from repertory_query.recent import BOUNDS, Counts
 
+NO_SEARCHES = Counts()
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 

@@ -49,9 +49,6 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     durations: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
 
 
-NO_SEARCHES = Counts()
-
-
 class Recent:
     """The last searches of this process. Safe to share by threads.
 

@@ -10,7 +10,7 @@ from repertory.search.answer import Answer, Mode
 from repertory_query import history
 from repertory_query.history import INTERVAL_S, RETENTION_S, History, sampling, together
 from repertory_query.pages.charts import HEIGHT, charts_of
-from repertory_query.recent import BOUNDS, NO_SEARCHES, Recent
+from repertory_query.recent import BOUNDS, Counts, Recent
 
 
 def answer_with(hits: int) -> Answer:
@@ -68,7 +68,7 @@ def test_it_is_bounded() -> None:
     """It keeps one day, however long the process runs."""
     past = History()
     for number in range(int(RETENTION_S / INTERVAL_S) + 100):
-        past.note(number * INTERVAL_S, NO_SEARCHES, 0, 0)
+        past.note(number * INTERVAL_S, Counts(), 0, 0)
     assert len(past._samples) == RETENTION_S / INTERVAL_S
 
 
@@ -107,7 +107,7 @@ def test_a_server_without_searches_has_charts() -> None:
     """Nothing is divided by zero, and what is unknown is called so."""
     past = History()
     assert charts_of(past.spans(0, 60, 4), past.latest) == []
-    past.note(30, NO_SEARCHES, None, None)
+    past.note(30, Counts(), None, None)
     charts = charts_of(past.spans(0, 60, 4), past.latest)
     assert [one.value for one in charts] == ["0", "unknown", "none", "unknown", "unknown"]
     assert not any(one.bars or one.lines for one in charts)

@@ -91,7 +91,7 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
 
 
 def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
-    """A browser sends the lines of the list with its own line ends; no other version is approved."""
+    """A browser sends the lines of the list with its own line ends; other versions stay."""
     write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", "team/trap")
     client = reviewed.client()
@@ -110,8 +110,8 @@ def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
 
 def test_a_broken_configuration_hinders_no_approval(reviewed: RunningService) -> None:
     """The items are in the store of reviews."""
-    write(reviewed.project / "repertory.toml", "[[policy]]\nitem = \n")
     client = reviewed.client()
+    write(reviewed.project / "repertory.toml", "[[policy]]\nitem = \n")
     client.headers.update({"Accept": "text/html"})
     page = client.get("/status/reviews")
     assert page.status_code == 200
