@@ -1,14 +1,10 @@
 """Adds ``[[sources]]`` entries to configuration files and removes them; comments stay."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from repertory.errors import ConfigurationError, StoreError
-from repertory.files import write_atomically
+from repertory.errors import ConfigurationError
 from repertory.sources.reading import toml
-
-MODE = 0o644  # of a new file, less the umask: a project's file is for all who work on it
 
 _HEAD = """\
 # What Repertory indexes in this project, besides what it finds here.
@@ -69,36 +65,6 @@ def without_entry(text: str, name: str) -> str:
 def names_in(text: str) -> list[str]:
     """The names of the sources of a configuration file."""
     return [str(one["name"]) for one in toml.parse(text).get("sources", []) if "name" in one]
-
-
-def read(file: Path) -> str:
-    """The text of a configuration file; empty if it is missing.
-
-    Raises:
-        ConfigurationError: It cannot be read.
-    """
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} cannot be read as text: {error}.") from error
-
-
-def write(file: Path, text: str) -> bytes:
-    """Replace a configuration file, where a link leads as well, and return its content.
-
-    Raises:
-        StoreError: It cannot be written.
-    """
-    place = file.resolve()
-    data = text.encode()
-    try:
-        mode = place.stat().st_mode & 0o777 if place.exists() else MODE
-        write_atomically(place, data, mode=mode)
-    except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
-    return data
 
 
 def _checked(text: str, before: str, change: Any) -> str:  # noqa: ANN401 - of a list of entries

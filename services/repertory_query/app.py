@@ -1,5 +1,8 @@
 """The application: its routes, and the middleware that every request passes first."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -27,10 +30,12 @@ from repertory_query.api import answer, document, versioned
 from repertory_query.auditing import Trail
 from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
+from repertory_query.history import sampling
 from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
 from repertory_query.mcp.work import Work
 from repertory_query.metrics import Metrics
+from repertory_query.pages import manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
@@ -102,16 +107,22 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         root = root_of(request)  # where the paths begin
         return answer({**described, "servers": [{"url": root}]} if root else described)
 
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with mcp.lifespan(app), sampling(service.sample):
+            yield
+
     app = Starlette(
         routes=[
             *versioned(routes),
             *routes,  # the same without the version, as contracts and older clients have them
             *pages.routes(service, answers, others, access, values),
+            *manage.routes(service, others, keys),
             *mcp.routes,
             *hosts.routes(access.openid),
             Route("/openapi.json", openapi),
         ],
-        lifespan=with_digests(mcp.lifespan, service, values.insights_webhook, others),
+        lifespan=with_digests(lifespan, service, values.insights_webhook, others),
     )
     app.router.redirect_slashes = False
     problems.install(app)

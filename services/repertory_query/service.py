@@ -19,6 +19,7 @@ from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
 from repertory_query import noted
+from repertory_query.history import History
 from repertory_query.recent import Recent
 
 if TYPE_CHECKING:
@@ -40,12 +41,14 @@ class Service(Local):
 
     Attributes:
         recent: The latest searches.
+        history: How it did in the last day.
     """
 
     def __init__(self, parts: Parts, live: LiveSearch, queue: JobQueue) -> None:
         super().__init__(parts, live)
         self._queue = queue
         self.recent = Recent()
+        self.history = History()
         self._seen: OrderedDict[frozenset[str], Seen] = OrderedDict()
         self._of_catalogue: OrderedDict[frozenset[str], ProjectSearch] = OrderedDict()
 
@@ -97,6 +100,15 @@ class Service(Local):
         found = super().item(item_id)
         noted.used(found.id)
         return found
+
+    def sample(self) -> None:
+        """Note in the history how it does now."""
+        coordination, now = self.parts.coordination, time.time()
+        watch = WatchStatus.read(available(coordination.status.reports, []) or {})
+        is_reporting = watch is not None and watch.at >= now - SILENCE_S
+        pending = watch.pending if watch and is_reporting else None
+        failed = available(coordination.failures.count, [])
+        self.history.note(now, self.recent.counts(), pending, failed)
 
     def rebuild(self) -> Rebuild:
         """Request a new index beside the active one; see ``request_rebuild``.

@@ -39,7 +39,7 @@ class Scope(StrEnum):
 
     READ = "read"
     CALL = "call"  # call tools, and functions that change data
-    ADMIN = "admin"  # rebuild, retry, and see the searches of others
+    ADMIN = "admin"  # manage the server, and see the searches of others
 
 
 class Key(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,6 +64,11 @@ class Workspace:
         self._data = settings.data_dir
 
     @property
+    def settings(self) -> Settings:
+        """The active settings."""
+        return self._settings
+
+    @property
     def trust(self) -> TrustStore:
         """The files that the user has trusted."""
         return TrustStore(self._data / TRUST_FILE)

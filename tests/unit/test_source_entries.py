@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory_admin.source_entries import read, with_entry, without_entry, write
+from repertory.configuration_file import read, write
+from repertory_admin.source_entries import with_entry, without_entry
 
 FULL = """\
 # The shop's catalogue.

@@ -20,6 +20,7 @@ from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
+from repertory.trusting import Untrusted
 from repertory.values import Values
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped
@@ -27,7 +28,6 @@ from repertory_admin.commands import config
 from repertory_admin.options import Output
 from repertory_admin.progress import Bars
 from repertory_admin.show import answers, items, jobs, runs, statistics
-from repertory_admin.trust import Untrusted
 
 CONTROL = re.compile(r"\x1b\[[\d;]*m|\x1b\]8;[^\x1b]*\x1b\\")
 LONG = "invoices-and-reconciliation/quarterly-reports/reconcile_supplier_invoices"

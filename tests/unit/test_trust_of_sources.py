@@ -14,8 +14,8 @@ from repertory.errors import UsageError
 from repertory.settings import load
 from repertory.sources import registry
 from repertory.sources.source import Scan, Source
+from repertory.trusting import advice, defined_by, described, untrusted
 from repertory.workspace import Workspace
-from repertory_admin.trust import advice, defined_by, described, untrusted
 
 TYPE = "feeds"
 

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from repertory.configuration_file import project_file, read, rewrite
 from repertory.errors import SourceError, UsageError
-from repertory.settings import PROJECT_FILE, files
+from repertory.settings import files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
 from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import Content
@@ -20,7 +21,7 @@ from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
-from repertory.trust import digest_of
+from repertory.trusting import described
 from repertory.workspace import FETCHED, Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
@@ -29,7 +30,6 @@ from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.progress import Bars
 from repertory_admin.registry_search import FindOption, show_servers
-from repertory_admin.trust import described, wanted
 
 MAX_SHOWN = 5  # problems
 
@@ -106,7 +106,7 @@ def add(  # noqa: PLR0913 - its options
         _show(found, entry, file)
         if not dry_run:
             confirm("Add it?", yes=yes, done="added")
-            _write(file, source_entries.with_entry(source_entries.read(file), entry), target, flags)
+            _write(file, source_entries.with_entry(read(file), entry), target, flags)
             is_written = True
     finally:
         if not is_written:
@@ -129,7 +129,7 @@ def remove(
     """
     target = target_of(flags)
     file = _file(target, flags, user=user)
-    text = source_entries.read(file)
+    text = read(file)
     names = source_entries.names_in(text)
     if name not in names:
         known = f"it has {', '.join(names)}" if names else "it has none"
@@ -154,7 +154,7 @@ def _file(target: Target, flags: Flags, *, user: bool) -> Path:
         )
     if user:
         return files(flags, target.directory, settings.environment)[0]
-    return settings.file or target.directory / PROJECT_FILE
+    return project_file(settings, target.directory)
 
 
 def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
@@ -245,17 +245,10 @@ def _written(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
 
 def _write(file: Path, text: str, target: Target, flags: Flags) -> None:
     """Replace the configuration file; one that could do all it asked for can still do so."""
-    settings = target.settings
-    is_project = file == (settings.file or target.directory / PROJECT_FILE)
-    needs_trust = is_project and not settings.named
-    is_free = not file.exists() or not wanted(file, flags).wishes if needs_trust else True
-    data = source_entries.write(file, text)
+    is_free = rewrite(file, text, target.settings, target.directory, flags)
     shown = terminal.short_path(str(file))
     terminal.tell(f"Wrote {shown}.")
-    if needs_trust and is_free:
-        trust = Workspace(settings, target.directory).trust
-        trust.trust(file, digest_of(data))
-    elif needs_trust:
+    if not is_free:
         terminal.warn(
             f"{shown} was found and asks for more than its own folder, so nothing of it is "
             f"fetched until you run `repertory config trust {shown}`."

@@ -13,6 +13,7 @@ from repertory.settings import PROJECT_FILE, Added, Settings
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build
 from repertory.trust import digest_of
+from repertory.trusting import defined_by, described, env_files, wanted
 from repertory.values import SETTINGS
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -29,7 +30,6 @@ from repertory_admin.options import (
     OutputOption,
 )
 from repertory_admin.progress import Bars
-from repertory_admin.trust import defined_by, described, env_files, wanted
 
 config = group("config")
 

@@ -10,6 +10,7 @@ from repertory.client import Client
 from repertory.errors import StoreError, UsageError
 from repertory.indexing.collections import configuration_of, generation_of
 from repertory.stats import Rebuild, Stats
+from repertory.trusting import untrusted
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -18,7 +19,6 @@ from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show import runs
-from repertory_admin.trust import untrusted
 
 POLL_INTERVAL_S = 0.3
 TIMEOUT_S = 60.0  # without an answer: the server may be restarting

@@ -13,12 +13,12 @@ from repertory.settings import PROJECT_FILE, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, files_to_trust
 from repertory.trust import digest_of
+from repertory.trusting import described, env_files
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import Flags
 from repertory_admin.template import configuration
-from repertory_admin.trust import described, env_files
 
 
 @command(

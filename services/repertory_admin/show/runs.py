@@ -6,9 +6,9 @@ import msgspec
 
 from repertory.sources.source import Problem
 from repertory.stats import Run, SourceState
+from repertory.trusting import Untrusted, advice
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
-from repertory_admin.trust import Untrusted, advice
 
 MAX_PROBLEMS = 20
 

@@ -1,6 +1,7 @@
 """Pages made from templates: escaped, without misleading characters, and confined."""
 
 import hashlib
+import shlex
 import time
 from collections.abc import Mapping
 from functools import cache
@@ -19,6 +20,7 @@ from repertory_query.access import Caller
 
 STATIC_FILES = {
     "style.css": "text/css; charset=utf-8",
+    "manage.css": "text/css; charset=utf-8",
     "script.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
@@ -140,7 +142,13 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"exact": escape, "ago": _ago, "json": _json, "day": _day}
+    environment.filters |= {
+        "exact": escape,
+        "shell": shlex.quote,
+        "ago": _ago,
+        "json": _json,
+        "day": _day,
+    }
     environment.globals |= {"static": _static_address, "view": view_address}
     return environment
 

@@ -1,35 +1,136 @@
-"""The page of the items that wait for approval."""
+"""The page of what waits for a person: items to approve, and configurations to trust."""
 
+from pathlib import Path
+
+import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from repertory.bounded import read_bytes
+from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
-from repertory.review.store import ReviewStore
-from repertory_query.access import require
+from repertory.settings import PROJECT_FILE
+from repertory.trust import MAX_FILE_SIZE, digest_of
+from repertory.trusting import defined_by, described, env_files, untrusted, wanted
+from repertory.workspace import Workspace
+from repertory_query.access import Caller, require
 from repertory_query.auditing import about
 from repertory_query.pages import sign_in
 from repertory_query.pages.page import page, root_of
 from repertory_query.pool import Pool
+from repertory_query.service import Service
 
 PATH = "/status/reviews"
+TRUST = "/status/trust"
 
 
-def routes(store: ReviewStore, pool: Pool) -> list[BaseRoute]:
-    """The routes, which need the scope ``admin``."""
+class Waiting(msgspec.Struct, frozen=True):
+    """A configuration that waits for trust.
+
+    Attributes:
+        file: Its path.
+        digest: The SHA-256 of what is shown.
+        wishes: What it asks for, in words without secrets.
+    """
+
+    file: str
+    digest: str
+    wishes: str
+
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+    """The routes, which need the scope ``admin``; to trust takes the user of the server."""
+    store = service.parts.reviews
 
     async def reviews(request: Request) -> Response:
-        """Show the items that wait for approval."""
-        require(request.state.caller, Scope.ADMIN)
-        return await pool.run(lambda: page(request, "reviews.html", reviews=store.waiting()))
+        """Show what waits."""
+        caller = request.state.caller
+        require(caller, Scope.ADMIN)
+
+        def shown() -> Response:
+            return page(
+                request,
+                "reviews.html",
+                reviews=store.waiting(),
+                files=_files(service),
+                may_trust=_may_trust(caller),
+                is_team=service.parts.is_team,
+            )
+
+        return await pool.run(shown)
 
     async def approve(request: Request) -> Response:
-        """Approve an item as it was shown."""
+        """Approve an item as it was shown, or all that were shown."""
         caller = request.state.caller
         require(caller, Scope.ADMIN)
         sent = await sign_in.fields(request)
-        item = f"{sent.get('item', '')}@{sent.get('version', '')}"
-        about(request, await pool.run(lambda: store.approve([item], caller.who)))
+        one = f"{sent.get('item', '')}@{sent.get('version', '')}"
+        items = sent["all"].splitlines() if "all" in sent else [one]
+        about(request, await pool.run(lambda: store.approve(items, caller.who)))
         return RedirectResponse(f"{root_of(request)}{PATH}", 303)
 
-    return [Route(PATH, reviews), Route(PATH, approve, methods=["POST"])]
+    async def trust(request: Request) -> Response:
+        """Trust a configuration as it was shown."""
+        caller = request.state.caller
+        require(caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
+        about(request, [sent.get("file", "")])
+        if service.parts.is_team or not _may_trust(caller):
+            raise HTTPException(403, "Only the user who started this server trusts configurations.")
+        await pool.run(lambda: _trust(service.workspace.again(), sent))
+        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+    return [
+        Route(PATH, reviews),
+        Route(PATH, approve, methods=["POST"]),
+        Route(TRUST, trust, methods=["POST"]),
+    ]
+
+
+def _files(service: Service) -> list[Waiting]:
+    """The configurations of a server that wait; a team's are where its watch service runs."""
+    if service.parts.is_team:
+        return []
+    try:
+        return waiting_in(service.workspace.again())
+    except ConfigurationError:  # the status says what is wrong; items can still be approved
+        return []
+
+
+def waiting_in(workspace: Workspace) -> list[Waiting]:
+    """The configurations of a catalogue that wait for trust."""
+    settings = workspace.settings
+    found = []
+    for file in dict.fromkeys(untrusted(workspace).files):
+        try:
+            digest = digest_of(read_bytes(str(file), MAX_FILE_SIZE))
+            wishes = described(defined_by(file, workspace))
+        except (OSError, UsageError, ConfigurationError):  # the state of the sources says so
+            continue
+        found.append(Waiting(str(file), digest, wishes))
+    if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
+        asked = wanted(settings.file, settings.flags, workspace.environment)
+        if asked.wishes:
+            found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
+    return found
+
+
+def _trust(workspace: Workspace, sent: dict[str, str]) -> None:
+    """Trust one of the configurations that wait, if it is still as it was shown.
+
+    Raises:
+        UsageError: It does not wait any more, or has changed.
+    """
+    known = [one for one in waiting_in(workspace) if one.file == sent.get("file")]
+    if not known or known[0].digest != sent.get("digest"):
+        raise UsageError("The file has changed since it was shown; open the page again.")
+    file = Path(known[0].file)
+    environments = [] if file.name == PROJECT_FILE else env_files(defined_by(file, workspace))
+    workspace.trust.trust(file, known[0].digest, environments)
+
+
+def _may_trust(caller: Caller) -> bool:
+    """Whether a caller is the user who started the server: trust runs programs as this user."""
+    return caller.who == "owner"

@@ -1,30 +1,27 @@
-"""The pages: search, one item, the state of the server."""
+"""The pages of those who search: search, and one item."""
 
 import os
 from functools import partial
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from repertory.catalogue.views import split_at_headings
-from repertory.errors import StoreError, UnknownItemError
-from repertory.keys import Scope
-from repertory.local import available
+from repertory.errors import UnknownItemError
 from repertory.search.lookup import close_to
-from repertory.stats import Jobs
 from repertory.values import Values
-from repertory_query.access import STATIC, Access, require
-from repertory_query.pages import insights, openid, review, sign_in
+from repertory_query.access import STATIC, Access
+from repertory_query.pages import insights, openid, sign_in
 from repertory_query.pages.choices import Choices
 from repertory_query.pages.form import LIMIT, Form, form_of
-from repertory_query.pages.page import STATIC_FILES, page, root_of, static_file
+from repertory_query.pages.page import STATIC_FILES, page, static_file
 from repertory_query.pages.schema import rows
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
-from repertory_query.visible import jobs_for, seen_by, visible_to
+from repertory_query.visible import seen_by, visible_to
 
 
 def routes(
@@ -70,19 +67,6 @@ def routes(
         item_id, section = request.path_params["item_id"], request.query_params.get("section", "")
         return await pool.run(lambda: _item(request, service, item_id, section))
 
-    async def status(request: Request) -> Response:
-        """Show the state of the server."""
-        part = form_of(request).part
-        return await pool.run(lambda: _status(request, service, part=part))
-
-    async def retry(request: Request) -> Response:
-        """Try a failed job, or all of them, again."""
-        require(request.state.caller, Scope.ADMIN)
-        sent = await sign_in.fields(request)
-        ids = [sent["id"]] if sent.get("id") else None
-        await pool.run(partial(service.retry, ids))
-        return RedirectResponse(f"{root_of(request)}/status", 303)
-
     async def static(request: Request) -> Response:
         """Send one of the files of the pages."""
         name = request.path_params["name"]
@@ -95,9 +79,6 @@ def routes(
         *openid.routes(access),
         Route("/", search),
         Route("/view/{item_id:path}", view),
-        Route("/status", status),
-        Route("/status/retry", retry, methods=["POST"]),
-        *review.routes(service.parts.reviews, pool),
         *insights.routes(service, pool),
         Route(STATIC + "{name}", static),
     ]
@@ -121,25 +102,6 @@ def _item(request: Request, service: Service, item_id: str, section: str) -> Res
         matched=section,
         home=_home(service),
         calls_allowed=service.calls_allowed,
-    )
-
-
-def _status(request: Request, service: Service, *, part: bool) -> Response:
-    caller = request.state.caller
-    try:
-        jobs: Jobs | None = jobs_for(caller, service)
-    except StoreError:  # the statistics say why
-        jobs = None
-    may_all = Scope.ADMIN in caller.scopes
-    return page(
-        request,
-        "live.html" if part else "status.html",
-        stats=visible_to(caller, service).stats(),
-        jobs=jobs,
-        home=_home(service),
-        may_all=may_all,
-        recent=service.recent.newest_first() if may_all else (),
-        waiting=available(service.parts.reviews.count, []) if may_all else 0,
     )
 
 

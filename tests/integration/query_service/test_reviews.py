@@ -88,3 +88,31 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
     far = reviewed.client(address="192.0.2.7")
     assert far.get("/status/reviews").status_code == 403
     assert "/status/reviews" not in far.get("/status").text
+
+
+def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
+    """A browser sends the lines of the list with its own line ends; other versions stay."""
+    write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
+    reviewed.scan("team/lure", "team/trap")
+    client = reviewed.client()
+    client.headers.update({"Accept": "text/html", "Origin": "http://localhost"})
+    found = re.search(r'name="all" value="([^"]*)"', client.get("/status/reviews").text)
+    assert found
+    shown = found[1].replace("\n", "\r\n")
+    [lure, trap] = shown.splitlines()
+    assert (lure.partition("@")[0], trap.partition("@")[0]) == ("team/lure", "team/trap")
+    other = shown.replace(trap, "team/trap@000000000000")
+    client.post("/status/reviews", data={"all": other})
+    assert [one.item for one in reviewed.parts.reviews.waiting()] == ["team/trap"]
+    client.post("/status/reviews", data={"all": shown})
+    assert reviewed.parts.reviews.waiting() == []
+
+
+def test_a_broken_configuration_hinders_no_approval(reviewed: RunningService) -> None:
+    """The items are in the store of reviews."""
+    client = reviewed.client()
+    write(reviewed.project / "repertory.toml", "[[policy]]\nitem = \n")
+    client.headers.update({"Accept": "text/html"})
+    page = client.get("/status/reviews")
+    assert page.status_code == 200
+    assert "team/lure" in page.text

@@ -3,8 +3,9 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,8 +16,6 @@ from repertory.sources.fetched.urls import shown
 from repertory.sources.registry import build, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
-from repertory_admin import terminal
-from repertory_admin.options import Flags
 
 
 class Untrusted(msgspec.Struct, frozen=True):
@@ -45,7 +44,9 @@ class Wanted(msgspec.Struct, frozen=True):
     wishes: list[str]
 
 
-def wanted(file: Path, flags: Flags) -> Wanted:
+def wanted(
+    file: Path, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> Wanted:
     """What a project's configuration file asks for.
 
     Raises:
@@ -55,13 +56,13 @@ def wanted(file: Path, flags: Flags) -> Wanted:
     file = file.expanduser().absolute()
     if not file.is_file():
         raise UsageError(f"There is no file {file}; name a configuration.")
-    settings = load({**flags, "config": None}, file.parent, {**os.environ, "REPERTORY_CONFIG": ""})
+    settings = load({**flags, "config": None}, file.parent, {**environment, "REPERTORY_CONFIG": ""})
     wishes = list(settings.withheld)
     wishes += [_shown(one) for one in settings.added if one.is_confined]
     if settings.is_confined:
         workspace = Workspace(settings, file.parent)
         paths = filter(None, map(workspace.outside, settings.sources))
-        wishes += [terminal.short_path(str(path)) for path in paths]
+        wishes += [str(path) for path in paths]
     if any(rule.within for rule in settings.rules):
         wishes.append("policies for all items")
     return Wanted(settings.digest, wishes)

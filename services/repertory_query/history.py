@@ -1,0 +1,172 @@
+"""How a server did in the last day: a sample every few seconds, in memory.
+
+It counts the searches of this process. It ends with the process.
+"""
+
+import logging
+import threading
+from bisect import bisect_left
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import anyio
+import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
+
+from repertory_query.recent import BOUNDS, Counts
+
+INTERVAL_S = 15.0  # between samples
+RETENTION_S = 24 * 3_600.0
+
+_log = logging.getLogger(__name__)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """Some time, and what its samples say.
+
+    Attributes:
+        start, end: In Unix seconds.
+        is_known: Whether there is a sample of it; one belongs where it ends.
+        searches, empty: The answered searches, and those without results.
+        durations: The searches by duration; see ``Counts``. Empty without searches.
+        pending, failed: The largest numbers of items on their way and of failed jobs; None while
+            they were unknown.
+    """
+
+    start: float
+    end: float
+    is_known: bool = False
+    searches: int = 0
+    empty: int = 0
+    durations: Sequence[int] = ()
+    pending: int | None = None
+    failed: int | None = None
+
+    @property
+    def median_ms(self) -> float | None:
+        """The duration that half of the searches did not exceed, in milliseconds."""
+        return _quantile_ms(self.durations, 0.5)
+
+    @property
+    def slow_ms(self) -> float | None:
+        """The duration that 95 % of the searches did not exceed, in milliseconds."""
+        return _quantile_ms(self.durations, 0.95)
+
+    @property
+    def empty_share(self) -> float | None:
+        """The share of searches without results, 0…1; None without searches."""
+        return self.empty / self.searches if self.searches else None
+
+
+class History:
+    """The samples of the last day. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Span] = deque(maxlen=int(RETENTION_S / INTERVAL_S))
+        self._counted = Counts()
+        self._lock = threading.Lock()
+
+    def note(self, at: float, counts: Counts, pending: int | None, failed: int | None) -> None:
+        """Take a sample: what happened since the one before, and what waits now.
+
+        Args:
+            at: The time, in Unix seconds.
+            counts: The searches since the start of the process.
+            pending: The items on their way to the index; None if that is unknown.
+            failed: The failed jobs; None if that is unknown.
+        """
+        with self._lock:
+            last, self._counted = self._counted, counts
+            searches = counts.searches - last.searches
+            pairs = zip(counts.durations, last.durations, strict=True)
+            sample = Span(
+                start=self._samples[-1].end if self._samples else at,
+                end=at,
+                is_known=True,
+                searches=searches,
+                empty=counts.empty - last.empty,
+                durations=tuple(new - old for new, old in pairs) if searches else (),
+                pending=pending,
+                failed=failed,
+            )
+            self._samples.append(sample)
+
+    @property
+    def latest(self) -> Span | None:
+        """The latest sample."""
+        with self._lock:
+            return self._samples[-1] if self._samples else None
+
+    def spans(self, start: float, end: float, number: int) -> list[Span]:
+        """Some time in equal spans, the earliest first.
+
+        Args:
+            start: Its start, in Unix seconds.
+            end: Its end, which belongs to the last span.
+            number: The number of spans.
+        """
+        bounds = [start + (end - start) * at / number for at in range(number + 1)]
+        groups = [[Span(start=low, end=high)] for low, high in pairwise(bounds)]
+        with self._lock:
+            samples = [one for one in self._samples if start < one.end <= end]
+        for sample in samples:
+            groups[bisect_left(bounds, sample.end, 1, number) - 1].append(sample)
+        return [
+            replace(together(group), start=group[0].start, end=group[0].end) for group in groups
+        ]
+
+
+@asynccontextmanager
+async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
+    """Take a sample at intervals, on another thread, since it may block."""
+
+    async def run() -> None:
+        while True:
+            try:
+                await anyio.to_thread.run_sync(sample, abandon_on_cancel=True)
+            except Exception:  # a boundary: a chart with a gap must not end the server
+                _log.exception("no_sample")
+            await anyio.sleep(INTERVAL_S)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def together(spans: Sequence[Span]) -> Span:
+    """What some consecutive spans say together, of which there is at least one."""
+    durations = [one.durations for one in spans if one.durations]
+    return Span(
+        start=spans[0].start,
+        end=spans[-1].end,
+        is_known=any(one.is_known for one in spans),
+        searches=sum(one.searches for one in spans),
+        empty=sum(one.empty for one in spans),
+        durations=[sum(column) for column in zip(*durations, strict=True)],
+        pending=_largest([one.pending for one in spans]),
+        failed=_largest([one.failed for one in spans]),
+    )
+
+
+def _quantile_ms(durations: Sequence[int], share: float) -> float | None:
+    """The duration that a share of searches did not exceed; None without searches.
+
+    It is interpolated between the bounds, and is the last bound if it lies above all of them.
+    """
+    rank = share * sum(durations)
+    if not rank:
+        return None
+    below = 0
+    for number, low, high in zip(durations, (0.0, *BOUNDS), BOUNDS, strict=False):
+        if below + number >= rank:
+            return 1_000 * (low + (high - low) * (rank - below) / number)
+        below += number
+    return 1_000 * BOUNDS[-1]
+
+
+def _largest(values: Sequence[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

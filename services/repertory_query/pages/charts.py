@@ -1,0 +1,156 @@
+"""Charts of the history, as the numbers of plain SVG and a text that says the same."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from repertory_query.history import Span, together
+
+HEIGHT = 100.0  # of a chart, in its own units; a span is one unit wide
+
+
+class Bar(msgspec.Struct, frozen=True):
+    """One bar, from the ground up."""
+
+    x: int
+    height: float
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A connected part of a line, as the points of SVG; a faint one is the less important."""
+
+    points: str
+    is_faint: bool
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """One chart.
+
+    Attributes:
+        title: What it shows.
+        value: The number to see first.
+        note: What else to know about it.
+        peak: The largest value, which reaches the top.
+        width: In spans.
+        bars: Its bars.
+        lines: Its lines.
+        is_bad: Whether the number is bad news.
+    """
+
+    title: str
+    value: str
+    note: str
+    peak: str
+    width: int
+    bars: Sequence[Bar] = ()
+    lines: Sequence[Line] = ()
+    is_bad: bool = False
+
+    @property
+    def text(self) -> str:
+        """The chart in words."""
+        return f"{self.title}: {self.value}. {self.note}. At most {self.peak}."
+
+
+def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
+    """All charts of some spans and the latest sample; none before the first sample."""
+    if last is None:
+        return []
+    whole = together(spans)
+    return [
+        _searches(spans, whole),
+        _durations(spans, whole),
+        _empty(spans, whole),
+        _load(spans, "Lag: items on their way", lambda one: one.pending, last.pending),
+        _load(spans, "Failed jobs", lambda one: one.failed, last.failed, is_bad=bool(last.failed)),
+    ]
+
+
+def _searches(spans: Sequence[Span], whole: Span) -> Chart:
+    minutes = (spans[0].end - spans[0].start) / 60
+    peak = max(one.searches for one in spans)
+    per = "a minute" if minutes == 1 else f"in {minutes:g} minutes"
+    return Chart(
+        title="Searches",
+        value=f"{whole.searches:,}",
+        note="Answered by this process",
+        peak=f"{peak:,} {per}",
+        width=len(spans),
+        bars=_bars([one.searches for one in spans], peak),
+    )
+
+
+def _durations(spans: Sequence[Span], whole: Span) -> Chart:
+    peak = max((one.slow_ms for one in spans if one.slow_ms is not None), default=0.0)
+    median, slow = [one.median_ms for one in spans], [one.slow_ms for one in spans]
+    return Chart(
+        title="Time to answer",
+        value=_ms(whole.median_ms),
+        note=f"Half of the searches took at most as long, 95 % at most {_ms(whole.slow_ms)}",
+        peak=_ms(peak),
+        width=len(spans),
+        lines=[*_lines(median, peak), *_lines(slow, peak, is_faint=True)],
+    )
+
+
+def _empty(spans: Sequence[Span], whole: Span) -> Chart:
+    shares = [one.empty_share or 0.0 for one in spans]
+    peak = max(shares)
+    share = whole.empty_share
+    return Chart(
+        title="Without results",
+        value="none" if share is None else _percent(share),
+        note=f"{whole.empty:,} of {whole.searches:,} searches",
+        peak=_percent(peak),
+        width=len(spans),
+        bars=_bars(shares, peak),
+    )
+
+
+def _load(
+    spans: Sequence[Span],
+    title: str,
+    of: Callable[[Span], int | None],
+    now: int | None,
+    *,
+    is_bad: bool = False,
+) -> Chart:
+    values = [of(one) for one in spans]
+    peak = max((value for value in values if value is not None), default=0)
+    return Chart(
+        title=title,
+        value="unknown" if now is None else f"{now:,}",
+        note="The last sample",
+        peak=f"{peak:,}",
+        width=len(spans),
+        bars=_bars([value or 0 for value in values], peak),
+        is_bad=is_bad,
+    )
+
+
+def _bars(values: Sequence[float], peak: float) -> list[Bar]:
+    return [Bar(at, round(HEIGHT * one / peak, 1)) for at, one in enumerate(values) if one > 0]
+
+
+def _lines(
+    values: Sequence[float | None], peak: float, *, is_faint: bool = False
+) -> Iterator[Line]:
+    """The connected parts of a line; a single value becomes a short one."""
+    part: list[str] = []
+    for at, value in enumerate((*values, None)):
+        if value is not None:
+            y = round(HEIGHT * (1 - value / peak), 1)
+            part.append(f"{at},{y} {at + 1},{y}" if not part else f"{at + 0.5},{y} {at + 1},{y}")
+        elif part:
+            yield Line(" ".join(part), is_faint)
+            part = []
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if 0 < share < 0.1 else f"{100 * share:.0f} %"
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:.1f} ms" if value < 10 else f"{value:,.0f} ms"

@@ -1,0 +1,89 @@
+"""The page of the API keys: they are listed, created and revoked as by `repertory keys`."""
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.errors import UsageError
+from repertory.keys import Keys, Scope
+from repertory_query.access import require
+from repertory_query.auditing import about
+from repertory_query.pages import sign_in
+from repertory_query.pages.page import page, root_of
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+
+PATH = "/status/keys"
+
+
+def routes(service: Service, pool: Pool, keys: Keys) -> list[BaseRoute]:
+    """The routes, which need the scope ``admin``."""
+
+    def shown(
+        request: Request,
+        status: int = 200,
+        *,
+        sent: Mapping[str, str] = MappingProxyType({}),
+        token: str = "",
+        detail: str = "",
+        is_first: bool = False,
+    ) -> Response:
+        """The page, with a new key, or with what is wrong with the form."""
+        return page(
+            request,
+            "keys.html",
+            status,
+            keys=keys.list(),
+            scopes=list(Scope),
+            is_team=service.parts.is_team,
+            required=keys.required,
+            sent=sent,
+            token=token,
+            detail=detail,
+            is_first=is_first,
+        )
+
+    async def list_keys(request: Request) -> Response:
+        """List the keys."""
+        require(request.state.caller, Scope.ADMIN)
+        return await pool.run(partial(shown, request))
+
+    async def create(request: Request) -> Response:
+        """Create a key, and show it once."""
+        require(request.state.caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
+        name = sent.get("name", "").strip()
+        groups = [one for one in sent.get("groups", "").replace(",", " ").split() if one]
+        about(request, [name])
+
+        def created() -> Response:
+            is_first = not keys.required
+            try:
+                scope = Scope(sent.get("scope", Scope.READ))
+            except ValueError as error:
+                raise UsageError("The scope is read, call or admin.") from error
+            try:
+                token = keys.create(name, scope, list(dict.fromkeys(groups)))
+            except UsageError as error:
+                return shown(request, 422, detail=str(error), sent=sent)
+            return shown(request, token=token, sent={"name": name}, is_first=is_first)
+
+        return await pool.run(created)
+
+    async def revoke(request: Request) -> Response:
+        """Revoke a key at once."""
+        require(request.state.caller, Scope.ADMIN)
+        name = (await sign_in.fields(request)).get("name", "")
+        about(request, [name])
+        await pool.run(partial(keys.revoke, name))
+        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+    return [
+        Route(PATH, list_keys),
+        Route(PATH, create, methods=["POST"]),
+        Route(f"{PATH}/revoke", revoke, methods=["POST"]),
+    ]

@@ -1,0 +1,255 @@
+"""The pages of the policies: they are changed in `repertory.toml`, after the change was shown."""
+
+import os
+import threading
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.catalogue.policy import FIELDS
+from repertory.configuration_file import project_file, read, rewrite
+from repertory.errors import ConfigurationError, RepertoryError
+from repertory.keys import Scope
+from repertory.sources.policies import rules
+from repertory.sources.policy_tables import policies_in, with_policy, without_policy
+from repertory.trust import digest_of
+from repertory.workspace import Workspace
+from repertory_query.access import require
+from repertory_query.auditing import about
+from repertory_query.pages import sign_in
+from repertory_query.pages.changes import changed_lines
+from repertory_query.pages.page import page, root_of
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+
+PATH = "/status/policies"
+LISTS = ("pin", "aliases")
+MAX_MATCHES = 10  # shown
+
+_SENT = ("at", "version", "action", "item", *FIELDS)  # the fields of a form
+_CHANGED = "The file has changed since this was shown; choose the policy again."
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a form asks for.
+
+    Attributes:
+        at: The number of the policy, from 0; None for a new one.
+        version: The digest of the file that the form was made from.
+        policy: Its item and fields.
+        removes: Whether it is removed.
+    """
+
+    at: int | None
+    version: str
+    policy: dict[str, Any]
+    removes: bool = False
+
+
+class File:
+    """The configuration file of a server's project.
+
+    Args:
+        service: The running server.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.workspace: Workspace = service.workspace.again()
+        self.path: Path = project_file(self.workspace.settings, self.workspace.directory)
+        self.text = read(self.path)
+        self.version = digest_of(self.text.encode())
+        self.policies = policies_in(self.text)
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return str(self.path).removeprefix(f"{self.workspace.directory}{os.sep}")
+
+    @property
+    def others(self) -> list[dict[str, Any]]:
+        """The policies of other files."""
+        given = [one for one in self.workspace.settings.rules if one.file != str(self.path)]
+        return [{"item": one.item, **one.changes, "file": one.file} for one in given]
+
+    def after(self, change: Change) -> str:
+        """The text after a change.
+
+        Raises:
+            ConfigurationError: The policy is invalid, or the file can only be edited by hand.
+        """
+        if change.removes and change.at is not None:
+            return without_policy(self.text, change.at)
+        rules([change.policy], self.name)
+        return with_policy(self.text, change.at, change.policy)
+
+    def write(self, text: str) -> None:
+        """Replace its text; it stays trusted if it was."""
+        settings, directory = self.workspace.settings, self.workspace.directory
+        rewrite(self.path, text, settings, directory, settings.flags)
+
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+    """The routes, which need the scope ``admin``."""
+    writing = threading.Lock()
+
+    async def policies(request: Request) -> Response:
+        """List the policies."""
+        require(request.state.caller, Scope.ADMIN)
+        return await pool.run(partial(_list, request, service))
+
+    async def edit(request: Request) -> Response:
+        """Show a form for a policy, or for a new one."""
+        require(request.state.caller, Scope.ADMIN)
+        return await pool.run(partial(_edit, request, service))
+
+    async def preview(request: Request) -> Response:
+        """Show the change before it is written."""
+        require(request.state.caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
+        return await pool.run(partial(_preview, request, service, sent))
+
+    async def write(request: Request) -> Response:
+        """Write the change that was shown."""
+        require(request.state.caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
+        about(request, [sent.get("item", "")])
+
+        def written() -> Response:
+            with writing:
+                return _write(request, service, sent)
+
+        return await pool.run(written)
+
+    return [
+        Route(PATH, policies),
+        Route(PATH, write, methods=["POST"]),
+        Route(f"{PATH}/edit", edit),
+        Route(f"{PATH}/preview", preview, methods=["POST"]),
+    ]
+
+
+def _list(request: Request, service: Service, status: int = 200, detail: str = "") -> Response:
+    """The list; a team's is where its watch service runs."""
+    if service.parts.is_team:
+        return page(request, "policies.html", status, file=None, detail=detail, notices=())
+    file = File(service)
+    notices = file.workspace.notices
+    return page(request, "policies.html", status, file=file, detail=detail, notices=notices)
+
+
+def _edit(request: Request, service: Service) -> Response:
+    if service.parts.is_team:
+        return _list(request, service)
+    file, given = File(service), request.query_params
+    at = _number(given.get("at", ""))
+    if at is not None and at >= len(file.policies):
+        return _list(request, service, 404, "There is no such policy any more.")
+    policy = {"item": given.get("item", "")} if at is None else file.policies[at]
+    change = Change(at=at, version=file.version, policy=policy)
+    return page(request, "policy.html", file=file, change=change, detail="", fields=_texts(policy))
+
+
+def _preview(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
+    if service.parts.is_team:
+        return _list(request, service, 409)
+    file, change = File(service), _change_of(sent)
+    if change.version != file.version:
+        return _list(request, service, 409, _CHANGED)
+    try:
+        text = file.after(change)
+    except ConfigurationError as error:
+        return _again(request, file, change, sent, str(error))
+    return page(
+        request,
+        "policy_change.html",
+        file=file,
+        change=change,
+        sent={name: sent[name] for name in _SENT if name in sent},
+        lines=changed_lines(file.text, text, file.name),
+        matches=_matches(service, str(change.policy.get("item", ""))),
+    )
+
+
+def _write(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
+    if service.parts.is_team:
+        return _list(request, service, 409)
+    file, change = File(service), _change_of(sent)
+    if change.version != file.version:
+        return _list(request, service, 409, _CHANGED)
+    try:
+        file.write(file.after(change))
+    except ConfigurationError as error:
+        return _again(request, file, change, sent, str(error))
+    return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+
+def _again(
+    request: Request, file: File, change: Change, sent: Mapping[str, str], detail: str
+) -> Response:
+    """The form once more, as it was filled, with what is wrong with it."""
+    fields = {field: sent.get(field, "") for field in ("item", *FIELDS)}
+    return page(request, "policy.html", 422, file=file, change=change, detail=detail, fields=fields)
+
+
+def _change_of(sent: Mapping[str, str]) -> Change:
+    """The change that a form asks for. Empty fields are missing; a list has a line for each."""
+    policy: dict[str, Any] = {"item": sent.get("item", "").strip()}
+    for field in FIELDS:
+        text = sent.get(field, "").strip()
+        if not text:
+            continue
+        if field in LISTS:
+            policy[field] = [line.strip() for line in text.splitlines() if line.strip()]
+        else:
+            policy[field] = _boost(text) if field == "boost" else " ".join(text.split())
+    return Change(
+        at=_number(sent.get("at", "")),
+        version=sent.get("version", ""),
+        policy=policy,
+        removes=sent.get("action") == "remove",
+    )
+
+
+def _boost(text: str) -> float | str:
+    """A number, or the text that is none, which is refused with the file's own message."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+def _texts(policy: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a policy as the texts of a form."""
+    found = {}
+    for field in ("item", *FIELDS):
+        value = policy.get(field, "")
+        found[field] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+    return found
+
+
+def _matches(service: Service, item: str) -> list[str] | None:
+    """The ids of the first items that a policy is about; None without an index."""
+    try:
+        keywords = service.engine.keywords
+    except RepertoryError:
+        return None
+    found = []
+    for entry in keywords.entries if keywords else ():
+        if item in (entry.id, entry.name) or any(
+            fnmatchcase(key, item) for key in (entry.id, entry.name)
+        ):
+            found.append(entry.id)
+            if len(found) > MAX_MATCHES:
+                break
+    return found

@@ -1,0 +1,111 @@
+"""The state of the server, now and over the last day, and its failed jobs."""
+
+import os
+import time
+from functools import partial
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.errors import StoreError
+from repertory.keys import Scope
+from repertory.local import available
+from repertory.stats import Jobs
+from repertory_query.access import require
+from repertory_query.api import parameters
+from repertory_query.history import Span
+from repertory_query.pages import sign_in
+from repertory_query.pages.charts import charts_of
+from repertory_query.pages.page import page, root_of
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+from repertory_query.visible import jobs_for, visible_to
+
+PATH = "/status"
+WINDOWS = {1: 60, 6: 72, 24: 96}  # spans of each choice of hours
+
+
+class Shown(msgspec.Struct):
+    """What of the state is shown.
+
+    Attributes:
+        hours: How much of the past; one of ``WINDOWS``.
+        part: Whether without the frame of the page.
+    """
+
+    hours: int = 1
+    part: bool = False
+
+    @property
+    def window(self) -> int:
+        """The hours; one if there is no such choice."""
+        return self.hours if self.hours in WINDOWS else 1
+
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+    """The routes."""
+
+    async def status(request: Request) -> Response:
+        """Show the state of the server."""
+        shown = parameters(request, Shown, is_form=True)
+        return await pool.run(partial(_status, request, service, shown))
+
+    async def history(request: Request) -> Response:
+        """Show the numbers behind the charts."""
+        require(request.state.caller, Scope.ADMIN)
+        hours = parameters(request, Shown, is_form=True).window
+        spans = [one for one in _spans(service, hours) if one.is_known]
+        return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
+
+    async def retry(request: Request) -> Response:
+        """Try a failed job, or all of them, again."""
+        require(request.state.caller, Scope.ADMIN)
+        sent = await sign_in.fields(request)
+        ids = [sent["id"]] if sent.get("id") else None
+        await pool.run(partial(service.retry, ids))
+        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+    async def rebuild(request: Request) -> Response:
+        """Begin to build a new index beside the active one."""
+        require(request.state.caller, Scope.ADMIN)
+        await pool.run(service.rebuild)
+        return RedirectResponse(f"{root_of(request)}{PATH}", 303)
+
+    return [
+        Route(PATH, status),
+        Route(f"{PATH}/history", history),
+        Route(f"{PATH}/retry", retry, methods=["POST"]),
+        Route(f"{PATH}/rebuild", rebuild, methods=["POST"]),
+    ]
+
+
+def _status(request: Request, service: Service, shown: Shown) -> Response:
+    caller = request.state.caller
+    try:
+        jobs: Jobs | None = jobs_for(caller, service)
+    except StoreError:  # the statistics say why
+        jobs = None
+    may_all = Scope.ADMIN in caller.scopes
+    return page(
+        request,
+        "live.html" if shown.part else "status.html",
+        stats=visible_to(caller, service).stats(),
+        jobs=jobs,
+        home=f"{service.workspace.directory}{os.sep}",
+        may_all=may_all,
+        recent=service.recent.newest_first() if may_all else (),
+        waiting=available(service.parts.reviews.count, []) if may_all else 0,
+        charts=charts_of(_spans(service, shown.window), service.history.latest) if may_all else (),
+        hours=shown.window,
+        windows=list(WINDOWS),
+    )
+
+
+def _spans(service: Service, hours: int) -> list[Span]:
+    """The last hours. They end with a whole span, so that a chart does not change all the time."""
+    number = WINDOWS[hours]
+    length = hours * 3_600 / number
+    end = (time.time() // length + 1) * length
+    return service.history.spans(end - hours * 3_600, end, number)

@@ -1,0 +1,79 @@
+"""A configuration file as its text, for programs that change a part of it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repertory.bounded import read_bytes
+from repertory.errors import ConfigurationError, StoreError
+from repertory.files import write_atomically
+from repertory.settings import MAX_FILE_SIZE, PROJECT_FILE, Settings
+from repertory.trust import digest_of
+from repertory.trusting import wanted
+from repertory.workspace import Workspace
+
+MODE = 0o644  # of a new file, less the umask: a project's file is for all who work on it
+
+
+def project_file(settings: Settings, directory: Path) -> Path:
+    """The project's configuration file, which may be missing."""
+    return settings.file or directory / PROJECT_FILE
+
+
+def read(file: Path) -> str:
+    """The text of a configuration file; empty if it is missing.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
+    try:
+        return read_bytes(str(file), MAX_FILE_SIZE).decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} cannot be read as text: {error}.") from error
+
+
+def write(file: Path, text: str) -> bytes:
+    """Replace a configuration file, where a link leads as well, and return its content.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    place = file.resolve()
+    data = text.encode()
+    try:
+        mode = place.stat().st_mode & 0o777 if place.exists() else MODE
+        write_atomically(place, data, mode=mode)
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}.") from error
+    return data
+
+
+def rewrite(
+    file: Path, text: str, settings: Settings, directory: Path, flags: Mapping[str, Any]
+) -> bool:
+    """Replace a configuration file; one that could do all it asked for can still do so.
+
+    Args:
+        file: The file.
+        text: Its new text.
+        settings: The active settings.
+        directory: The project's directory.
+        flags: The flags of the command line.
+
+    Returns:
+        Whether it can do all it asks for; otherwise it waits for the user's trust.
+
+    Raises:
+        ConfigurationError: The old file is invalid.
+        StoreError: It cannot be written.
+    """
+    needs_trust = file == project_file(settings, directory) and not settings.named
+    environment = os.environ if settings.environment is None else settings.environment
+    is_free = not needs_trust or not file.exists() or not wanted(file, flags, environment).wishes
+    data = write(file, text)
+    if needs_trust and is_free:
+        Workspace(settings, directory).trust.trust(file, digest_of(data))
+    return is_free

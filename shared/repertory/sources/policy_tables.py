@@ -1,0 +1,168 @@
+"""The ``[[policy]]`` tables in the text of a configuration file, changed one at a time.
+
+All other bytes of the text stay, comments included. A line that begins with ``[`` may also be part
+of a list or of a text of several lines. It begins a table if what comes before it, since the table
+before, is TOML by itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from repertory.catalogue.policy import FIELDS
+from repertory.errors import ConfigurationError
+from repertory.sources.reading import toml
+
+MAX_SIZE = 256 * 1_024  # characters of a file that is changed here
+MAX_DOUBTFUL = 100  # lines that could begin a table and do not
+
+BY_HAND = "edit the file by hand"
+
+
+def policies_in(text: str) -> list[dict[str, Any]]:
+    """The policies of a configuration file, as they are written; they need not be valid.
+
+    Raises:
+        ConfigurationError: The text cannot be read, or has no list of tables.
+    """
+    try:
+        found = _parsed(text).get("policy", [])
+    except toml.TomlError as error:
+        raise ConfigurationError(f"The configuration file is not TOML: {error}.") from error
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ConfigurationError(f"`policy` is not written as [[policy]] tables; {BY_HAND}.")
+    return found
+
+
+def with_policy(text: str, at: int | None, policy: Mapping[str, Any]) -> str:
+    """The text with a policy, which is added at the end or replaces another one.
+
+    Args:
+        text: The text of the file.
+        at: The number of the policy that is replaced, from 0; None to add one.
+        policy: Its ``item`` and fields; lines whose value stays are not touched.
+
+    Raises:
+        ConfigurationError: The file cannot be changed without losing something.
+    """
+    before = policies_in(text)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if at is None:
+        table = _changed("[[policy]]\n", policy).replace("\n", newline)
+        lines = text and not text.endswith("\n")
+        gap = newline * (2 if lines else 1) if text else ""
+        return _checked(f"{text}{gap}{table}", text, [*before, dict(policy)])
+    start, stop = _place(text, at)
+    table = text[start:stop].replace("\r\n", "\n")
+    changed = _changed(table, policy).replace("\n", newline)
+    after = [dict(policy) if number == at else one for number, one in enumerate(before)]
+    return _checked(text[:start] + changed + text[stop:], text, after)
+
+
+def without_policy(text: str, at: int) -> str:
+    """The text without a policy, and without an empty line before it.
+
+    Raises:
+        ConfigurationError: The file cannot be changed without losing something.
+    """
+    before = policies_in(text)
+    start, stop = _place(text, at)
+    head = text[:start]
+    for newline in ("\r\n", "\n"):
+        if head.endswith(2 * newline):
+            head = head.removesuffix(newline)
+            break
+    return _checked(head + text[stop:], text, before[:at] + before[at + 1 :])
+
+
+def _changed(table: str, policy: Mapping[str, Any]) -> str:
+    """The text of one table with other values."""
+    import tomlkit  # noqa: PLC0415 - rarely needed
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - as above
+
+    try:
+        document = tomlkit.parse(table)
+    except TOMLKitError as error:  # it differs from Python's parser in details
+        raise ConfigurationError(f"The policy cannot be read ({error}); {BY_HAND}.") from error
+    fields = document["policy"][0]
+    for key in ("item", *FIELDS):
+        value, old = policy.get(key), fields.get(key)
+        if value is None and old is not None:
+            del fields[key]
+        elif value is not None and value != old:
+            fields[key] = value
+    return document.as_string()
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    """Where a policy begins and ends, without the comments that follow.
+
+    Raises:
+        ConfigurationError: There is no such table.
+    """
+    tables = [(start, stop) for start, stop in _tables(text) if _is_policy(text[start:stop])]
+    if len(tables) != len(policies_in(text)) or not 0 <= at < len(tables):
+        raise ConfigurationError(f"The policy is not written as a [[policy]] table; {BY_HAND}.")
+    start, stop = tables[at]
+    lines = text[start:stop].splitlines(keepends=True)
+    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
+        lines.pop()
+    table = "".join(lines)
+    is_same = _is_toml(table) and toml.parse(table) == toml.parse(text[start:stop])
+    return start, start + len(table) if is_same else stop
+
+
+def _tables(text: str) -> Iterator[tuple[int, int]]:
+    """The parts of a text that begin with the header of a table.
+
+    Raises:
+        ConfigurationError: Too many lines look like a header and are none.
+    """
+    if len(text) > MAX_SIZE:
+        raise ConfigurationError(f"The configuration file is too large for this; {BY_HAND}.")
+    starts, at = [], 0
+    for line in text.split("\n"):
+        if line.lstrip().startswith("["):
+            starts.append(at)
+        at += len(line) + 1
+    begin, doubtful = None, 0
+    for stop in (*starts, len(text)):
+        if _is_toml(text[begin or 0 : stop]):
+            if begin is not None:
+                yield begin, stop
+            begin = stop
+        else:
+            doubtful += 1
+        if doubtful > MAX_DOUBTFUL:
+            raise ConfigurationError(f"The configuration file is too unusual for this; {BY_HAND}.")
+
+
+def _is_policy(table: str) -> bool:
+    return isinstance(toml.parse(table).get("policy"), list)
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    return toml.parse(text.removeprefix("\ufeff"))  # a mark of its encoding is no part of it
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        _parsed(text)
+    except toml.TomlError:
+        return False
+    return True
+
+
+def _checked(text: str, before: str, policies: list[dict[str, Any]]) -> str:
+    """The changed text, if it says what it said before, apart from the policies.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    expected = {**_parsed(before), "policy": policies}
+    if not policies:
+        del expected["policy"]
+    if not _is_toml(text) or _parsed(text) != expected:
+        raise ConfigurationError(
+            f"The configuration file cannot be changed without losing something; {BY_HAND}."
+        )
+    return text

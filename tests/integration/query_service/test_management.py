@@ -1,0 +1,445 @@
+"""The pages of those who run a server, over HTTP: history, rebuilds, trust, policies and keys."""
+
+import hashlib
+import html
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from repertory.keys import Keys, Scope
+from repertory.trust import TrustStore
+from repertory_query.app import create_app, entrance_of
+from repertory_query.pages import policies as policy_pages
+from repertory_query.pages import review as review_pages
+from tests.support.audits import lines_of
+from tests.support.builders import write, write_skill
+from tests.support.query_service import RunningService, metrics, settings_of
+from tests.support.waiting import until
+
+CONFIG = """\
+# The shop's catalogue.
+[[sources]]
+type = "skills"
+path = "skills"
+
+[[sources]]
+type = "mcp"
+config = ".mcp.json"
+
+[[policy]]
+item = "key-rotation"  # by name
+boost = 0.2 # for now
+"""
+SERVERS = {"notes": {"command": "no-such-program", "env": {"TOKEN": "hunter2"}}}
+OWN = {"Origin": "http://localhost"}
+ITEM = "skills/key-rotation"
+POSTS = {
+    "/status/retry": {},
+    "/status/rebuild": {},
+    "/status/reviews": {"item": "a", "version": "b"},
+    "/status/trust": {"file": "a", "digest": "b"},
+    "/status/policies": {"item": "a", "version": "b"},
+    "/status/policies/preview": {"item": "a", "version": "b"},
+    "/status/keys": {"name": "mallory", "scope": "admin"},
+    "/status/keys/revoke": {"name": "a"},
+}
+PAGES = ("/status/history", "/status/reviews", "/status/policies", "/status/policies/edit")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a policy, a skill, and a server that waits for trust."""
+    project = tmp_path_factory.mktemp("managed") / "project"
+    write_skill(project, "key-rotation", "Rotate API keys without downtime")
+    return project
+
+
+@pytest.fixture(scope="module")
+def running(project: Path) -> Iterator[RunningService]:
+    """Its server."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(project.parent / "home"))
+        _configure(project, CONFIG.partition("[[policy]]")[0])
+        with RunningService(project) as running:
+            running.scan()  # a policy would change what it waits for
+            yield running
+
+
+@pytest.fixture
+def server(running: RunningService) -> RunningService:
+    """The server, with its files as at first."""
+    _configure(running.project, CONFIG)
+    running.parts.workspace.trust._path.unlink(missing_ok=True)
+    return running
+
+
+def _configure(project: Path, text: str) -> None:
+    write(project / "repertory.toml", text)
+    write(project / ".mcp.json", json.dumps({"mcpServers": SERVERS}))
+
+
+@pytest.fixture
+def client(server: RunningService) -> TestClient:
+    """A browser on the machine of a server without keys."""
+    return browser(server.client())
+
+
+@pytest.fixture
+def owner(server: RunningService, tmp_path: Path) -> TestClient:
+    """The browser of the user who started the server."""
+    flags = {"audit_folder": str(tmp_path / "audit"), "keys": str(tmp_path / "keys.json")}
+    entrance = entrance_of(settings_of(server.project), "token", "of browsers")
+    app = create_app(server.service, settings_of(server.project, **flags), entrance)
+    client = browser(TestClient(app, "http://localhost", client=("127.0.0.1", 50_000)))
+    client.get("/login?token=token")
+    return client
+
+
+def browser(client: TestClient) -> TestClient:
+    """A client that is a browser: it asks for pages, and names the origin of forms."""
+    client.headers.update({"Accept": "text/html", **OWN})
+    client.follow_redirects = False
+    return client
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """The hidden fields of the last form of a page."""
+    form = page.rpartition("<form")[2]
+    found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form)
+    return {html.unescape(name): html.unescape(value) for name, value in found}
+
+
+def changed(client: TestClient, at: int | None, **fields: str) -> httpx.Response:
+    """The page that shows the change of a policy, or refuses it."""
+    query = "" if at is None else f"?at={at}"
+    form = fields_of(client.get(f"/status/policies/edit{query}").text)
+    return client.post("/status/policies/preview", data=form | fields)  # type: ignore[return-value]
+
+
+# Access
+
+
+def test_only_the_scope_admin_manages(server: RunningService, tmp_path: Path) -> None:
+    """Neither a key that reads and calls, nor another machine, nor a page of another site."""
+    keys = Keys(tmp_path / "keys.json")
+    tokens = {scope: keys.create(f"{scope}-key", scope) for scope in Scope}
+    client = browser(server.client(keys=str(tmp_path / "keys.json")))
+    for scope in (Scope.READ, Scope.CALL):
+        client.headers["Authorization"] = f"Bearer {tokens[scope]}"
+        for page in (*PAGES, "/status/keys"):
+            assert client.get(page).status_code == 403, page
+        for page, data in POSTS.items():
+            assert client.post(page, data=data).status_code == 403, page
+        assert 'href="/status/keys"' not in client.get("/status").text
+        assert "The last hour" not in client.get("/status").text
+    far = browser(server.client(address="192.0.2.7"))
+    assert {far.post(page, data=data).status_code for page, data in POSTS.items()} == {403}
+    assert [key.name for key in keys.list()] == ["read-key", "call-key", "admin-key"]
+    client.headers["Authorization"] = f"Bearer {tokens[Scope.ADMIN]}"
+    for page in (*PAGES, "/status/keys"):
+        assert client.get(page).status_code == 200, page
+    assert 'href="/status/keys"' in client.get("/status").text
+
+
+def test_a_page_of_another_site_changes_nothing(owner: TestClient, server: RunningService) -> None:
+    """A browser that is signed in sends its cookie there; the origin tells."""
+    for origin in ({"Origin": "http://evil.example"}, {"Origin": ""}):
+        for page, data in POSTS.items():
+            assert owner.post(page, data=data, headers=origin).status_code == 403, page
+    del owner.headers["Origin"]
+    assert {owner.post(page, data=data).status_code for page, data in POSTS.items()} == {403}
+    assert (server.project / "repertory.toml").read_text() == CONFIG
+
+
+# The state over time
+
+
+def test_the_status_has_the_history(client: TestClient, server: RunningService) -> None:
+    """Charts with a text alternative, for the chosen time, and the same as a table."""
+    for query in ("rotate keys", "zxqv wobble"):
+        client.get("/v1/search", params={"q": query, "threshold": 0.9})
+    server.service.sample()
+    page = client.get("/status?hours=6").text
+    assert "The last 6 hours" in page
+    labels = re.findall(r'<svg [^>]*role="img" aria-label="([^"]*)"', page)
+    assert [label.partition(":")[0] for label in labels] == [
+        "Searches",
+        "Time to answer",
+        "Without results",
+        "Lag",
+        "Failed jobs",
+    ]
+    assert client.get("/status?hours=6&part=true").text.strip() in page
+    assert "The last hour" in client.get("/status?hours=7").text
+    table = client.get("/status/history").text
+    counts = re.findall(r'<td class="number">([\d,]+)</td>', table)
+    assert int(counts[0]) >= 2
+    assert "style=" not in page + table  # the policy of the pages forbids it
+
+
+def test_metrics_have_the_same_counters(client: TestClient, server: RunningService) -> None:
+    """The searches of all faces by duration, and those without results."""
+    before = metrics(client)
+    client.get("/v1/search", params={"q": "wobble zxqv", "threshold": 1})
+    client.get("/v1/search", params={"q": "wobble zxqv", "threshold": 1})  # from the cache
+    client.get("/v1/search", params={"q": "wobble zxqv", "threshold": 1, "format": "markdown"})
+    after = metrics(client)
+    for name in ("repertory_search_duration_seconds_count", "repertory_empty_searches_total"):
+        assert after[name] - before[name] == 3, name
+    counts = server.service.recent.counts()
+    assert after["repertory_search_duration_seconds_count"] == counts.searches
+    assert after["repertory_empty_searches_total"] == counts.empty
+
+
+def test_the_application_takes_samples(server: RunningService) -> None:
+    """From its start on, without a request."""
+    with TestClient(create_app(server.service, server.settings)):
+        until(lambda: server.service.history.latest is not None)
+
+
+def test_a_rebuild_is_begun(client: TestClient, server: RunningService) -> None:
+    """The same as `repertory rebuild`: the index moves to a new collection."""
+    before = server.parts.store.alias(server.parts.active)
+    done = client.post("/status/rebuild")
+    assert (done.status_code, done.headers["location"]) == (303, "/status")
+
+    def is_rebuilt() -> bool:
+        server.tick()
+        return server.parts.store.alias(server.parts.active) != before
+
+    until(is_rebuilt)
+
+
+# Policies
+
+
+def test_a_change_is_shown_before_it_is_written(owner: TestClient, server: RunningService) -> None:
+    """Nothing is written until it is confirmed; then only the changed lines differ."""
+    file = server.project / "repertory.toml"
+    assert "key-rotation" in owner.get("/status/policies").text
+    assert 'value="0.2"' in owner.get("/status/policies/edit?at=0").text
+    shown = changed(owner, 0, item="key-rotation", boost="0.5", aliases="swap\nnew key\n")
+    assert file.read_text() == CONFIG
+    text = html.unescape(re.sub(r"<[^>]+>", "", shown.text))
+    assert "-boost = 0.2 # for now\n+boost = 0.5 # for now\n+aliases" in text
+    assert f'href="/view/{ITEM}"' in shown.text  # what it is about
+    done = owner.post("/status/policies", data=fields_of(shown.text))
+    assert (done.status_code, done.headers["location"]) == (303, "/status/policies")
+    expected = CONFIG.replace("boost = 0.2 #", "boost = 0.5 #") + 'aliases = ["swap", "new key"]\n'
+    assert file.read_text() == expected
+
+
+def test_a_policy_is_added_and_removed(owner: TestClient, server: RunningService) -> None:
+    """The file is then as it was."""
+    file = server.project / "repertory.toml"
+    shown = changed(owner, None, item="other", pin="read a file", when_not_to_use="for\ntests")
+    assert "No item that is indexed" in shown.text
+    owner.post("/status/policies", data=fields_of(shown.text))
+    assert tomllib.loads(file.read_text())["policy"][1] == {
+        "item": "other",
+        "pin": ["read a file"],
+        "when_not_to_use": "for tests",
+    }
+    shown = changed(owner, 1, action="remove")
+    assert "Remove this policy?" in shown.text
+    owner.post("/status/policies", data=fields_of(shown.text))
+    assert file.read_text() == CONFIG
+
+
+def test_a_file_that_has_changed_is_not_overwritten(
+    owner: TestClient, server: RunningService
+) -> None:
+    """Neither between the form and the change, nor between the change and its confirmation."""
+    file = server.project / "repertory.toml"
+    shown = changed(owner, 0, item="key-rotation", boost="0.5")
+    other = CONFIG.replace("key-rotation", "another-item")
+    file.write_text(other)
+    for page in ("/status/policies", "/status/policies/preview"):
+        refused = owner.post(page, data=fields_of(shown.text))
+        assert refused.status_code == 409
+        assert "has changed since" in refused.text
+        assert file.read_text() == other
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"item": ""}, "needs an `item`"),
+        ({"item": "a", "boost": "7"}, "a number from -1 to 1"),
+        ({"item": "a", "boost": "nan"}, "a number from -1 to 1"),
+        ({"item": "a", "boost": "much"}, "a number from -1 to 1"),
+        ({"item": "a", "pin": "\n".join(map(str, range(21)))}, "at most 20 phrases"),
+        ({"item": "a", "aliases": "<script>"}, ""),
+    ],
+)
+def test_an_invalid_policy_is_refused(
+    owner: TestClient, server: RunningService, fields: dict[str, str], words: str
+) -> None:
+    """With the form as it was filled, also where the preview is passed by."""
+    shown = changed(owner, 0, **fields)
+    assert "<script>" not in shown.text.replace('<script src="', "")
+    if not words:
+        return
+    assert shown.status_code == 422
+    assert words in html.unescape(shown.text)
+    form = fields_of(owner.get("/status/policies/edit?at=0").text)
+    assert owner.post("/status/policies", data=form | fields).status_code == 422
+    assert (server.project / "repertory.toml").read_text() == CONFIG
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_the_file_stays_as_trusted_as_it_was(
+    owner: TestClient, server: RunningService, *, is_trusted: bool
+) -> None:
+    """A change of a policy gives no other rights, and takes none."""
+    file = server.project / "repertory.toml"
+    # With a boost that counts less without trust, it asks for something.
+    file.write_text(CONFIG.replace("0.2", "0.6"))
+    trust = server.parts.workspace.trust
+    if is_trusted:
+        trust.trust(file)
+    shown = changed(owner, 0, item="key-rotation", boost="0.7")
+    assert owner.post("/status/policies", data=fields_of(shown.text)).status_code == 303
+    assert "0.7" in file.read_text()
+    assert trust.is_trusted(file) == is_trusted
+
+
+def test_an_invalid_configuration_is_named(client: TestClient, server: RunningService) -> None:
+    """Instead of a form that could make it worse."""
+    (server.project / "repertory.toml").write_text("[[policy]]\nitem = \n")
+    response = client.get("/status/policies")
+    assert response.status_code == 422
+    assert "repertory.toml:2" in response.text
+
+
+# Trust
+
+
+def test_a_configuration_is_trusted_as_it_was_shown(
+    owner: TestClient, server: RunningService
+) -> None:
+    """By the user of the server; its secrets are not shown. A changed file is not trusted."""
+    file = server.project / ".mcp.json"
+    page = owner.get("/status/reviews").text
+    assert "notes (runs no-such-program)" in page
+    assert "hunter2" not in page
+    digest, _ = re.findall(r'name="digest" value="(\w+)"', page)  # and of repertory.toml
+    assert digest == hashlib.sha256(file.read_bytes()).hexdigest()
+    trust, form = server.parts.workspace.trust, {"file": str(file), "digest": digest}
+    for wrong in ({**form, "file": "/etc/passwd"}, {**form, "digest": "0" * 64}):
+        assert owner.post("/status/trust", data=wrong).status_code == 422
+    assert not trust.is_trusted(file)
+    assert owner.post("/status/trust", data=form).status_code == 303
+    assert trust.is_trusted(file)
+    assert str(file) not in owner.get("/status/reviews").text
+    assert "policies for all items" in owner.get("/status/reviews").text
+
+
+def test_an_admin_does_not_start_programs(client: TestClient, server: RunningService) -> None:
+    """Trust runs programs as the user of the server: others are told the command."""
+    page = client.get("/status/reviews").text
+    file = server.project / ".mcp.json"
+    assert f"repertory config trust {file}" in page
+    assert "/status/trust" not in page
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    form = {"file": str(file), "digest": digest}
+    assert client.post("/status/trust", data=form).status_code == 403
+    assert not TrustStore(server.settings.data_dir / "trusted.json").is_trusted(file)
+
+
+# Keys
+
+
+def test_a_key_is_shown_once(owner: TestClient, server: RunningService, tmp_path: Path) -> None:
+    """It works until it is revoked; only its hash is stored."""
+    made = owner.post("/status/keys", data={"name": "ben", "scope": "call", "groups": "a, b"})
+    [token] = re.findall(r"rpt_[\w-]+", made.text)
+    assert made.headers["cache-control"] == "no-store"
+    assert token not in owner.get("/status/keys").text
+    [key] = Keys(tmp_path / "keys.json").list()
+    assert (key.name, key.scope, key.groups) == ("ben", Scope.CALL, ("a", "b"))
+    client = server.client(keys=str(tmp_path / "keys.json"))
+    client.headers["Authorization"] = f"Bearer {token}"
+    assert client.get("/v1/items").status_code == 200
+    assert owner.post("/status/keys/revoke", data={"name": "ben"}).status_code == 303
+    assert client.get("/v1/items").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"name": "no way"}, "cannot be named"),
+        ({"name": ""}, "cannot be named"),
+        ({"name": "ben", "scope": "root"}, "read, call or admin"),
+        ({"name": "anna"}, "already"),
+        ({"name": "ben", "groups": "x" * 500}, "group"),
+    ],
+)
+def test_an_invalid_key_is_refused(
+    owner: TestClient, tmp_path: Path, fields: dict[str, str], words: str
+) -> None:
+    """With the reason that the command gives."""
+    owner.post("/status/keys", data={"name": "anna"})
+    refused = owner.post("/status/keys", data=fields)
+    assert refused.status_code == 422
+    assert words in html.unescape(refused.text)
+    assert [key.name for key in Keys(tmp_path / "keys.json").list()] == ["anna"]
+    assert owner.post("/status/keys/revoke", data={"name": "zoe"}).status_code == 422
+
+
+# The audit log
+
+
+def test_each_action_is_recorded(owner: TestClient, server: RunningService, tmp_path: Path) -> None:
+    """With what it was about, and without the key or the values of a form."""
+    settings = settings_of(server.project, audit_folder=str(tmp_path / "audit"))
+    made = owner.post("/status/keys", data={"name": "ben"})
+    owner.post("/status/keys/revoke", data={"name": "ben"})
+    owner.post("/status/keys/revoke", data={"name": "ben"})
+    shown = changed(owner, 0, item="key-rotation", aliases="s3cret")
+    owner.post("/status/policies", data=fields_of(shown.text))
+    file = str(server.project / ".mcp.json")
+    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    owner.post("/status/trust", data={"file": file, "digest": digest})
+    owner.post("/status/rebuild")
+    lines: list[dict[str, Any]] = lines_of(settings)[1:]  # after the sign-in
+    assert [(one["action"], one.get("what", []), one["outcome"]) for one in lines] == [
+        ("key-create", ["ben"], "ok"),
+        ("key-revoke", ["ben"], "ok"),
+        ("key-revoke", ["ben"], "refused"),
+        ("policy", ["key-rotation"], "ok"),
+        ("trust", [file], "ok"),
+        ("rebuild", [], "ok"),
+    ]
+    assert {(one["caller"], one["face"]) for one in lines} == {("owner", "page")}
+    [token] = re.findall(r"rpt_[\w-]+", made.text)
+    text = json.dumps(lines)
+    assert token not in text
+    assert "s3cret" not in text
+
+
+# A team
+
+
+def test_a_process_of_a_team_says_what_it_cannot_do(
+    owner: TestClient, server: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has neither the configuration nor its trust: they are on the machine of the watch."""
+    monkeypatch.setattr(type(server.parts), "is_team", True)
+    for page in ("/status/policies", "/status/policies/edit"):
+        assert "where <code>repertory watch</code> runs" in owner.get(page).text
+    for page in ("/status/policies", "/status/policies/preview"):
+        assert owner.post(page, data={"item": "a", "version": "b"}).status_code == 409
+    assert "repertory config trust FILE" in owner.get("/status/reviews").text
+    assert owner.post("/status/trust", data={"file": "a", "digest": "b"}).status_code == 403
+    assert "so callers need none" in owner.get("/status/keys").text
+    made = owner.post("/status/keys", data={"name": "anna", "scope": "admin"}).text
+    assert "From now on every caller" in made
+    assert (policy_pages.PATH, review_pages.TRUST) == ("/status/policies", "/status/trust")

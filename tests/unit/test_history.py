@@ -1,0 +1,134 @@
+"""The history of a server: samples, spans, and the charts that are drawn from them."""
+
+import anyio
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.search.answer import Answer, Mode
+from repertory_query import history
+from repertory_query.history import INTERVAL_S, RETENTION_S, History, sampling, together
+from repertory_query.pages.charts import HEIGHT, charts_of
+from repertory_query.recent import BOUNDS, Counts, Recent
+
+
+def answer_with(hits: int) -> Answer:
+    """An answer with a number of hits."""
+    answer = Answer(query="keys", hits=[], threshold=0.0, mode=Mode.HYBRID)
+    msgspec.structs.force_setattr(answer, "total_results", hits)
+    return answer
+
+
+def searched(*searches: tuple[float, int]) -> Recent:
+    """What noted some searches, each with its duration in seconds and its number of hits."""
+    recent = Recent()
+    for seconds, hits in searches:
+        recent.note(answer_with(hits), seconds)
+    return recent
+
+
+def test_searches_are_counted_by_duration() -> None:
+    """Each in one class, also above all bounds; those without results as well."""
+    counts = searched((0.0025, 1), (0.0026, 0), (99.0, 0)).counts()
+    assert (counts.searches, counts.empty) == (3, 2)
+    assert counts.seconds == pytest.approx(99.0051)
+    assert (counts.durations[0], counts.durations[1], counts.durations[-1]) == (1, 1, 1)
+
+
+def test_a_sample_is_what_happened_since_the_last_one() -> None:
+    """The counters only grow; a sample has the difference."""
+    past = History()
+    recent = searched((0.1, 1), (0.1, 0))
+    past.note(10, recent.counts(), 3, 0)
+    past.note(25, recent.counts(), 0, 1)
+    first, second = past.spans(0, 40, 2)
+    assert (first.searches, first.empty, first.pending, first.failed) == (2, 1, 3, 0)
+    assert (second.searches, second.empty, second.pending, second.failed) == (0, 0, 0, 1)
+    assert past.latest is not None
+    assert past.latest.pending == 0
+
+
+@given(st.lists(st.floats(0.1, 99.9), max_size=30), st.integers(1, 12))
+def test_every_sample_is_in_one_span(moments: list[float], number: int) -> None:
+    """Whatever the number of spans, nothing is lost or counted twice."""
+    past, recent = History(), searched()
+    for moment in sorted(moments):
+        recent.note(answer_with(0), 0.1)
+        past.note(moment, recent.counts(), None, None)
+    spans = past.spans(0, 100, number)
+    assert len(spans) == number
+    assert sum(one.searches for one in spans) == len(moments)
+    assert together(spans).searches == len(moments)
+    assert all(one.start < one.end for one in spans)
+    assert sum(one.is_known for one in spans) <= len(moments)
+
+
+def test_it_is_bounded() -> None:
+    """It keeps one day, however long the process runs."""
+    past = History()
+    for number in range(int(RETENTION_S / INTERVAL_S) + 100):
+        past.note(number * INTERVAL_S, Counts(), 0, 0)
+    assert len(past._samples) == RETENTION_S / INTERVAL_S
+
+
+@given(st.lists(st.floats(0.0001, 9.9), min_size=1, max_size=40))
+def test_quantiles_lie_in_their_class(durations: list[float]) -> None:
+    """The interpolated median is within the bounds around the true one."""
+    past = History()
+    past.note(1, searched(*((one, 1) for one in durations)).counts(), 0, 0)
+    [span] = past.spans(0, 2, 1)
+    true = sorted(durations)[(len(durations) - 1) // 2]
+    above = next(bound for bound in BOUNDS if bound >= true)
+    below = max((bound for bound in BOUNDS if bound < true), default=0.0)
+    assert span.median_ms is not None
+    assert span.slow_ms is not None
+    assert 1_000 * below <= span.median_ms <= 1_000 * above + 1e-6
+    assert span.median_ms <= span.slow_ms + 1e-6
+
+
+def test_charts_say_what_they_draw() -> None:
+    """The text alternative has the numbers; a bar of the peak reaches the top, a gap is a gap."""
+    past = History()
+    past.note(30, searched((0.02, 1), (0.04, 0)).counts(), 7, 2)
+    spans = past.spans(0, 180, 3)
+    charts = {one.title: one for one in charts_of(spans, past.latest)}
+    searches = charts["Searches"]
+    assert [(bar.x, bar.height) for bar in searches.bars] == [(0, HEIGHT)]
+    assert searches.text == "Searches: 2. Answered by this process. At most 2 a minute."
+    assert charts["Without results"].value == "50 %"
+    assert "1 of 2 searches" in charts["Without results"].text
+    assert charts["Lag: items on their way"].value == "7"
+    assert (charts["Failed jobs"].value, charts["Failed jobs"].is_bad) == ("2", True)
+    assert [one.is_faint for one in charts["Time to answer"].lines] == [False, True]
+
+
+def test_a_server_without_searches_has_charts() -> None:
+    """Nothing is divided by zero, and what is unknown is called so."""
+    past = History()
+    assert charts_of(past.spans(0, 60, 4), past.latest) == []
+    past.note(30, Counts(), None, None)
+    charts = charts_of(past.spans(0, 60, 4), past.latest)
+    assert [one.value for one in charts] == ["0", "unknown", "none", "unknown", "unknown"]
+    assert not any(one.bars or one.lines for one in charts)
+
+
+def test_a_failed_sample_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one is taken, and the server goes on and ends as usual."""
+    monkeypatch.setattr(history, "INTERVAL_S", 0.001)
+    taken = anyio.Event()
+    calls: list[int] = []
+
+    def sample() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+        anyio.from_thread.run_sync(taken.set)
+
+    async def run() -> None:
+        async with sampling(sample):
+            with anyio.fail_after(30):
+                await taken.wait()
+
+    anyio.run(run)
+    assert len(calls) >= 2
