@@ -46,10 +46,11 @@ class Choices:
             if entry.server:
                 counts["server"][entry.server] += 1
             counts["tag"].update(entry.tags)
-        found = [Choice(field, label, _most(counts[field])) for field, label in FIELDS.items()]
+        found = [Choice(field, label, most(counts[field])) for field, label in FIELDS.items()]
         self._known[engine] = found
         return found
 
 
-def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+def most(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The values with their counts, the most frequent first."""
     return sorted(counts.most_common(MAX_VALUES), key=lambda pair: (-pair[1], pair[0]))
