@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-MAX_LENGTH = 100_000  # characters; a longer text is shown as it is written
+MAX_LENGTH = 50_000  # characters; a longer text is shown as it is written
 SHALLOWEST = 3  # the level of an author's first headings: the page has those above
 TAGS = {
     *("a", "blockquote", "br", "code", "del", "em", "hr", "li", "ol", "p", "pre", "s", "strong"),
@@ -87,10 +87,10 @@ def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.renderer.rules["image"] = _image
+    parser.add_render_rule("image", _image)
     return parser
 
 
-def _image(tokens: Sequence["Token"], place: int, *_: object) -> str:
+def _image(_: object, tokens: Sequence["Token"], place: int, *__: object) -> str:
     """An image as text: the pages load nothing from elsewhere."""
     return f"[image: {escape(tokens[place].content)}]"

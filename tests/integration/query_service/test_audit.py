@@ -86,7 +86,10 @@ ACTIONS = [
     ("POST", "/v1/functions/search", {"json": {"searchQuery": "x"}}, "search", []),
     ("POST", "/functions/Vector.SearchSkills", {"json": {"query": "x"}}, "search", []),
     ("GET", "/?q=rotate", {}, "search", []),
+    ("GET", "/catalogue", {}, "list", []),
+    ("GET", f"/why?q=rotate&item={SKILL}", {}, "explain", [SKILL]),
     ("GET", f"/view/{SKILL}", {}, "read", [SKILL]),
+    ("GET", f"/try/{SKILL}", {}, "read", [SKILL]),
 ]
 
 
@@ -111,7 +114,7 @@ def test_each_action_writes_one_line(
     assert (line["outcome"], line["status"]) == ("ok", 200)
     assert (line["project"], line["face"]) == (
         str(recorded.server.project),
-        "page" if target.startswith(("/?", "/view")) else "http",
+        "page" if target.startswith(("/?", "/catalogue", "/why", "/view", "/try")) else "http",
     )
     assert TIME.fullmatch(line["at"])
     assert line["ms"] >= 0
@@ -120,7 +123,18 @@ def test_each_action_writes_one_line(
 
 @pytest.mark.parametrize(
     "target",
-    ["/healthz", "/readyz", "/stats", "/metrics", "/queue", "/status", "/", "/login", "/no"],
+    [
+        "/healthz",
+        "/readyz",
+        "/stats",
+        "/metrics",
+        "/queue",
+        "/status",
+        "/",
+        "/connect",
+        "/login",
+        "/no",
+    ],
 )
 def test_what_shows_no_item_is_not_recorded(recorded: Recorded, target: str) -> None:
     """Probes, statistics and empty pages."""
