@@ -40,13 +40,6 @@ everybody who waits for the switch that it is delayed.
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server with a few skills and tools, some of them by a hostile author."""
     root = tmp_path_factory.mktemp("pages")
@@ -93,6 +86,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     flags = {"mcp_config": [str(project / "mcp.json")], "allow_calls": True}
     with indexed_server(project, root / "home", **flags) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser(running: RunningService) -> Iterator[Browser]:
+    """One browser for all tests, which starts last: its event loop stays in this thread."""
+    assert running
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")
@@ -394,7 +395,11 @@ def test_the_counts_follow_the_query(visitor: Visitor, url: str) -> None:
     panel = page.locator("details[data-field=source]")
     panel.locator("summary").click()
     box = panel.locator("input[value=project]")
-    count = int(panel.locator("label", has=box).locator("small").inner_text())
+    count = int(
+        panel.locator("label", has=page.locator("input[value=project]"))
+        .locator("small")
+        .inner_text()
+    )
     box.focus()
     page.keyboard.press("Space")
     expect(page).to_have_url(re.compile("source=project"))
@@ -467,8 +472,7 @@ def test_the_policy_of_the_pages_is_kept(browser: Browser, url: str, path: str) 
     with Visitor(browser, width=390) as visitor:
         page = visitor.page
         page.goto(url + path)
-        for summary in page.locator("main details summary").all():
-            summary.click()
+        page.locator("main details").evaluate_all("all => all.forEach(one => (one.open = true))")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert visitor.troubles == []
         # The check can fail: an inline style is reported.
