@@ -83,7 +83,7 @@ def test_a_tool_is_called_by_a_form(client: TestClient) -> None:
 
 
 def test_a_refused_call_says_why(client: TestClient) -> None:
-    """Arguments are checked as everywhere; a failure of the tool is told apart."""
+    """Arguments are checked as everywhere; a failure of the tool is shown as one."""
     status, text = tried(client, "desk__add", **{"argument:first": "2"})
     assert (status, "second must be given" in text) == (422, True)
     assert 'role="alert"' in text

@@ -1,6 +1,6 @@
 """The form with a tool's arguments: its fields by the tool's schema, and what was filled in.
 
-Whether the arguments fit the schema is not decided here: a call checks it, whoever makes it.
+Whether the arguments fit the schema is not decided here: every call checks it.
 """
 
 from collections.abc import Iterator, Mapping

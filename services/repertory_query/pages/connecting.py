@@ -70,8 +70,8 @@ def base_url(request: Request, access: Access) -> str:
 def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> list[Snippet]:
     """The entry of each agent host.
 
-    Whoever started this server has the program on the same machine, and a server for one run: the
-    entry then starts the program. All others get the URL.
+    The user who started this server has the program on the same machine, so the entry starts it.
+    All others get the URL.
     """
     key = YOUR_KEY if access.takes_keys else ""
     wish = Wish(program()) if is_own else Wish(["repertory"], endpoint(url), key)

@@ -19,7 +19,6 @@ from repertory_query.pages.form import LIMIT, Form, form_of
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import page
-from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
 from repertory_query.service import Service
 from repertory_query.visible import placed_for, seen_by, visible_to
@@ -58,10 +57,9 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     states: dict[str, str] = {}
 
 
-def routes(
-    service: Service, searches: AnsweredSearches, pool: Pool, defaults: Values
-) -> list[BaseRoute]:
+def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
     """The routes; see ``pages.routes``."""
+    pool = searches.pool
     all_choices, catalogue = Choices(), Catalogue()
     usual = Form(limit=LIMIT, threshold=defaults.threshold, alpha=defaults.alpha)
 

@@ -70,7 +70,7 @@ def routes(
     return [
         *sign_in.routes(access),
         *openid.routes(access),
-        *results.routes(service, searches, pool, defaults),
+        *results.routes(service, searches, defaults),
         *why.routes(service, searches, defaults),
         *trying.routes(service, items, calls),
         *connecting.routes(service, access),
