@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from repertory.audit import Audit
 from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
+from repertory_query.app import create_app, entrance_of
 from repertory_query.pages import catalogue
 from tests.support.builders import write, write_skill
 from tests.support.mcp_servers import SERVERS
@@ -325,6 +326,16 @@ def test_each_agent_host_has_its_entry(server: RunningService, tmp_path: Path) -
     ):
         assert words in text
     assert "REPERTORY_SERVER_API_KEY" not in text
+    app = create_app(
+        server.service, server.settings, entrance_of(server.settings, "token", "of browsers")
+    )
+    own = TestClient(app, "http://127.0.0.1:7700", headers=PAGE)
+    own.headers["Authorization"] = "Bearer token"
+    text = html.unescape(own.get("/connect").text)
+    assert re.search(r'"command": "[^"]*",\s*"args": \["mcp"\]', text)
+    assert "--url" not in text
+    read = 'curl --oauth2-bearer "$(repertory keys token)" http://127.0.0.1:7700/v1/items/'
+    assert read in html.unescape(own.get("/view/desk__add").text)
     file = tmp_path / "keys.json"
     key = Keys(file).create("reader", Scope.READ)
     keyed = server.client(host="tools.example", keys=str(file))

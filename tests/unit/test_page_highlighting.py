@@ -69,7 +69,7 @@ def test_an_excerpt_is_where_most_words_matched() -> None:
     """Without the marks of Markdown; its HTML is text."""
     found = marker("leak", "keys").excerpt(BODY, "## After a leak")
     expected = (
-        "- Revoke the <mark>leaked</mark> <mark>keys</mark> at once, and &lt;b&gt;tell&lt;/b&gt; "
+        "Revoke the <mark>leaked</mark> <mark>keys</mark> at once, and &lt;b&gt;tell&lt;/b&gt; "
         "who uses them."
     )
     assert found == expected

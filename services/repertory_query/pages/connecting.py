@@ -60,6 +60,13 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
     return [Route(PATH, connect)]
 
 
+def key_in_shell(request: Request, access: Access) -> str:
+    """What a shell replaces by the key of a caller; empty if none is needed."""
+    if request.state.caller.who == "owner":
+        return "$(repertory keys token)"
+    return f"${VARIABLE}" if access.takes_keys else ""
+
+
 def base_url(request: Request, access: Access) -> str:
     """The URL that a caller reaches this server or project at, without a slash at its end."""
     if access.openid:
@@ -74,7 +81,8 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     All others get the URL.
     """
     key = YOUR_KEY if access.takes_keys else ""
-    wish = Wish(program()) if is_own else Wish(["repertory"], endpoint(url), key)
+    words = [*(program() if is_own else ["repertory"]), "mcp"]
+    wish = Wish(words) if is_own else Wish(words, endpoint(url), key)
     machine = this_machine(service.workspace.directory)
     return [
         Snippet(
@@ -89,9 +97,16 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     ]
 
 
-def requests(item: Item, url: str, *, needs_key: bool, may_call: bool) -> dict[str, str]:
-    """Commands that read an item, and call it if the caller may, by what they do."""
-    curl = "curl --oauth2-bearer " + f'"${VARIABLE}"' if needs_key else "curl"
+def requests(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
+    """Commands that read an item, and call it if the caller may, by what they do.
+
+    Args:
+        item: The item.
+        url: The URL of the server.
+        key: What a shell replaces by the key; empty if none is needed.
+        may_call: Whether the caller may call it.
+    """
+    curl = f'curl --oauth2-bearer "{key}"' if key else "curl"
     name = item_address(item.id)
     found = {"Read it": f"{curl} {shlex.quote(f'{url}{V1}/items/{name}')}"}
     if may_call:

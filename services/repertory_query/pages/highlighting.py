@@ -16,6 +16,7 @@ MAX_EXCERPT = 240  # characters
 MAX_SECTION = 6_000  # characters of a section that are looked at
 LEAD = 60  # characters of an excerpt before the first marked word
 CUT = "…"
+_MARKS = "-+*>#| "  # before a passage: of a list, a quote or a table
 
 _WORD = re.compile(r"[^\W_]+")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
@@ -46,7 +47,7 @@ class Marker:
     def excerpt(self, body: str, heading: str) -> Markup:
         """What a section says where most words matched; empty if no section has the heading."""
         text = _text_below(body, heading)[:MAX_SECTION]
-        some = [_LINK.sub(r"\1", passage) for passage in passages(text)]
+        some = [_LINK.sub(r"\1", passage).lstrip(_MARKS) for passage in passages(text)]
         if not some:
             return Markup()
         best = max(some, key=lambda passage: len({*self._words(passage)}))

@@ -95,7 +95,7 @@ class ItemPage:
             requests=connecting.requests(
                 item,
                 url,
-                needs_key=self._access.takes_keys,
+                connecting.key_in_shell(request, self._access),
                 may_call=may_call,
             ),
         )
