@@ -14,7 +14,7 @@ from repertory.audit import Audit
 from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
 from repertory_query.app import create_app, entrance_of
-from repertory_query.pages import catalogue
+from repertory_query.pages import catalogue, rendering
 from tests.support.builders import write, write_skill
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import RunningService, indexed_server, settings_of
@@ -184,6 +184,16 @@ def test_a_text_is_rendered_or_shown_as_written(client: TestClient) -> None:
     assert "## Rolling back" in written
     assert "<h4>" not in written
     assert 'href="?">rendered</a>' in written
+
+
+def test_a_text_that_is_too_long_is_shown_as_written(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason."""
+    monkeypatch.setattr(rendering, "MAX_LENGTH", 100)
+    text = client.get("/view/project/key-rotation").text
+    assert "too long to be rendered" in text
+    assert "## Rolling back" in text
 
 
 def test_results_have_marked_words_and_an_excerpt(client: TestClient) -> None:

@@ -73,7 +73,8 @@ class ItemPage:
         caller: Caller = request.state.caller
         may_call = self.may_call(caller, item)
         matched = request.query_params.get("section", "")
-        is_raw = "raw" in request.query_params or len(item.body) > rendering.MAX_LENGTH
+        is_long = len(item.body) > rendering.MAX_LENGTH
+        is_raw = is_long or "raw" in request.query_params
         schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
         url = connecting.base_url(request, self._access)
         return page(
@@ -86,6 +87,7 @@ class ItemPage:
             schemas=[(title, one, rows(one)) for title, one in schemas.items() if one],
             parts=[] if is_raw else rendering.rendered(item.body, matched),
             is_raw=is_raw,
+            is_long=is_long,
             home=home_of(self._service),
             calls_allowed=self._service.calls_allowed,
             may_call=may_call,
