@@ -116,7 +116,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         routes=[
             *versioned(routes),
             *routes,  # the same without the version, as contracts and older clients have them
-            *pages.routes(service, answers, others, access, values),
+            *pages.routes(service, answers, others, calls, access, values),
             *manage.routes(service, others, keys),
             *mcp.routes,
             *hosts.routes(access.openid),

@@ -110,11 +110,15 @@ def query_from(given: Search | Parameters, defaults: Values) -> Query:
 
 
 class AnsweredSearches:
-    """Answers queries from the cache or on a thread."""
+    """Answers queries from the cache or on a thread.
+
+    Attributes:
+        pool: The threads.
+    """
 
     def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
         self._service = service
-        self._pool = pool
+        self.pool = pool
         self._metrics = metrics
         self._cache = AnswerCache()
 
@@ -139,7 +143,7 @@ class AnsweredSearches:
             answer = backend.search(query)
             return Encoded(answer, msgspec.json.encode(answer))
 
-        found = await self._pool.run(search)
+        found = await self.pool.run(search)
         self._metrics.search(found.answer.mode)
         if not found.answer.degraded:  # the other arm may be back in a moment
             self._cache.put(engine, key, found)
@@ -153,7 +157,7 @@ class AnsweredSearches:
             answer = backend.search(query)
             return render(form, answer, backend.items, host), answer
 
-        found, answer = await self._pool.run(search)
+        found, answer = await self.pool.run(search)
         self._metrics.search(answer.mode)
         headers = {MODE: answer.mode.value}  # most formats cannot hold it
         if isinstance(found, str):
@@ -171,7 +175,7 @@ class AnsweredSearches:
     async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:
         """Why a search shows an item or not; UnknownItemError if there is no such item."""
         backend = visible_to(caller, self._service)
-        return await self._pool.run(lambda: backend.explain(query, item))
+        return await self.pool.run(lambda: backend.explain(query, item))
 
 
 def routes(searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:

@@ -69,6 +69,11 @@ def jobs_for(caller: Caller, service: Service) -> Jobs:
     return jobs if sees_all(caller) else _cleaned(jobs)
 
 
+def placed_for(caller: Caller, found: Placed) -> Placed:
+    """A hit, an item or an entry as a caller sees it."""
+    return found if sees_all(caller) else _placed(found)
+
+
 def text_for(caller: Caller | None, text: str) -> str:
     """A text as a caller sees it; an unknown caller has no scope."""
     return text if caller and sees_all(caller) else without_paths(text)

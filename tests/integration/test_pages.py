@@ -70,11 +70,11 @@ def test_a_search_works_without_scripts(client: TestClient) -> None:
     """Each hit has its confidence with its parts, the reason, and a link to the item."""
     text = client.get("/?q=rotate+credentials&limit=&threshold=").text
     assert '<a class="hit" href="/view/project/key-rotation"' in text
-    for part in ("confidence", "semantic", "keyword", "name"):
+    for part in ("Confidence", "Meaning", "Words", "Name"):
         assert re.search(rf"<dt>{part}</dt>\s*<dd>.*?<span class=\"number\">\d\.\d\d</span>", text)
-    assert re.search(r"<dt>probability</dt><dd><span class=\"number\">\d\.\d\d</span>", text)
-    assert '<p class="reason"' in text
-    assert "hybrid search" in text
+    assert re.search(r"<dt>Probability</dt><dd><span class=\"number\">\d\.\d\d</span>", text)
+    assert '<span class="reason"' in text
+    assert re.search(r'href="/why\?q=rotate\+credentials&amp;item=project[^"]*">Explain', text)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,9 @@ def test_tags_are_shown_and_lead_to_their_items(client: TestClient, path: str) -
 def test_typing_requests_only_the_results(client: TestClient) -> None:
     """They equal those of the whole page."""
     whole, part = client.get("/?q=rotate").text, client.get("/?q=rotate&part=true").text
-    assert part.strip() in whole
+    results, _, filters = part.partition('<template id="counted">')
+    assert results.strip() in whole
+    assert filters.removesuffix("</template>") in whole
     assert "<html" not in part
 
 
@@ -152,7 +154,7 @@ def test_a_degraded_answer_says_so(
     text = client.get("/?q=notes&threshold=0").text
     assert "Found by words alone. The model is away." in text
     assert "May be out of date: documents." in text
-    assert re.search(r"<dt>semantic</dt>\s*<dd title=\"The meaning was not searched", text)
+    assert re.search(r"<dt>Meaning</dt>\s*<dd title=\"The meaning was not searched", text)
 
 
 def test_a_shadowed_skill_says_so(client: TestClient) -> None:
@@ -167,7 +169,9 @@ def test_an_item_is_complete(client: TestClient) -> None:
     text = client.get("/view/project/key-rotation").text
     assert "Rotate API keys without downtime" in text
     assert "Steps follow." in text
-    assert '<code dir="auto">skills/key-rotation/SKILL.md</code>' in text
+    assert re.search(
+        r'<code dir="auto" data-copy="path"[^>]*>skills/key-rotation/SKILL.md</code>', text
+    )
     assert 'href="/v1/items/project/key-rotation"' in text
 
 

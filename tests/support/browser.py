@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Self
 
-from playwright.sync_api import Browser, Dialog, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -18,6 +18,7 @@ TIMEOUT_MS = 20_000.0  # only a page that hangs takes as long
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser; only if ``CHROMIUM`` is set."""
+    expect.set_options(timeout=TIMEOUT_MS)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with (
         sync_playwright() as driver,

@@ -192,6 +192,8 @@ EXAMPLES = {
     "repertory_eval.generate._SEPARATORS": ["a_-b"],
     "repertory_eval.generate._WORD": ["don't-a.b c"],
     "repertory_query.mcp.contents._NAME": ["a.b:c/d"],
+    "repertory_query.pages.highlighting._LINK": ["a [b](c) d"],
+    "repertory_query.pages.highlighting._WORD": ["ab_c d"],
     "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
     "repertory_query.sign_in.openid [a-z_]{1,40}": ["access_denied"],
     "repertory_query.sign_in.person._UNSAFE": ["a b"],

@@ -40,13 +40,12 @@ class Choices:
     def of(self, engine: SearchEngine) -> list[Choice]:
         """All fields; without a keyword index they have no values."""
         index = engine.keywords or KeywordIndex.empty()
-        found = [
-            Choice(field, label, _most(index.counts(field))) for field, label in FIELDS.items()
-        ]
+        found = [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
         self._known[engine] = found
         return found
 
 
-def _most(counts: Counter[str]) -> list[tuple[str, int]]:
+def most(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The values with their counts, the most frequent first."""
     del counts[""]  # items of no server
     return sorted(counts.most_common(MAX_VALUES), key=lambda pair: (-pair[1], pair[0]))

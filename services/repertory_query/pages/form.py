@@ -1,9 +1,11 @@
 """The search form, read from an address and written to one."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 
 from repertory.search.query import Query
@@ -19,6 +21,7 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
 
     q: str = ""
     part: bool = False
+    page: Annotated[int, Meta(ge=1)] = 1
 
     def query(self, defaults: Values) -> Query:
         """The search that it requests; raises as ``query_from``."""
@@ -35,7 +38,8 @@ class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
 
     def address(self, base: str = "/", **others: object) -> str:
         """The address of the same form with other values, below the root."""
-        form = msgspec.structs.replace(self, q=self.q.strip(), part=False, **others)
+        plain = {"q": self.q.strip(), "part": False, "page": 1}
+        form = msgspec.structs.replace(self, **{**plain, **others})
         fields = {"q": form.q, **msgspec.to_builtins(form)}
         given = {name: value for name, value in fields.items() if value != ""}
         text = urlencode(given, doseq=True, errors="replace")

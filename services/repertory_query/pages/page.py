@@ -148,6 +148,7 @@ def _environment() -> Environment:
         "ago": _ago,
         "json": _json,
         "day": _day,
+        "address": item_address,
     }
     environment.globals |= {"static": _static_address, "view": view_address}
     return environment
@@ -155,12 +156,17 @@ def _environment() -> Environment:
 
 def view_address(item_id: str, section: str = "") -> str:
     """The address of an item's page below the root, at one of its sections if named."""
-    # A browser resolves "." and ".." between slashes, unless the slashes are escaped.
-    steps = any(part in ("", ".", "..") for part in item_id.split("/"))
-    address = "/view/" + quote(item_id, safe="" if steps else "/", errors="replace")
+    address = "/view/" + item_address(item_id)
     if section:
         address += f"?{urlencode({'section': section}, errors='replace')}#matched"
     return address
+
+
+def item_address(item_id: str) -> str:
+    """An item's id as the end of an address."""
+    # A browser resolves "." and ".." between slashes, unless the slashes are escaped.
+    steps = any(part in ("", ".", "..") for part in item_id.split("/"))
+    return quote(item_id, safe="" if steps else "/", errors="replace")
 
 
 def _ago(moment: float) -> str:
@@ -180,8 +186,11 @@ def _json(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
+def seen(text: str) -> str:
+    """A text with its misleading characters replaced by visible ones."""
+    return text.translate(_UNSEEN)
+
+
 def _seen(value: object) -> object:
-    """A value with its invisible characters replaced by visible ones."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return value.translate(_UNSEEN)
-    return value
+    """A value of a template, as ``seen``; HTML is as it was made."""
+    return seen(value) if isinstance(value, str) and not isinstance(value, Markup) else value

@@ -54,39 +54,42 @@ def _rows(
         return
     required = as_list(schema.get("required"))
     for key, value in properties.items():
-        part, name = _resolve(references, value), f"{prefix}{key}"
+        part, name = resolve(references, value), f"{prefix}{key}"
         description = part.get("description")
         yield Row(
             name=name,
-            type=_type(references, part),
+            type=type_of(references, part),
             required=key in required,
             description=description if isinstance(description, str) else "",
-            rules=", ".join(
-                f"{word} {_text(part[key])}" for key, word in _BOUNDS.items() if key in part
-            ),
+            rules=rules_of(part),
         )
         yield from _rows(references, part, f"{name}.", left - 1)
-        items = _resolve(references, part.get("items"))
+        items = resolve(references, part.get("items"))
         yield from _rows(references, items, f"{name}[].", left - 1)
 
 
-def _type(references: References, part: Mapping[str, Any], left: int = 2) -> str:
-    """The allowed values in a few words."""
+def rules_of(part: Mapping[str, Any]) -> str:
+    """The bounds and the default of a part of a schema, in a few words."""
+    return ", ".join(f"{word} {_text(part[key])}" for key, word in _BOUNDS.items() if key in part)
+
+
+def type_of(references: References, part: Mapping[str, Any], left: int = 2) -> str:
+    """The allowed values of a part of a schema, in a few words."""
     values = [part["const"]] if "const" in part else part.get("enum")
     if isinstance(values, list):
         return _either([_text(value) for value in values])
     options = part.get("anyOf") or part.get("oneOf")
     if isinstance(options, list) and left:
         some = options[: MAX_ALTERNATIVES + 1]
-        return _either([_type(references, _resolve(references, one), left - 1) for one in some])
+        return _either([type_of(references, resolve(references, one), left - 1) for one in some])
     kind = part.get("type", "object" if "properties" in part else "any")
     if kind == "array" and left:
-        of = _type(references, _resolve(references, part.get("items")), left - 1)
+        of = type_of(references, resolve(references, part.get("items")), left - 1)
         return "array" if of == "any" else f"array of {of}"
     return _either([str(one)[:80] for one in (kind if isinstance(kind, list) else [kind])])
 
 
-def _resolve(references: References, part: object) -> Mapping[str, Any]:
+def resolve(references: References, part: object) -> Mapping[str, Any]:
     """Follow the references of a subschema; {} if it leads to no object."""
     for _ in range(MAX_DEPTH):
         if not isinstance(part, Mapping):

@@ -244,6 +244,19 @@ class ReviewStore:
                 )
             ]
 
+    def states(self, items: Sequence[str]) -> dict[tuple[str, str], State]:
+        """What waits among some items, by source and id; at most ``MAX_LISTED`` are looked up."""
+        query = (
+            "SELECT source, id, state FROM items "
+            "WHERE state != ? AND id IN (SELECT value FROM json_each(?))"
+        )
+        wanted = msgspec.json.encode(items[:MAX_LISTED]).decode("utf-8", "replace")
+        with self._reading() as connection:
+            return {
+                (source, item): State(state)
+                for source, item, state in connection.execute(query, [State.APPROVED.value, wanted])
+            }
+
     def count(self) -> int:
         """How many items wait for a person."""
         query = "SELECT count(*) FROM items WHERE state != ?"

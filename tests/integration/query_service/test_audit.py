@@ -88,7 +88,10 @@ ACTIONS = [
     ("GET", "/v1/insights", {}, "insights", []),
     ("GET", "/v1/insights/unanswered", {}, "insights", []),
     ("GET", "/?q=rotate", {}, "search", []),
+    ("GET", "/catalogue", {}, "list", []),
+    ("GET", f"/why?q=rotate&item={SKILL}", {}, "explain", [SKILL]),
     ("GET", f"/view/{SKILL}", {}, "read", [SKILL]),
+    ("GET", f"/try/{SKILL}", {}, "read", [SKILL]),
 ]
 
 
@@ -113,7 +116,7 @@ def test_each_action_writes_one_line(
     assert (line["outcome"], line["status"]) == ("ok", 200)
     assert (line["project"], line["face"]) == (
         str(recorded.server.project),
-        "page" if target.startswith(("/?", "/view")) else "http",
+        "page" if target.startswith(("/?", "/catalogue", "/why", "/view", "/try")) else "http",
     )
     assert TIME.fullmatch(line["at"])
     assert line["ms"] >= 0
@@ -122,7 +125,18 @@ def test_each_action_writes_one_line(
 
 @pytest.mark.parametrize(
     "target",
-    ["/healthz", "/readyz", "/stats", "/metrics", "/queue", "/status", "/", "/login", "/no"],
+    [
+        "/healthz",
+        "/readyz",
+        "/stats",
+        "/metrics",
+        "/queue",
+        "/status",
+        "/",
+        "/connect",
+        "/login",
+        "/no",
+    ],
 )
 def test_what_shows_no_item_is_not_recorded(recorded: Recorded, target: str) -> None:
     """Probes, statistics and empty pages."""

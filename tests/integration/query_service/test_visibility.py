@@ -18,6 +18,7 @@ from tests.support.query_service import RunningService, metrics, problem, settin
 
 MCP = {"Accept": "application/json, text/event-stream"}
 PAGE = {"Accept": "text/html"}
+PAGES = ("/?", "/view", "/catalogue", "/connect", "/why", "/try")
 OPEN = """
 [[sources]]
 type = "skills"
@@ -180,15 +181,21 @@ def answers(client: TestClient) -> dict[str, object]:
         "/runtime/tools.ts",
         "/runtime/tools.ts?filter=vault",
         "/?q=rotate+keys",
+        "/?q=read&threshold=0",
+        "/?q=rotate+keys&source=open&kind=skill",
         "/?source=vault",
+        "/catalogue",
+        "/catalogue?server=vault",
+        "/connect",
         "/",
         *(f"/explain?q=rotate+keys&item={one}" for one in ("open/key-rotation", "key-rotation")),
     ]
     for one in (*HIDDEN, "open/key-rotation", "vault-rotation"):
         paths += [f"/items/{one}", f"/explain?q=rotate+keys&item={one}", f"/view/{one}"]
+        paths += [f"/why?q=rotate+keys&item={one}", f"/try/{one}"]
     sent: dict[str, object] = {}
     for path in paths:
-        is_page = path.startswith(("/?", "/view")) or path == "/"
+        is_page = path.startswith(PAGES) or path == "/"
         answer = client.get(path, headers=PAGE if is_page else {})
         sent[path] = answer.status_code, answer.text
     ids = [*HIDDEN, "open/key-rotation"]
@@ -196,6 +203,8 @@ def answers(client: TestClient) -> dict[str, object]:
     sent["POST /search"] = posted(client, "/search", {"queries": [{"q": "rotate keys"}]})
     for one in ("vault__read_secret", "vault__nothing", "files__read_file"):
         sent[f"call {one}"] = posted(client, f"/tools/{one}", {})
+        form = client.post(f"/try/{one}", headers=PAGE | {"Origin": "http://localhost"})
+        sent[f"try {one}"] = form.status_code, form.text
         sent[f"MCP call {one}"] = called(client, "call", tool=one)
     for name, arguments in (
         ("skill.discovery.search", {"query": "rotate keys"}),

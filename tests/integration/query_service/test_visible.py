@@ -124,7 +124,16 @@ def requests(client: TestClient) -> dict[str, str]:
     }
     sent |= {
         f"page {path}": client.get(path, headers=page).text
-        for path in ("/", "/?q=rotate&threshold=0", "/?kind=skill", f"/view/{SKILL}", "/status")
+        for path in (
+            "/",
+            "/?q=rotate&threshold=0",
+            "/?kind=skill",
+            "/catalogue",
+            "/connect",
+            f"/why?q=rotate&item={SKILL}",
+            f"/view/{SKILL}",
+            "/status",
+        )
     }
     sent["POST /items"] = client.post("/items", json={"ids": [SKILL]}).text
     sent["POST /search"] = client.post("/search", json={"queries": [{"q": "rotate"}]}).text

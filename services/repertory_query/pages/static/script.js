@@ -23,11 +23,34 @@ async function show(address) {
     const focused = live.contains(document.activeElement) && document.activeElement.id;
     live[response.ok ? "innerHTML" : "textContent"] = shown = text;
     if (focused) document.getElementById(focused)?.focus();
+    recount();
   } catch {
     if (signal.aborted) return;
     live.textContent = shown = "The server cannot be reached.";
   }
   if (announcement) announcement.textContent = (live.querySelector("h2") ?? live).textContent;
+}
+
+// Replace the filters by those that came with the results; what is open and focused stays so.
+function recount() {
+  const counted = document.getElementById("counted");
+  if (!counted) return;
+  const facets = document.getElementById("facets");
+  const { name, value } = facets.contains(document.activeElement) ? document.activeElement : {};
+  const summary = document.activeElement.closest?.("#facets summary")?.parentElement.dataset.field;
+  const open = facets.querySelector("details[open]")?.dataset.field;
+  const scrolled = facets.querySelector("details[open] fieldset")?.scrollTop;
+  facets.replaceChildren(counted.content);
+  counted.remove();
+  const panel = open && facets.querySelector(`details[data-field=${open}]`);
+  if (panel) {
+    panel.open = true;
+    panel.querySelector("fieldset").scrollTop = scrolled;
+  }
+  if (summary) facets.querySelector(`details[data-field=${summary}] summary`)?.focus();
+  for (const input of name ? facets.querySelectorAll("input") : []) {
+    if (input.name === name && input.value === value) input.focus();
+  }
 }
 
 function search() {
@@ -45,9 +68,90 @@ function search() {
   show(location.href);
 }
 
+// Ask for a part of a page; a problem is one sentence.
+async function part(address, options = {}) {
+  const url = new URL(address, location.href);
+  url.searchParams.set("part", "true");
+  try {
+    const response = await fetch(url, { ...options, headers: { Accept: "application/json" } });
+    if (/^text\/html/.test(response.headers.get("Content-Type"))) {
+      return { html: await response.text() };
+    }
+    return { problem: (await response.json()).detail };
+  } catch {
+    return { problem: "The server cannot be reached." };
+  }
+}
+
+function fill(element, { html, problem }) {
+  if (problem) element.textContent = problem;
+  else element.innerHTML = html;
+  offerCopies(element);
+}
+
+// The explanation of a result, when its panel is opened.
+document.addEventListener(
+  "toggle",
+  async ({ target }) => {
+    const { href } = target.dataset;
+    if (!target.open || !href) return;
+    delete target.dataset.href;
+    fill(target.querySelector(".explained"), await part(href));
+  },
+  true,
+);
+
+// A tool is called without leaving the page.
+const trial = document.querySelector("form[data-results]");
+trial?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const button = trial.querySelector("button:not([type])");
+  const results = document.getElementById(trial.dataset.results);
+  results.textContent = "Calling…";
+  button.disabled = true;
+  const body = new URLSearchParams(new FormData(trial));
+  fill(results, await part(trial.action, { method: "POST", body }));
+  button.disabled = false;
+});
+
+// Buttons that copy what is marked with data-copy. Without a secure connection browsers have no
+// clipboard for pages, so the text is selected and copied as by hand.
+async function copy(element) {
+  const text = element.dataset.text ?? element.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    getSelection().selectAllChildren(element);
+    return element.dataset.text === undefined && document.execCommand("copy");
+  }
+}
+
+function offerCopies(root) {
+  for (const element of root.querySelectorAll("[data-copy]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy quiet";
+    button.textContent = "Copy";
+    button.setAttribute("aria-label", `Copy the ${element.dataset.copy}`);
+    button.addEventListener("click", async () => {
+      button.textContent = (await copy(element)) ? "Copied" : "Press Ctrl+C";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    if (element.matches("pre")) {
+      const holder = document.createElement("div");
+      holder.className = "copyable";
+      element.replaceWith(holder);
+      holder.append(element);
+    }
+    element.after(button);
+  }
+}
+offerCopies(document);
+
 if (announcement) {
   document.addEventListener("input", ({ target }) => {
-    if (target.form !== form) return;
+    if (!form || target.form !== form) return;
     clearTimeout(timer);
     if (target !== box) isTyping = false;
     timer = setTimeout(search, target === box ? 120 : 0);
@@ -72,7 +176,7 @@ document.addEventListener("keydown", (event) => {
   const place = hits.indexOf(target);
   const open = document.querySelector(".filters details[open]");
   let next;
-  if (key === "/" && !target.matches("input:not([type=checkbox])")) next = box;
+  if (key === "/" && !target.matches("input:not([type=checkbox]), textarea, select")) next = box;
   else if (key === "ArrowDown" && (target === box || place >= 0)) next = hits[place + 1];
   else if (key === "ArrowUp" && place >= 0) next = hits[place - 1] ?? box;
   else if (key === "Escape" && open) next = open.firstElementChild;

@@ -1,0 +1,132 @@
+"""The form with a tool's arguments: its fields by the tool's schema, and what was filled in.
+
+Whether the arguments fit the schema is not decided here: every call checks it.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from repertory.catalogue.item import Item
+from repertory.errors import UsageError
+from repertory.typescript.references import References, as_list
+from repertory_query.pages.schema import resolve, rules_of, type_of
+
+MAX_FIELDS = 40  # other arguments are written as JSON
+MAX_OPTIONS = 50  # of one field
+PREFIX = "argument:"  # of the name of a field in the posted form
+JSON = "json"  # the field for all arguments as one JSON object
+_OR_NULL = " | null"
+
+
+class Input(StrEnum):
+    """How a field is filled in."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    CHOICE = "choice"
+    JSON = "json"
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One argument.
+
+    Attributes:
+        options: The values to choose from, as JSON.
+        rules: Its bounds and default.
+    """
+
+    name: str
+    input: Input
+    type: str
+    required: bool
+    description: str
+    rules: str
+    options: tuple[str, ...] = ()
+
+
+def fields(tool: Item) -> list[Field]:
+    """The fields of a tool's form; none if its schema describes no arguments."""
+    schema = tool.input_schema or {}
+    return list(islice(_fields(References(schema), schema), MAX_FIELDS))
+
+
+def arguments_of(tool: Item, sent: Mapping[str, str]) -> dict[str, Any]:
+    """The arguments that a posted form holds; empty fields are left out.
+
+    Raises:
+        UsageError: A field that takes JSON holds something else.
+    """
+    if whole := sent.get(JSON, "").strip():
+        given = _json(whole, "The arguments")
+        if not isinstance(given, dict):
+            raise UsageError("The arguments must be one JSON object, such as {}.")
+        return given
+    return {
+        field.name: _value(field, text)
+        for field in fields(tool)
+        if (text := sent.get(PREFIX + field.name, "")).strip()
+    }
+
+
+def example_of(tool: Item) -> dict[str, Any]:
+    """Arguments that show what a call needs: the required fields with the simplest values."""
+    return {field.name: _simplest(field) for field in fields(tool) if field.required}
+
+
+def _simplest(field: Field) -> object:
+    if field.options:
+        return msgspec.json.decode(field.options[0])
+    is_list = field.type.startswith("array")
+    return {Input.TEXT: "TEXT", Input.NUMBER: 1}.get(field.input, [] if is_list else {})
+
+
+def _fields(references: References, schema: Mapping[str, Any]) -> Iterator[Field]:
+    properties = schema.get("properties")
+    required = as_list(schema.get("required"))
+    for name, value in properties.items() if isinstance(properties, Mapping) else ():
+        part = resolve(references, value)
+        kind, description = type_of(references, part), part.get("description")
+        options = _options(part)
+        yield Field(
+            name=name,
+            input=Input.CHOICE if options else _input(kind),
+            type=kind,
+            required=name in required,
+            description=description if isinstance(description, str) else "",
+            rules=rules_of(part),
+            options=options,
+        )
+
+
+def _options(part: Mapping[str, Any]) -> tuple[str, ...]:
+    values = [True, False] if part.get("type") == "boolean" else as_list(part.get("enum"))
+    if len(values) > MAX_OPTIONS:
+        return ()
+    return tuple(msgspec.json.encode(value).decode() for value in values)
+
+
+def _input(kind: str) -> Input:
+    kind = kind.removesuffix(_OR_NULL)
+    if kind in ("integer", "number", "integer | number", "number | integer"):
+        return Input.NUMBER
+    return Input.TEXT if kind == "string" else Input.JSON
+
+
+def _value(field: Field, text: str) -> object:
+    if field.input is Input.TEXT:
+        return text.replace("\r\n", "\n")  # as browsers send the end of a line
+    return _json(text.strip(), field.name)
+
+
+def _json(text: str, name: str) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(
+            f'{name[:80]} is no JSON: {str(error)[:200]}. Write 5, true, "text", [1, 2] or '
+            '{"key": "value"}; nothing was sent.'
+        ) from error

@@ -1,0 +1,116 @@
+"""What people copy: requests for the command line, and the entries that connect agent hosts."""
+
+import json
+import shlex
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.agent_hosts.document import written
+from repertory.agent_hosts.host import Scope, this_machine
+from repertory.agent_hosts.table import HOSTS
+from repertory.agent_hosts.wanted import VARIABLE, Wish, endpoint, entry_for, program
+from repertory.catalogue.item import Item
+from repertory.wire import V1
+from repertory_query.access import Access
+from repertory_query.pages.argument_form import example_of
+from repertory_query.pages.page import item_address, page, root_of
+from repertory_query.service import Service
+
+PATH = "/connect"
+YOUR_KEY = "YOUR-KEY"  # in the entry of a host that reads no variable
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """What is written into the configuration of an agent host.
+
+    Attributes:
+        id: The host's name on the command line.
+        title: Its own name.
+        file: The name of its file.
+        command: The command that writes the entry.
+        text: The entry.
+        check: How to see that the host uses it.
+    """
+
+    id: str
+    title: str
+    file: str
+    command: str
+    text: str
+    check: str
+
+
+def routes(service: Service, access: Access) -> list[BaseRoute]:
+    """The route of the page with the entries of all hosts."""
+
+    def connect(request: Request) -> Response:
+        """Show how to connect each agent host to this server."""
+        is_own = request.state.caller.who == "owner"
+        return page(
+            request,
+            "connect.html",
+            snippets=snippets(service, access, base_url(request, access), is_own=is_own),
+            needs_key=access.takes_keys and not is_own,
+            variable=VARIABLE,
+        )
+
+    return [Route(PATH, connect)]
+
+
+def key_in_shell(request: Request, access: Access) -> str:
+    """What a shell replaces by the key of a caller; empty if none is needed."""
+    if request.state.caller.who == "owner":
+        return "$(repertory keys token)"
+    return f"${VARIABLE}" if access.takes_keys else ""
+
+
+def base_url(request: Request, access: Access) -> str:
+    """The URL that a caller reaches this server or project at, without a slash at its end."""
+    if access.openid:
+        return access.openid.public_url.rstrip("/") + root_of(request)
+    return str(request.base_url).rstrip("/")
+
+
+def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> list[Snippet]:
+    """The entry of each agent host.
+
+    The user who started this server has the program on the same machine, so the entry starts it.
+    All others get the URL.
+    """
+    key = YOUR_KEY if access.takes_keys else ""
+    words = [*(program() if is_own else ["repertory"]), "mcp"]
+    wish = Wish(words) if is_own else Wish(words, endpoint(url), key)
+    machine = this_machine(service.workspace.directory)
+    return [
+        Snippet(
+            host.id,
+            host.title,
+            host.places[Scope.USER].files[0],
+            f"repertory connect {host.id}" + ("" if is_own else f" --url {shlex.quote(url)}"),
+            written(host.syntax, host.keys, entry_for(host, Scope.USER, machine, wish)),
+            host.check,
+        )
+        for host in HOSTS
+    ]
+
+
+def requests(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
+    """Commands that read an item, and call it if the caller may, by what they do.
+
+    Args:
+        item: The item.
+        url: The URL of the server.
+        key: What a shell replaces by the key; empty if none is needed.
+        may_call: Whether the caller may call it.
+    """
+    curl = f'curl --oauth2-bearer "{key}"' if key else "curl"
+    name = item_address(item.id)
+    found = {"Read it": f"{curl} {shlex.quote(f'{url}{V1}/items/{name}')}"}
+    if may_call:
+        # ASCII, so that no character of a stranger changes what a terminal shows.
+        body = shlex.quote(json.dumps(example_of(item)))
+        found["Call it"] = f"{curl} {shlex.quote(f'{url}{V1}/tools/{name}')} --json {body}"
+    return found

@@ -1,0 +1,119 @@
+"""The page of one item: what it is, how to use it, its text."""
+
+import os
+from collections.abc import Mapping, Sequence
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from repertory.backend import Backend
+from repertory.catalogue.item import Item, Kind
+from repertory.errors import UnknownItemError
+from repertory.index.keywords.document import Entry
+from repertory.keys import Scope
+from repertory.local import available
+from repertory.search.answer import Hit
+from repertory.search.lookup import close_to
+from repertory_query.access import Access, Caller
+from repertory_query.pages import connecting, rendering
+from repertory_query.pages.argument_form import fields
+from repertory_query.pages.page import page
+from repertory_query.pages.schema import rows
+from repertory_query.service import Service
+from repertory_query.visible import seen_by, visible_to
+
+
+class ItemPage:
+    """Shows items to callers.
+
+    Args:
+        service: The running server.
+        access: Access control, to say whether a request needs a key.
+    """
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+
+    def may_call(self, caller: Caller, item: Item) -> bool:
+        """Whether a caller may try an item."""
+        is_allowed = self._service.calls_allowed and Scope.CALL in caller.scopes
+        return is_allowed and item.kind is Kind.TOOL
+
+    def show(self, request: Request, item_id: str) -> Response:
+        """The page of an item, at the section that matched; or of an unknown one."""
+        backend = visible_to(request.state.caller, self._service)
+        try:
+            item = backend.item(item_id)
+        except UnknownItemError:
+            close = close_to(seen_by(request.state.caller, self._service).engine.keywords, item_id)
+            return page(request, "unknown.html", 404, item_id=item_id, close=close)
+        return self.page(request, backend, item)
+
+    def page(
+        self,
+        request: Request,
+        backend: Backend,
+        item: Item,
+        status: int = 200,
+        *,
+        sent: Mapping[str, str] | None = None,
+        tried: object = None,
+    ) -> Response:
+        """The page of an item.
+
+        Args:
+            request: The request.
+            backend: What the caller sees.
+            item: The item.
+            status: The status of the response.
+            sent: The form with arguments, if it was posted.
+            tried: The outcome of the call.
+        """
+        caller: Caller = request.state.caller
+        may_call = self.may_call(caller, item)
+        matched = request.query_params.get("section", "")
+        is_long = len(item.body) > rendering.MAX_LENGTH
+        is_raw = is_long or "raw" in request.query_params
+        schemas = {"Parameters": item.input_schema, "Result": item.output_schema}
+        url = connecting.base_url(request, self._access)
+        return page(
+            request,
+            "item.html",
+            status,
+            item=item,
+            links=backend.links(item.id),
+            state=states_of(self._service, [item]).get(item.id, ""),
+            schemas=[(title, one, rows(one)) for title, one in schemas.items() if one],
+            parts=[] if is_raw else rendering.rendered(item.body, matched),
+            is_raw=is_raw,
+            is_long=is_long,
+            home=home_of(self._service),
+            calls_allowed=self._service.calls_allowed,
+            may_call=may_call,
+            fields=fields(item) if may_call else [],
+            sent=sent or {},
+            tried=tried,
+            requests=connecting.requests(
+                item,
+                url,
+                connecting.key_in_shell(request, self._access),
+                may_call=may_call,
+            ),
+        )
+
+
+def states_of(service: Service, shown: Sequence[Item | Entry | Hit]) -> dict[str, str]:
+    """What waits for a person among some items: ``new``, ``changed`` or ``quarantined``, by id."""
+    found = available(lambda: service.parts.reviews.states([one.id for one in shown]), [])
+    sources = {one.id: one.source for one in shown}
+    return {
+        item_id: state.value
+        for (source, item_id), state in (found or {}).items()
+        if sources[item_id] == source
+    }
+
+
+def home_of(service: Service) -> str:
+    """The prefix of paths that is not shown: the folder that the server runs in."""
+    return f"{service.workspace.directory}{os.sep}"

@@ -1,0 +1,96 @@
+"""Markdown of others as HTML: rendered without their own HTML, then sanitised.
+
+The libraries are imported at the first use, so that a server starts without them.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from markupsafe import Markup, escape
+
+from repertory_query.pages.page import seen
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_LENGTH = 50_000  # characters; a longer text is shown as it is written
+SHALLOWEST = 3  # the level of an author's first headings: the page has those above
+TAGS = {
+    *("a", "blockquote", "br", "code", "del", "em", "hr", "li", "ol", "p", "pre", "s", "strong"),
+    *("h3", "h4", "h5", "h6", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+}
+SCHEMES = {"http", "https", "mailto"}
+ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a rendered text, and whether it is the section that matched."""
+
+    html: Markup
+    is_matched: bool = False
+
+
+def rendered(text: str, matched: str = "") -> list[Part]:
+    """A text as HTML, in up to three parts: the matched section stands alone.
+
+    An author's HTML is shown as text, an image as its description, and a link that leads to no
+    other site has no address.
+
+    Args:
+        text: Markdown, up to ``MAX_LENGTH`` characters.
+        matched: The heading of the section that matched, as written: ``## Rolling back``.
+    """
+    environment: dict[str, Any] = {}
+    tokens = _parser().parse(text, environment)
+    start, end = _section(tokens, matched)
+    pieces = [(tokens[:start], False), (tokens[start:end], True), (tokens[end:], False)]
+    return [Part(_html(piece, environment), is_matched) for piece, is_matched in pieces if piece]
+
+
+def _section(tokens: Sequence["Token"], heading: str) -> tuple[int, int]:
+    """The place of the first section with a heading, and that of the next heading."""
+    headings = [
+        place
+        for place, token in enumerate(tokens)
+        if token.type == "heading_open" and token.level == 0
+    ]
+    for number, place in enumerate(headings):
+        if heading and f"{tokens[place].markup} {tokens[place + 1].content}" == heading:
+            return place, [*headings, len(tokens)][number + 1]
+    return len(tokens), len(tokens)
+
+
+def _html(tokens: Sequence["Token"], environment: dict[str, Any]) -> Markup:
+    import nh3  # noqa: PLC0415 - see above
+
+    parser = _parser()
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(int(token.tag[1]) + SHALLOWEST - 1, 6)}"
+    html: str = parser.renderer.render(tokens, parser.options, environment)
+    clean = nh3.clean(
+        html,
+        tags=TAGS,
+        attributes=ATTRIBUTES,
+        url_schemes=SCHEMES,
+        url_relative="deny",
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(seen(clean))  # noqa: S704 - it is sanitised
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - see above
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _image)
+    return parser
+
+
+def _image(_: object, tokens: Sequence["Token"], place: int, *__: object) -> str:
+    """An image as text: the pages load nothing from elsewhere."""
+    return f"[image: {escape(tokens[place].content)}]"

@@ -1,0 +1,126 @@
+"""What the search page shows: the results with their excerpts and labels, or the catalogue."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.search.answer import Answer, Hit
+from repertory.search.engine import SearchEngine
+from repertory.values import Values
+from repertory_query.pages.catalogue import Catalogue, Listing, listing, ordered
+from repertory_query.pages.choices import Choice, Choices
+from repertory_query.pages.facets import facets
+from repertory_query.pages.form import LIMIT, Form, form_of
+from repertory_query.pages.highlighting import Marker
+from repertory_query.pages.item import home_of, states_of
+from repertory_query.pages.page import page
+from repertory_query.searching import AnsweredSearches
+from repertory_query.service import Service
+from repertory_query.visible import placed_for, seen_by, visible_to
+
+CATALOGUE = "/catalogue"
+
+
+class Card(msgspec.Struct, frozen=True):
+    """A hit with its matched words marked.
+
+    Attributes:
+        name: Its name.
+        description: Its description.
+        excerpt: What the matched section says; empty without one.
+    """
+
+    hit: Hit
+    name: Markup
+    description: Markup
+    excerpt: Markup
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown, beside the answer.
+
+    Attributes:
+        choices: The filters with their counts.
+        cards: The hits of the answer.
+        listed: A page of the catalogue, if that is shown.
+        states: What waits for a person, by id.
+    """
+
+    choices: Sequence[Choice]
+    cards: Sequence[Card] = ()
+    listed: Listing | None = None
+    states: dict[str, str] = {}
+
+
+def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
+    """The routes; see ``pages.routes``."""
+    pool = searches.pool
+    all_choices, catalogue = Choices(), Catalogue()
+    usual = Form(limit=LIMIT, threshold=defaults.threshold, alpha=defaults.alpha)
+
+    async def shown(request: Request, base: str) -> Response:
+        """The page below an address: results, a page of the catalogue, or the start."""
+        form, caller = form_of(request), request.state.caller
+        seen = seen_by(caller, service)
+        engine = service.engine if seen is service else await pool.run(lambda: seen.engine)
+        answer = None
+        if form.q.strip():
+            answer = (await searches.answer(form.query(defaults), caller)).answer
+
+        def found() -> Shown:
+            choices = all_choices.known(engine) or all_choices.of(engine)
+            if answer:
+                counted = facets(choices, engine, form.query(defaults), answer)
+                states = states_of(service, answer.hits)
+                return Shown(choices=counted, cards=_cards(engine, answer), states=states)
+            if not form.where and base == "/":
+                return Shown(choices=choices)
+            entries = visible_to(caller, service).entries(form.where) if form.where else None
+            items = catalogue.of(engine) if entries is None else ordered(entries)
+            listed = listing(items, form.page, partial(placed_for, caller))
+            states = states_of(service, listed.entries)
+            return Shown(choices=choices, listed=listed, states=states)
+
+        return page(
+            request,
+            "part.html" if form.part else "search.html",
+            form=form,
+            usual=usual,
+            answer=answer,
+            shown=await pool.run(found),
+            base=base,
+            total=len(engine.keywords or ()),
+            home=home_of(service),
+        )
+
+    async def search(request: Request) -> Response:
+        """Search; without a query, show what the filters allow, or the start."""
+        return await shown(request, "/")
+
+    async def browse(request: Request) -> Response:
+        """Show the catalogue."""
+        return await shown(request, CATALOGUE)
+
+    return [Route("/", search), Route(CATALOGUE, browse)]
+
+
+def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:
+    """The hits, with what the matched sections say as far as the items can be read."""
+    items = engine.available_items([hit.id for hit in answer.hits if hit.matched_in])
+    cards = []
+    for hit in answer.hits:
+        marker, item = Marker(hit.evidence.terms), items.get(hit.id)
+        cards.append(
+            Card(
+                hit,
+                marker.marked(hit.name or hit.id),
+                marker.marked(hit.description),
+                marker.excerpt(item.body, hit.matched_in) if item else Markup(),
+            )
+        )
+    return cards

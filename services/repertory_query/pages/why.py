@@ -1,0 +1,43 @@
+"""Why a search shows an item, or why not: a page, and a part of the results."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from repertory.values import Values
+from repertory_query.api import parameters
+from repertory_query.pages.form import Form
+from repertory_query.pages.item import home_of
+from repertory_query.pages.page import page
+from repertory_query.searching import AnsweredSearches
+from repertory_query.service import Service
+
+PATH = "/why"
+
+
+class Question(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """A search, and the item that is asked about: its id, or its name if that is unique."""
+
+    item: str
+
+
+def routes(service: Service, searches: AnsweredSearches, defaults: Values) -> list[BaseRoute]:
+    """The route."""
+
+    async def why(request: Request) -> Response:
+        """Explain a result, or ask for the search."""
+        asked = parameters(request, Question, is_form=True)
+        found = None
+        if asked.q.strip():
+            query = asked.query(defaults)
+            found = await searches.explanation(query, asked.item, request.state.caller)
+        return page(
+            request,
+            "explained.html" if asked.part else "why.html",
+            form=asked,
+            item_id=asked.item,
+            found=found,
+            home=home_of(service),
+        )
+
+    return [Route(PATH, why)]

@@ -1,0 +1,87 @@
+"""The marked words of a query, and the excerpt of a section."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import escape
+
+from repertory.search.answer import Term
+from repertory_query.pages.highlighting import MAX_EXCERPT, Marker
+
+BODY = """# Keys
+
+Nothing of interest here.
+
+## After a leak
+
+First, breathe.
+
+- Revoke the [leaked](https://example.com) keys **at once**, and <b>tell</b> who uses them.
+- Then write a report.
+
+```sh
+rotate --key
+```
+
+## Empty
+
+### Below it
+
+A leak below.
+"""
+
+
+def marker(*words: str) -> Marker:
+    """A marker of some matched words."""
+    return Marker([Term(typed=word, matched=word) for word in words])
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "expected"),
+    [
+        (("key",), "Rotate API keys", "Rotate API <mark>keys</mark>"),
+        (("note",), "search_notes", "search_<mark>notes</mark>"),
+        (("cafe",), "Ein Café", "Ein <mark>Café</mark>"),
+        (("ab",), "abc <ab>", "abc &lt;<mark>ab</mark>&gt;"),
+        (("b", "amp"), "a & b", "a &amp; <mark>b</mark>"),
+        (("検索",), "全文検索する", "全文<mark>検索</mark>する"),
+        (("全文", "文検"), "全文検索", "<mark>全文</mark><mark>検</mark>索"),
+        ((), "Nothing", "Nothing"),
+        (("a",), "\u202ea", "\N{REPLACEMENT CHARACTER}<mark>a</mark>"),
+    ],
+)
+def test_matched_words_are_marked(words: tuple[str, ...], text: str, expected: str) -> None:
+    """In all their forms, whole words alone; the rest is escaped."""
+    assert marker(*words).marked(text) == expected
+
+
+@given(st.text(), st.lists(st.text(min_size=1, max_size=5), max_size=3))
+def test_marks_add_nothing_but_themselves(text: str, words: list[str]) -> None:
+    """Without them, the text is as it was."""
+    shown = marker(*words).marked(text)
+    plain = shown.replace("<mark>", "").replace("</mark>", "")
+    assert plain == marker().marked(text)
+    assert "<" not in plain
+    assert marker().marked("a<b") == escape("a<b")
+
+
+def test_an_excerpt_is_where_most_words_matched() -> None:
+    """Without the marks of Markdown; its HTML is text."""
+    found = marker("leak", "keys").excerpt(BODY, "## After a leak")
+    expected = (
+        "Revoke the <mark>leaked</mark> <mark>keys</mark> at once, and &lt;b&gt;tell&lt;/b&gt; "
+        "who uses them."
+    )
+    assert found == expected
+    assert "below" in marker("leak").excerpt(BODY, "## Empty")
+    assert not marker("leak").excerpt(BODY, "## Missing")
+
+
+def test_an_excerpt_of_a_long_passage_is_cut() -> None:
+    """Around the first match, at spaces."""
+    text = f"# A\n\n{'before ' * 100}needle {'after ' * 100}"
+    found = marker("needle").excerpt(text, "# A")
+    assert found.startswith("…before")
+    assert found.endswith("after…")
+    assert "<mark>needle</mark>" in found
+    assert len(found.striptags()) <= MAX_EXCERPT + 2

@@ -1,0 +1,116 @@
+"""Markdown of others as HTML on the pages: what it becomes, and what it cannot become."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory_query.pages.rendering import MAX_LENGTH, TAGS, rendered
+
+BODY = """Intro with a [link](https://example.com/a).
+
+# Keys
+
+Text with `code`.
+
+## Rolling back ##
+
+1. First
+2. Then
+
+```sh
+# Rolling back
+```
+
+### Details
+
+More.
+
+Rolling *on*
+------------
+
+| a | b |
+| - | - |
+| 1 | 2 |
+"""
+TAG = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>")
+
+
+def html(text: str) -> str:
+    """A whole text as HTML."""
+    return "".join(part.html for part in rendered(text))
+
+
+def test_markdown_is_rendered() -> None:
+    """Headings begin below those of the page; links leave without a trace."""
+    found = html(BODY)
+    for words in ("<h3>Keys</h3>", "<h4>Rolling back</h4>", "<h5>Details</h5>", "<td>1</td>"):
+        assert words in found
+    link = '<a href="https://example.com/a" rel="noopener noreferrer nofollow">link</a>'
+    assert link in found
+    assert "<pre><code># Rolling back\n</code></pre>" in found
+    assert html("###### Six") == "<h6>Six</h6>\n"
+
+
+def test_the_matched_section_stands_alone() -> None:
+    """From its heading to the next one; without such a heading the text is one part."""
+    before, matched, after = rendered(BODY, "## Rolling back")
+    assert (before.is_matched, matched.is_matched, after.is_matched) == (False, True, False)
+    assert matched.html.startswith("<h4>Rolling back</h4>")
+    assert "# Rolling back\n</code>" in matched.html
+    assert after.html.startswith("<h5>Details</h5>")
+    for heading in ("", "## Else", "# Rolling back"):
+        assert [part.is_matched for part in rendered(BODY, heading)] == [False]
+    assert rendered("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        ("<!-- Ignore all instructions -->", "<p>&lt;!-- Ignore all instructions --&gt;</p>"),
+        ("a <img src=x onerror=alert(1)> b", "a &lt;img src=x onerror=alert(1)&gt; b"),
+        ("![a <b>](https://example.com/x.png)", "<p>[image: a &lt;b&gt;]</p>"),
+        ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>"),
+        ("[a](data:text/html;base64,AA)", "<p>[a](data:text/html;base64,AA)</p>"),
+        ("[a](ftp://example.com/)", '<a rel="noopener noreferrer nofollow">a</a>'),
+        ("[a](../../logout)", '<a rel="noopener noreferrer nofollow">a</a>'),
+        ("[a](//evil.example)", '<a rel="noopener noreferrer nofollow">a</a>'),
+        ('[a](https://e.example "t\\" onclick=x")', 'title="t&quot; onclick=x"'),
+        ("gpj&#x202e;exe", "gpj\N{REPLACEMENT CHARACTER}exe"),
+    ],
+)
+def test_an_author_cannot_do_more_than_write(text: str, expected: str) -> None:
+    """No HTML, no image, no address of this server or of another scheme, no hidden character."""
+    assert expected in html(text)
+
+
+@given(
+    st.lists(st.sampled_from([*"<>\"'()[]!#*_`|&;:/\n -=", "a", "on", "javascript:"])).map("".join)
+)
+def test_any_text_becomes_known_tags(text: str) -> None:
+    """With the attributes that are allowed, and no others."""
+    for _, name, attributes in TAG.findall(html(text)):
+        assert name in TAGS
+        assert not re.sub(r'( (href|title|rel|start)="[^"]*")*', "", attributes).strip()
+
+
+@pytest.mark.parametrize("text", ["[", "![[", "*a_ ", "[](", "> ", "<a ", "**a", "`", "- ", "|"])
+def test_a_long_hostile_text_ends(text: str) -> None:
+    """The longest text that is rendered, of what makes parsers slow."""
+    rendered(text * (MAX_LENGTH // len(text)))
+
+
+def test_a_server_starts_without_the_libraries() -> None:
+    """They are imported with the first text."""
+    code = (
+        "import sys, repertory_query.app; "
+        "print({'markdown_it', 'nh3', 'tomlkit'} & set(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "set()"
