@@ -1,5 +1,8 @@
 """The application: its routes, and the middleware that every request passes first."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -33,6 +36,7 @@ from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
+from repertory_query.sending import sending
 from repertory_query.service import Service
 from repertory_query.sign_in import hosts
 from repertory_query.sign_in.people import people_of
@@ -97,6 +101,11 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
         root = root_of(request)  # where the paths begin
         return answer({**described, "servers": [{"url": root}]} if root else described)
 
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with sending(metrics, service), mcp.lifespan(app):
+            yield
+
     app = Starlette(
         routes=[
             *versioned(routes),
@@ -106,7 +115,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *hosts.routes(access.openid),
             Route("/openapi.json", openapi),
         ],
-        lifespan=mcp.lifespan,
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     problems.install(app)

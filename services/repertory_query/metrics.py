@@ -17,9 +17,14 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
 class Metrics:
-    """The metrics of one application, in a registry of their own."""
+    """The metrics of one application, in a registry of their own.
+
+    Attributes:
+        also: Gets the seconds of each request and its labels as well, if it is set.
+    """
 
     def __init__(self) -> None:
+        self.also: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
@@ -43,8 +48,10 @@ class Metrics:
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
-        method = method if method in _METHODS else "other"
-        self._requests.labels(method, route, str(status)).observe(seconds)
+        labels = {"method": known_method(method), "route": route, "status": str(status)}
+        self._requests.labels(**labels).observe(seconds)
+        if self.also:
+            self.also(seconds, labels)
 
     def search(self, mode: str) -> None:
         """Note a search that was not cached."""
@@ -53,6 +60,11 @@ class Metrics:
     def cached(self) -> None:
         """Note a search that was answered from the cache."""
         self._cached.inc()
+
+    def families(self, stats: Stats, calls: Mapping[str, int]) -> Iterator[Metric]:
+        """The metrics of ``text``, for OpenTelemetry."""
+        yield from self._registry.collect()
+        yield from _OfServer(stats, calls).collect()
 
     def text(self, accept: str, stats: Stats, calls: Mapping[str, int]) -> tuple[bytes, str]:
         """All metrics in the format that suits an Accept header, and its media type.
@@ -67,6 +79,11 @@ class Metrics:
         registry.register(_Own(self._registry))
         registry.register(_OfServer(stats, calls))
         return encode(registry), media_type
+
+
+def known_method(method: str) -> str:
+    """The method of a request; callers may write anything there."""
+    return method if method in _METHODS else "other"
 
 
 class _Own(Collector):

@@ -246,6 +246,13 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     audit_files: Annotated[
         int, _personal("audit.files", "How many files the audit log has.", ge=1, le=1_000)
     ] = 10
+    telemetry: Annotated[
+        bool,
+        _personal(
+            "telemetry.on",
+            "Send traces and metrics to the collector that the OTEL_ variables name.",
+        ),
+    ] = False
     debounce: Annotated[
         float,
         _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
