@@ -15,6 +15,7 @@ from repertory.keys import keys_of
 from repertory.settings import Settings
 from repertory_query import (
     calling,
+    exporting,
     functions,
     items,
     jobs,
@@ -113,6 +114,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *pages.routes(service, answers, others, access, values),
             *mcp.routes,
             *hosts.routes(access.openid),
+            *exporting.routes(service, others),
             Route("/openapi.json", openapi),
         ],
         lifespan=lifespan,
