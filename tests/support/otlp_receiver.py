@@ -87,7 +87,7 @@ class Receiver:
 def receiving() -> Iterator[Receiver]:
     """Receive until the end of the block."""
     receiver = Receiver()
-    with serving(lambda request: receiver.take(request)) as receiver.url:
+    with serving(lambda request: receiver.take(request)) as receiver.url:  # noqa: PLW0108 - no method
         yield receiver
 
 
