@@ -52,6 +52,7 @@ ACTIONS = {
     ("POST", "/tools/{tool_id:path}"): Action("call", "tool_id", has_text=True),
     ("POST", "/reviews/approve"): Action("approve"),
     ("POST", "/rebuild"): Action("rebuild"),
+    ("GET", "/export/{collection}"): Action("export", "collection"),
     ("POST", "/queue/retry"): Action("retry"),
     ("GET", "/"): Action("search", face="page", has_text=True, needs="q"),
     ("GET", "/view/{item_id:path}"): Action("read", "item_id", face="page"),

@@ -3,7 +3,14 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from repertory.backup.archive import Archive
+from repertory.backup.restore import check
+from repertory.compose import Parts
+from repertory.errors import StoreBusyError, UsageError
 from repertory.index.qdrant import QdrantStore
+from repertory.settings import load
 from tests.support.command_line import COMMAND
 from tests.support.model_folders import write_model
 from tests.support.team import Team
@@ -23,6 +30,11 @@ def run(team: Team, *command: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+def parts_of(team: Team, **flags: str) -> Parts:
+    """The parts of the team's server in this process."""
+    return Parts(load(flags, team.project, team.environment), team.project)
+
+
 def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -> None:
     """Equal answers and vectors, also of texts that no item has any more."""
     file = tmp_path / "team.zip"
@@ -38,19 +50,21 @@ def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -
         before = [team.search(query)["results"] for query in QUERIES]
         made = run(team, "backup", file)
         assert made.returncode == 0, made.stderr
-        refused = run(team, "restore", file, "--force", "--yes")
-        assert (refused.returncode, "repertory watch" in refused.stderr) == (4, True)
+        with Archive(file) as archive, pytest.raises(StoreBusyError, match="repertory watch"):
+            check(parts_of(team), archive, lambda *_: None, force=True)
         embedded = team.texts_embedded()
         assert embedded > 0
 
         for service in team.services:
-            service.terminate()
+            service.kill()
         store = QdrantStore(qdrant_url)
         stored = [name for name in store.collections() if name.startswith("repertory")]
         for name in stored:
             store.drop(name)
         team.redis.flush()
-        assert run(team, "restore", file, "--yes", "--namespace", "others").returncode == 2
+        others = parts_of(team, namespace="others")
+        with Archive(file) as archive, pytest.raises(UsageError, match="--namespace repertory"):
+            check(others, archive, lambda *_: None, force=True)
         done = run(team, "restore", file, "--yes", "--force")  # keys and calibrations are there
         assert done.returncode == 0, done.stderr
         assert [one for one in store.collections() if one.startswith("repertory")] == stored

@@ -9,6 +9,7 @@ from repertory.settings import load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.asking import confirm
+from repertory_admin.auditing import audited
 from repertory_admin.options import STORE, TEAM, Flags, Output, OutputOption, YesOption
 from repertory_admin.progress import Bars
 
@@ -49,7 +50,7 @@ def backup(
 
     settings = load(flags, Path.cwd())
     path = file.expanduser().absolute()
-    with Bars() as bars:
+    with audited(flags, "backup", [path]), Bars() as bars:
         parts = Parts(settings, Path.cwd())
         made = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
     size = path.stat().st_size
@@ -87,16 +88,17 @@ def restore(
     from repertory.backup.archive import Archive  # noqa: PLC0415 - rarely needed
     from repertory.compose import Parts  # noqa: PLC0415 - imports the engines
 
-    settings = load(flags, Path.cwd())
+    settings, path = load(flags, Path.cwd()), file.expanduser().absolute()
     where = terminal.short_path(str(settings.data_dir))
-    with Archive(file.expanduser().absolute()) as archive, Bars() as bars:
+    with Archive(path) as archive, Bars() as bars:
         parts = Parts(settings, Path.cwd())
         restoring.check(parts, archive, bars.step, force=force)
         bars.clear()
         if output is Output.TABLE:
             _show(archive.manifest)
         confirm(f"Restore this to {where}?", yes=yes, done="restored")
-        restoring.restore(parts, archive, bars.step)
+        with audited(flags, "restore", [path]):
+            restoring.restore(parts, archive, bars.step)
     if output is Output.JSON:
         terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
     else:
@@ -106,9 +108,7 @@ def restore(
 def _show(manifest: "Manifest") -> None:
     from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
 
-    rows = [
-        (kind, f"{count:,}", _size(size)) for kind, (count, size) in contents(manifest).items()
-    ]
+    rows = [(kind, f"{count:,}", _size(size)) for kind, (count, size) in contents(manifest).items()]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 
 
