@@ -46,7 +46,7 @@ def test_a_destroyed_data_directory_is_restored(own: Cli, project: Path, tmp_pat
 def test_a_running_server_is_backed_up_and_not_restored_over(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """It has the collection open and gives its points to its user; nobody else gets them."""
+    """It has the collection open and gives its points to its user; no other caller gets them."""
     file = tmp_path / "backup.zip"
     with Serve(own, project, tmp_path / "log") as server:
         stats, before = server.get("/stats"), server.get("/search?q=bake+a+loaf")["results"]

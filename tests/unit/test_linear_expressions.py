@@ -25,6 +25,10 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 # Where an expression is made of something else: of a word of a query, of a policy's pattern
 # (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
 MADE_AT_RUN_TIME = {
+    "repertory.backup.files._DATABASE": ["vectors.sqlite", "reviews/a-b.sqlite"],
+    "repertory.backup.files._PLAIN": ["keys.json", "workspaces/a.b.json", "audit/audit.jsonl.1"],
+    "repertory.backup.files._SIGN_IN": ["sign-ins/a.json"],
+    "repertory.backup.restore._GENERATION": ["a_g12"],
     "repertory.catalogue.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.sources.policies",
@@ -179,6 +183,9 @@ EXAMPLES = {
         "\"b c\" . 'd'. e",
     ],
     "repertory.sources.tool_files._OF_TOOLS": ['{"tools": []}'],
+    "repertory.telemetry.export._TRACEPARENT": [
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    ],
     "repertory.text._CONTROL": ["a\x07b"],
     "repertory.text._FITTING": ["\u0627\u200d"],
     "repertory.text._FLAG": ["\U000e0067\U000e0062\U000e007f"],

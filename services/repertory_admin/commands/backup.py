@@ -43,7 +43,7 @@ def backup(
 
     It has all indexes of the data directory, or of a team, with their vectors, and what people
     decided: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read
-    the file: whoever has it can read all that is indexed.
+    the file, which shows all that is indexed.
     """
     from repertory.backup.create import create  # noqa: PLC0415 - imports the engines
     from repertory.compose import Parts  # noqa: PLC0415 - as above

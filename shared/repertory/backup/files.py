@@ -24,7 +24,7 @@ AUDIT = "audit"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _PLAIN = re.compile(
     rf"{re.escape(TRUST_FILE)}|keys\.json|(?:keys|workspaces|status|connected)/{_NAME}\.json"
-    rf"|models/calibrations/{_NAME}\.json|{AUDIT}/audit[A-Za-z0-9._-]{{0,50}}\.jsonl"
+    rf"|models/calibrations/{_NAME}\.json|{AUDIT}/audit\.jsonl(?:\.[0-9]{{1,4}})?"
 )
 _DATABASE = re.compile(rf"vectors\.sqlite|reviews/{_NAME}\.sqlite")
 _SIGN_IN = re.compile(rf"{re.escape(SIGN_INS)}/{_NAME}\.json")
@@ -77,7 +77,9 @@ def names(data: Path, *, with_sign_ins: bool) -> list[str]:
 
 
 def chunks(data: Path, name: str) -> Iterator[bytes]:
-    """The bytes of a file, all of one moment; a database as SQLite copies it while it is written.
+    """The bytes of a file, which others replace and never change.
+
+    A database is a copy that SQLite makes, also while others write.
 
     Raises:
         StoreError: It cannot be read.
@@ -85,14 +87,12 @@ def chunks(data: Path, name: str) -> Iterator[bytes]:
     path = data / name
     try:
         if not _DATABASE.fullmatch(name):
-            yield path.read_bytes()
+            yield from _read(path)
             return
         with tempfile.TemporaryDirectory(prefix=".backup-", dir=data) as folder:
             copy = Path(folder) / "copy"
             _copied(path, copy)
-            with copy.open("rb") as file:
-                while chunk := file.read(CHUNK):
-                    yield chunk
+            yield from _read(copy)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
     except sqlite3.Error as error:
@@ -123,6 +123,12 @@ def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
     finally:
         with contextlib.suppress(OSError):
             half.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
 
 
 def _copied(path: Path, copy: Path) -> None:

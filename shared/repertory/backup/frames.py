@@ -1,6 +1,6 @@
 """Points as bytes, the same from every store: MessagePack after its length, and a zero at the end.
 
-A backup and a running server's answer have this form. Whoever reads it trusts nothing of it.
+A backup and the answer of a running server have this form. A reader trusts nothing of it.
 """
 
 import struct

@@ -16,7 +16,7 @@ from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
 from repertory.indexing.collections import generation_of, is_index, is_newer, namespace_of
-from repertory.running import notes
+from repertory.running import claimed, notes
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def restore(parts: Parts, archive: Archive, step: Step) -> None:
     """Restore a backup that was checked.
 
     A collection whose name is taken becomes the next generation. The aliases come last, so that
-    searches see all of it or nothing. The audit log is restored only where there is none.
+    searches see all of it or nothing. The audit log is restored only where it is missing.
 
     Raises:
         StoreError: A store is unavailable or full; restore again with ``--force``.
@@ -120,8 +120,12 @@ def _check_idle(parts: Parts) -> None:
         if holder := parts.coordination.lease.holders().holder:
             raise StoreBusyError(f"{holder} watches; stop `repertory watch` first.")
         return
-    for note in notes(parts.settings):
-        raise StoreBusyError(f"A server runs (process {note.pid} at {note.url}); stop it first.")
+    running = [note.url for note in notes(parts.settings)]
+    for place in (parts.settings.data_dir / "servers").glob("*.json"):
+        with claimed(place) as is_free:  # a process of the same number is no server
+            if not is_free:
+                where = f" at {running[0]}" if running else ""
+                raise StoreBusyError(f"A server{where} uses the data directory; stop it first.")
 
 
 def _check_content(archive: Archive) -> None:

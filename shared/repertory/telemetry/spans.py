@@ -122,7 +122,7 @@ def past(name: str, attributes: Attributes, began: float, ended: float) -> None:
 
 
 def current() -> str:
-    """The ``traceparent`` of the current span; empty if there is none."""
+    """The ``traceparent`` of the current span; empty without one."""
     return _tracing.current() if _tracing else ""
 
 
