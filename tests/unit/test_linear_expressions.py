@@ -25,10 +25,6 @@ FLOOR = 20_000  # nanoseconds; a shorter time is noise
 # Where an expression is made of something else: of a word of a query, of a policy's pattern
 # (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
 MADE_AT_RUN_TIME = {
-    "repertory.backup.files._DATABASE": ["vectors.sqlite", "reviews/a-b.sqlite"],
-    "repertory.backup.files._PLAIN": ["keys.json", "workspaces/a.b.json", "audit/audit.jsonl.1"],
-    "repertory.backup.files._SIGN_IN": ["sign-ins/a.json"],
-    "repertory.backup.restore._GENERATION": ["a_g12"],
     "repertory.catalogue.suspicions",  # of its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.sources.policies",
@@ -37,6 +33,10 @@ MADE_AT_RUN_TIME = {
 
 # A text that each expression matches. Hostile texts are made of it by repeating its parts.
 EXAMPLES = {
+    "repertory.backup.files._DATABASE": ["vectors.sqlite", "reviews/a-b.sqlite"],
+    "repertory.backup.files._PLAIN": ["keys.json", "workspaces/a.b.json", "audit/audit.jsonl.1"],
+    "repertory.backup.files._SIGN_IN": ["sign-ins/a.json"],
+    "repertory.backup.restore._GENERATION": ["_g12"],
     "repertory.catalogue.mentions._ARGUMENTS": ["Bash(git add:*) Read"],
     "repertory.catalogue.mentions._CAMEL": ["addOneNote"],
     "repertory.catalogue.mentions._ID": ["github__create-issue.all"],
