@@ -50,7 +50,7 @@ def begin(service: str) -> None:
     # Not the provider of the whole process: spans of other libraries may hold what ours must not.
     provider = TracerProvider(resource=resource(service))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    spans.turn_on(_Tracing(provider))
+    spans.turn_on(Tracing(provider))
 
 
 def check() -> None:
@@ -118,7 +118,7 @@ class _Live(spans.Span):
             self._own.set_status(StatusCode.ERROR)
 
 
-class _Tracing(spans.Tracing):
+class Tracing(spans.Tracing):
     def __init__(self, provider: "TracerProvider") -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("repertory", version("repertory"))
