@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 from prometheus_client.metrics_core import Metric
 
@@ -33,7 +32,7 @@ async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
     name = NAMES[service.parts.is_team]
     meters = Meters(export.resource(name, service.workspace.directory_key), families)
     requests = meters.histogram("repertory_request_duration_seconds", TEXT, BUCKETS)
-    metrics.also = partial(requests.record)
+    metrics.also = requests.record
     try:
         yield
     finally:
