@@ -13,6 +13,8 @@ from importlib.metadata import version
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from repertory.errors import ConfigurationError
 from repertory.telemetry import spans
 from repertory.telemetry.spans import PARENT, Attributes, Kind
@@ -119,10 +121,13 @@ class _Live(spans.Span):
 
 
 class Tracing(spans.Tracing):
+    """Makes spans of the SDK, with a provider of their own."""
+
     def __init__(self, provider: "TracerProvider") -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("repertory", version("repertory"))
 
+    @override
     @contextmanager
     def span(
         self,
@@ -152,10 +157,12 @@ class Tracing(spans.Tracing):
                 live.note({"error.type": type(error).__name__}, failed=True)
                 raise
 
+    @override
     def past(self, name: str, attributes: Attributes, began: float, ended: float) -> None:
         own = self._tracer.start_span(name, attributes={**attributes}, start_time=int(began * 1e9))
         own.end(int(ended * 1e9))
 
+    @override
     def current(self) -> str:
         from opentelemetry.trace import get_current_span  # noqa: PLC0415 - optional
 
@@ -164,6 +171,7 @@ class Tracing(spans.Tracing):
             return ""
         return f"00-{found.trace_id:032x}-{found.span_id:016x}-{int(found.trace_flags):02x}"
 
+    @override
     def end(self) -> None:
         self._provider.shutdown()
 
