@@ -45,6 +45,14 @@ SECTIONS = {
             "Show when an item appeared, how it changed, and who approved it.",
         ),
         "clean": ("admin.commands.clean", "Remove stored data that nothing uses any more."),
+        "backup": (
+            "admin.commands.backup",
+            "Write everything that cannot be made again into one file.",
+        ),
+        "restore": (
+            "admin.commands.backup",
+            "Make an index of a backup again, without embedding anything.",
+        ),
     },
     "Serve": {
         "serve": (

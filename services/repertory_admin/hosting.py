@@ -7,7 +7,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 
-from repertory import memory
+from repertory import memory, telemetry
 from repertory.common import Common
 from repertory.compose import Parts
 from repertory.running import announce, browser_secret, note_of, the_only_server
@@ -18,6 +18,8 @@ from repertory_query.app import create_app, entrance_of
 from repertory_query.projects import Project, Projects
 from repertory_query.run import serve
 from repertory_query.service import Service
+
+SERVICE = "repertory"  # its name in traces
 
 
 class Host:
@@ -52,6 +54,7 @@ class Host:
             ready: Called with the service of its own project once requests are answered.
         """
         memory.keep_little()
+        telemetry.begin(SERVICE, wanted=self.settings.values.telemetry)
         own = HostedProject(self, self.settings, directory)
         with running(own.parts) as service:
             ready(service)

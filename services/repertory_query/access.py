@@ -36,7 +36,7 @@ class Caller(msgspec.Struct, frozen=True):
     groups: frozenset[str] = frozenset()
 
 
-_OWNER = Caller("owner", frozenset(Scope))
+OWNER = Caller("owner", frozenset(Scope))
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ class Access:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token.strip() if scheme.lower() == "bearer" else ""
         if self._owner and token and _same(token, self._owner.token):
-            return _OWNER
+            return OWNER
         if token and (key := self._keys.find(token)):
             return caller_with(key)
         if proxied:
@@ -219,7 +219,7 @@ class Access:
             secret = self._owner.browser_secret
             name = cookies.owner_cookie(secret)
             if cookies.fits(request.cookies.get(name, ""), secret, name):
-                return _OWNER
+                return OWNER
         if self.openid:
             cookie = request.cookies.get(self.session_cookie(request.scope), "")
             if person := self.openid.person_of_session(cookie):

@@ -15,6 +15,7 @@ from repertory.keys import keys_of
 from repertory.settings import Settings
 from repertory_query import (
     calling,
+    exporting,
     functions,
     insights,
     items,
@@ -40,6 +41,7 @@ from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
 from repertory_query.searching import AnsweredSearches
+from repertory_query.sending import sending
 from repertory_query.service import Service
 from repertory_query.sign_in import hosts
 from repertory_query.sign_in.people import people_of
@@ -109,7 +111,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with mcp.lifespan(app), sampling(service.sample):
+        async with sending(metrics, service), mcp.lifespan(app), sampling(service.sample):
             yield
 
     app = Starlette(
@@ -120,6 +122,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
             *manage.routes(service, others, keys),
             *mcp.routes,
             *hosts.routes(access.openid),
+            *exporting.routes(service, others),
             Route("/openapi.json", openapi),
         ],
         lifespan=with_digests(lifespan, service, values.insights_webhook, others),

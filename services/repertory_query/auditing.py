@@ -56,6 +56,7 @@ ACTIONS = {
     ("GET", "/insights"): Action("insights"),
     ("GET", "/insights/unanswered"): Action("insights"),
     ("POST", "/rebuild"): Action("rebuild"),
+    ("GET", "/export/{collection}"): Action("export", "collection"),
     ("POST", "/queue/retry"): Action("retry"),
     ("GET", "/"): Action("search", face="page", has_text=True, needs="q"),
     ("GET", "/catalogue"): Action("list", face="page"),

@@ -9,11 +9,12 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from repertory.logs import CALLER
+from repertory.telemetry import spans
 from repertory.wire import V1
 from repertory_query.access import Access, is_open
 from repertory_query.auditing import Trail
 from repertory_query.limits import Rates, bounded, check_address
-from repertory_query.metrics import Metrics
+from repertory_query.metrics import Metrics, known_method
 from repertory_query.noted import noting
 from repertory_query.problems import failure, refusal
 
@@ -23,6 +24,8 @@ _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+_TRACE = {b"traceparent", b"tracestate"}  # the headers that continue a trace
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +70,21 @@ class Record:
         """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-            return
+        elif not spans.are_on() or is_open(scope):
+            await self._recorded(scope, receive, send)
+        else:
+            headers = ((name.decode(), value.decode("latin-1")) for name, value in _traced(scope))
+            with spans.span("HTTP", kind=spans.Kind.SERVER, parent=dict(headers)) as span:
+                method, route, status = await self._recorded(scope, receive, send)
+                attributes: dict[str, str | int] = {
+                    "http.request.method": method,
+                    "http.route": route,  # the path and the query are what a caller wrote
+                    "http.response.status_code": status,
+                }
+                span.note(attributes, f"{method} {route}", failed=status >= 500)
+
+    async def _recorded(self, scope: Scope, receive: Receive, send: Send) -> tuple[str, str, int]:
+        """Handle one request, and return its method, its route and the status of the answer."""
         method = scope["method"]
         if method == "HEAD":  # the server omits the body of the answer
             scope = {**scope, "method": "GET"}
@@ -109,3 +126,9 @@ class Record:
                 "caller": caller.who if caller else "",
             },
         )
+        return known_method(method), route, status
+
+
+def _traced(scope: Scope) -> list[tuple[bytes, bytes]]:
+    """The headers that continue a trace."""
+    return [(name, value) for name, value in scope["headers"] if name in _TRACE]

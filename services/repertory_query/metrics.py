@@ -24,12 +24,16 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 class Metrics:
     """The metrics of one application, in a registry of their own.
 
+    Attributes:
+        also: Gets the seconds of each request and its labels as well, if it is set.
+
     Args:
         is_team: Whether watch services need a lease.
     """
 
     def __init__(self, *, is_team: bool = False) -> None:
         self._is_team = is_team
+        self.also: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()
         self._requests = Histogram(
             "repertory_request_duration_seconds",
@@ -53,8 +57,10 @@ class Metrics:
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
-        method = method if method in _METHODS else "other"
-        self._requests.labels(method, route, str(status)).observe(seconds)
+        labels = {"method": known_method(method), "route": route, "status": str(status)}
+        self._requests.labels(**labels).observe(seconds)
+        if self.also:
+            self.also(seconds, labels)
 
     def search(self, mode: str) -> None:
         """Note a search that was not cached."""
@@ -63,6 +69,12 @@ class Metrics:
     def cached(self) -> None:
         """Note a search that was answered from the cache."""
         self._cached.inc()
+
+    def families(self, stats: Stats, calls: Mapping[str, int], counts: Counts) -> Iterator[Metric]:
+        """The metrics of ``text`` without those by caller, for OpenTelemetry."""
+        yield from self._registry.collect()
+        yield from _OfSearches(counts, {}).collect()
+        yield from _OfServer(stats, calls, is_team=self._is_team).collect()
 
     def text(
         self,
@@ -87,6 +99,11 @@ class Metrics:
         registry.register(_OfSearches(counts, callers))
         registry.register(_OfServer(stats, calls, is_team=self._is_team))
         return encode(registry), media_type
+
+
+def known_method(method: str) -> str:
+    """The method of a request; callers may write anything there."""
+    return method if method in _METHODS else "other"
 
 
 class _Own(Collector):

@@ -10,6 +10,7 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from repertory import telemetry
 from repertory.compose import Parts
 from repertory.settings import Settings
 from repertory_query.app import create_app
@@ -34,6 +35,7 @@ def run(settings: Settings) -> None:
     """
     parts = Parts(settings, Path.cwd())
     queue = parts.queue()
+    telemetry.begin("repertory-api", wanted=settings.values.telemetry)
     with (
         termination_signals() as stopping,
         listening(settings) as listener,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from repertory import telemetry
 from repertory.compose import Parts
 from repertory.coordination.lease import Holder
 from repertory.settings import Settings
@@ -25,6 +26,7 @@ def run(settings: Settings, directory: Path) -> None:
     """
     parts = Parts(settings, directory)
     queue, coordination = parts.queue(), parts.coordination
+    telemetry.begin("repertory-watch", wanted=settings.values.telemetry)
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

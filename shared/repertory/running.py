@@ -101,9 +101,8 @@ def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
     from repertory.client import Client  # noqa: PLC0415 - not without a server
 
     if not api_key:
-        for place in (settings.data_dir / "servers").glob("*.json"):
-            note = read_json(place, Note)
-            if note and _is_running(note.pid) and _same_server(note.url, url):
+        for note in notes(settings):
+            if _same_server(note.url, url):
                 return _own(url, note.token)
     return Client(url, api_key)
 
@@ -112,6 +111,12 @@ def note_at(settings: Settings, directory: Path) -> Note | None:
     """The note of the server of a directory; None if it is missing, or its process has ended."""
     note = read_json(_place(settings, directory), Note)
     return note if note and _is_running(note.pid) else None
+
+
+def notes(settings: Settings) -> list[Note]:
+    """The notes of all servers of a data directory whose processes run."""
+    found = (read_json(one, Note) for one in sorted((settings.data_dir / "servers").glob("*.json")))
+    return [note for note in found if note and _is_running(note.pid)]
 
 
 def sign_in_url(url: str, token: str) -> str:

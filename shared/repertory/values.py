@@ -272,6 +272,13 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             secret=True,  # who knows it may write there
         ),
     ] = None
+    telemetry: Annotated[
+        bool,
+        _personal(
+            "telemetry.on",
+            "Send traces and metrics to the collector that the OTEL_ variables name.",
+        ),
+    ] = False
     debounce: Annotated[
         float,
         _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),

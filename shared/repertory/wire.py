@@ -19,6 +19,7 @@ MAX_IDS = 100  # items of one request
 MAX_RETRIES = 1_000  # jobs of one request
 V1 = "/v1"  # where the API begins
 RECORDED = "repertory-recorded"  # a header of requests that the caller's own process records
+EXPORT = "/export"  # where the user's own programs read a collection, for a backup
 PROJECTS = "/projects"  # where a server of several projects has them, each below its key
 
 MaxLimit = Annotated[Limit, Meta(le=MAX_LIMIT)]

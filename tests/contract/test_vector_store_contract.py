@@ -250,6 +250,33 @@ def test_filters(collection: Collection, where: Filter | None, expected: set[str
     assert found(collection, where) == expected
 
 
+def test_every_point_comes_back_as_it_was_written(collection: Collection) -> None:
+    """With its vector, in the order of the ids, so that the sections follow their item."""
+    written = [
+        point("a", direction(1, 2), tags=("x", "y"), server="s", record={"deep": [1, {"b": None}]}),
+        point("a", direction(2, 1), section=0, record={"heading": "h"}),
+        *(point(f"item {number}", direction(number, 1)) for number in range(300)),
+    ]
+    collection.upsert(written)
+    found = list(collection.points())
+    assert [one.id for one in found] == sorted(one.id for one in written)
+    expected = {one.id: one for one in written}
+    for one in found:
+        wanted = expected[one.id]
+        assert one.vector.dtype == np.float32
+        np.testing.assert_allclose(one.vector, wanted.vector, atol=1e-6)
+        fields = set(Point.__struct_fields__) - {"vector"}
+        assert all(getattr(one, name) == getattr(wanted, name) for name in fields)
+
+
+def test_aliases_are_listed(store: VectorStore, collection: Collection, name: str) -> None:
+    """Each with its collection."""
+    store.set_alias(f"{name}_one", collection.name)
+    store.set_alias(f"{name}_two", collection.name)
+    found = {one: at for one, at in store.aliases().items() if one.startswith(name)}
+    assert found == {f"{name}_one": collection.name, f"{name}_two": collection.name}
+
+
 def test_a_filter_is_applied_before_the_limit(collection: Collection) -> None:
     """The nearest matching items are found, however many nearer ones do not match."""
     collection.upsert([point(f"near {n}", direction(1), source="a") for n in range(50)])

@@ -211,20 +211,23 @@ class ServedCollection:
     def scroll(self, body: Json) -> Json:
         """POST of a page."""
         fields(body, "filter", "limit", "offset", "with_payload", "with_vector")
+        with_vector = body.get("with_vector", False)
         self._strict.query(body["limit"], {})
-        self._strict.filter(body["filter"], self._settings["indexed"], is_write=False)
-        if body.get("with_vector"):
-            raise RefusedError(501, "with_vector")
+        self._strict.filter(body.get("filter", {}), self._settings["indexed"], is_write=False)
         page, offset = self._shard.scroll(
             engine.ScrollRequest(
                 offset=body.get("offset"),
                 limit=body["limit"],
-                filter=_filter(body["filter"]),
+                filter=_filter(body["filter"]) if "filter" in body else None,
                 with_payload=body["with_payload"],
-                with_vector=False,
+                with_vector=with_vector,
             )
         )
-        points = [{"id": str(point.id), "payload": point.payload} for point in page]
+        points = [
+            {"id": str(point.id), "payload": point.payload}
+            | ({"vector": point.vector} if with_vector else {})
+            for point in page
+        ]
         return {"points": points, "next_page_offset": None if offset is None else str(offset)}
 
     def count(self, body: Json) -> Json:

@@ -33,6 +33,10 @@ MADE_AT_RUN_TIME = {
 
 # A text that each expression matches. Hostile texts are made of it by repeating its parts.
 EXAMPLES = {
+    "repertory.backup.files._DATABASE": ["vectors.sqlite", "reviews/a-b.sqlite"],
+    "repertory.backup.files._PLAIN": ["keys.json", "workspaces/a.b.json", "audit/audit.jsonl.1"],
+    "repertory.backup.files._SIGN_IN": ["sign-ins/a.json"],
+    "repertory.backup.restore._GENERATION": ["_g12"],
     "repertory.catalogue.mentions._ARGUMENTS": ["Bash(git add:*) Read"],
     "repertory.catalogue.mentions._CAMEL": ["addOneNote"],
     "repertory.catalogue.mentions._ID": ["github__create-issue.all"],
@@ -179,6 +183,9 @@ EXAMPLES = {
         "\"b c\" . 'd'. e",
     ],
     "repertory.sources.tool_files._OF_TOOLS": ['{"tools": []}'],
+    "repertory.telemetry.export._TRACEPARENT": [
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    ],
     "repertory.text._CONTROL": ["a\x07b"],
     "repertory.text._FITTING": ["\u0627\u200d"],
     "repertory.text._FLAG": ["\U000e0067\U000e0062\U000e007f"],

@@ -4,7 +4,7 @@ import functools
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from celery import Celery, Task, signals
 from celery.exceptions import CPendingDeprecationWarning, Reject
 from celery.utils.log import get_multiprocessing_logger
 
+from repertory import telemetry
 from repertory.compose import Parts
 from repertory.errors import ConfigurationError, NewerReleaseError, StoreError
 from repertory.indexing.celery_queue import (
@@ -25,8 +26,11 @@ from repertory.indexing.celery_queue import (
 from repertory.indexing.job import QueueName
 from repertory.indexing.maintenance import SNAPSHOT_TIMEOUT_S
 from repertory.settings import Settings
+from repertory.telemetry import spans
 from repertory_worker.messages import Transport
 from repertory_worker.process import Process
+
+SERVICE = "repertory-worker"  # its name in traces
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +49,7 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
     """
     Parts(settings, Path.cwd()).queue()  # refuses unusable settings
     assert settings.values.redis_url
+    telemetry.check(wanted=settings.values.telemetry)  # each process begins it for itself
     if unknown := set(only) - set(QUEUES):
         raise ConfigurationError(
             f"There is no queue {', '.join(sorted(unknown))}; there are {', '.join(QUEUES)}."
@@ -81,11 +86,13 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
     def write(task: Task[Any, Any], text: object, queue: str) -> None:
         tag = str((task.request.properties or {}).get("delivery_tag"))
         with _returned():
-            process().write(text, QueueName(queue), tag)
+            process().write(text, QueueName(queue), tag, _parent(task))
 
-    @app.task(name=BEGIN)
-    def begin(configuration: str, generation: int | None, recipe: int = 0) -> None:
-        with _returned():
+    @app.task(name=BEGIN, bind=True)
+    def begin(
+        task: Task[Any, Any], configuration: str, generation: int | None, recipe: int = 0
+    ) -> None:
+        with _returned(), _continued(task, "begin a collection"):
             process().begin(configuration, generation, recipe)
 
     @app.task(name=KEEP_KEYWORDS, time_limit=SNAPSHOT_TIMEOUT_S)
@@ -96,19 +103,40 @@ def _register(app: Celery, settings: Settings, queues: Sequence[str]) -> None:
             _log.warning("snapshot_failed", extra={"collection": collection, "error": str(error)})
 
     def start(**_: object) -> None:
+        telemetry.begin(SERVICE, wanted=settings.values.telemetry)
         process().start()
 
     def ready(**_: object) -> None:
         _log.info("worker_ready", extra={"queues": list(queues)})
 
-    def keep_logging(**_: object) -> None:
-        """Celery configures logging unless this signal has a receiver."""
-        if processes := get_multiprocessing_logger():
-            processes.propagate = True  # its messages go where all others go
-
     signals.worker_process_init.connect(start, weak=False)
+    signals.worker_process_shutdown.connect(_end, weak=False)
     signals.worker_ready.connect(ready, weak=False)
-    signals.setup_logging.connect(keep_logging, weak=False)
+    signals.setup_logging.connect(_keep_logging, weak=False)
+
+
+def _keep_logging(**_: object) -> None:
+    """Celery configures logging unless this signal has a receiver."""
+    if processes := get_multiprocessing_logger():
+        processes.propagate = True  # its messages go where all others go
+
+
+def _end(**_: object) -> None:
+    """Send the last spans of a process: Celery ends it without what Python does at an end."""
+    spans.end()
+
+
+def _parent(task: Task[Any, Any]) -> str:
+    """The ``traceparent`` of a task's message; empty if it has none."""
+    return str(getattr(task.request, spans.PARENT, None) or "")
+
+
+def _continued(task: Task[Any, Any], name: str) -> AbstractContextManager[spans.Span]:
+    """The span of a task in the trace of who sent it."""
+    parent = _parent(task)
+    return spans.span(
+        name, kind=spans.Kind.CONSUMER, parent={spans.PARENT: parent} if parent else None
+    )
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from kombu.message import Message
 from kombu.utils.encoding import bytes_to_str
 from typing_extensions import override
 
+from repertory.telemetry.spans import PARENT
+
 _log = logging.getLogger(__name__)
 
 
@@ -44,6 +46,11 @@ class Gathering(Iterator[object]):
         except self._errors as error:
             _log.warning("gathering_ended", extra={"queue": self._queue, "error": str(error)})
         raise StopIteration
+
+    @property
+    def parents(self) -> list[str]:
+        """The ``traceparent`` of each of the taken tasks; empty if it has none."""
+        return [str(message.headers.get(PARENT) or "") for message in self._taken]
 
     def leave(self) -> None:
         """Leave the task that was just iterated to; ``end`` puts it back."""

@@ -32,6 +32,7 @@ class _Headers(msgspec.Struct):
     eta: str | None = None
     compression: str | None = None
     redelivered: bool = False
+    traceparent: str | None = None
 
 
 class _Properties(msgspec.Struct):
@@ -61,6 +62,8 @@ def task_message(raw: object, queue: str) -> dict[str, Any]:
     if not all(0 < len(text) <= MAX_ID_LENGTH for text in (headers.id, tag)):
         raise ValueError("no usable id")
     base64.b64decode(found.body, validate=True)
+    if headers.traceparent and len(headers.traceparent) > MAX_ID_LENGTH:
+        headers.traceparent = None
     if headers.eta is not None:
         due = datetime.fromisoformat(headers.eta)
         headers.eta = due.astimezone(UTC).isoformat()

@@ -23,6 +23,7 @@ from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
 from repertory.indexing.celery_queue import LEASE_S, redis_key
 from repertory.indexing.job import Job, QueueName, job_of
+from repertory.indexing.save_trace import processing
 from repertory.settings import Settings
 from repertory_worker.gathering import Gathering, waiting_beside
 
@@ -67,13 +68,14 @@ class Process:
         for run in (self._heartbeat, self._renewal):
             threading.Thread(target=run, name=run.__name__.strip("_"), daemon=True).start()
 
-    def write(self, text: object, queue_name: QueueName, tag: str) -> None:
+    def write(self, text: object, queue_name: QueueName, tag: str, parent: str = "") -> None:
         """Do a job, given as JSON, and those that wait in the same queue.
 
         Args:
             text: The job.
             queue_name: The queue that it was taken from.
             tag: The delivery tag of its message.
+            parent: The ``traceparent`` of its message.
         """
         newer: NewerReleaseError | None = None
         jobs: list[Job] = []
@@ -88,18 +90,18 @@ class Process:
                 others.end()
                 self._tags += others.tags
                 self._renew()
-                self._do(jobs, queue_name)
+                self._do(jobs, queue_name, [parent, *others.parents])
         if newer:
             if not jobs:
                 time.sleep(NEWER_PAUSE_S)
             raise newer
 
-    def _do(self, jobs: Sequence[Job], queue_name: QueueName) -> None:
+    def _do(self, jobs: Sequence[Job], queue_name: QueueName, parents: Sequence[str]) -> None:
         if not jobs:
             return
         items = sum(len(job.items) + len(job.removed) for job in jobs)
         work = {"queue": queue_name.value, "jobs": len(jobs), "items": items}
-        with self._working(task="write", **work):
+        with self._working(task="write", **work), processing(jobs, parents):
             self._with_retries(
                 lambda: attempt(
                     jobs,

@@ -72,7 +72,7 @@ class Catalogue:
     def of(self, engine: SearchEngine) -> Ordered:
         """All items of an engine; none without a keyword index."""
         if engine not in self._known:
-            self._known[engine] = ordered(engine.keywords.entries if engine.keywords else ())
+            self._known[engine] = ordered([*engine.keywords.all()] if engine.keywords else [])
         return self._known[engine]
 
 

@@ -245,7 +245,7 @@ def _matches(service: Service, item: str) -> list[str] | None:
     except RepertoryError:
         return None
     found = []
-    for entry in keywords.entries if keywords else ():
+    for entry in keywords.all() if keywords else ():
         if item in (entry.id, entry.name) or any(
             fnmatchcase(key, item) for key in (entry.id, entry.name)
         ):

@@ -119,6 +119,11 @@ class EdgeStore(VectorStore):
         return target if target in self.collections() else None
 
     @override
+    def aliases(self) -> dict[str, str]:
+        names = sorted(path.name for path in _listed(self._aliases) if path.is_file())
+        return {name: target for name in names if (target := self.alias(name))}
+
+    @override
     def set_alias(self, name: str, collection: str) -> None:
         path = self._aliases / layout.checked_name(name)
         if collection not in self.collections():

@@ -183,6 +183,24 @@ class EdgeCollection(StoredCollection):
             if offset is None:
                 return
 
+    @override
+    def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
+        offset: engine.PointId | None = None
+        while True:
+            request = engine.ScrollRequest(
+                offset=offset, limit=layout.CHUNK, with_payload=True, with_vector=True
+            )
+            with translated(self._path):
+                page, offset = self._shard.engine.scroll(request)
+            for point in page:
+                yield _uuid(point.id), cast("list[float]", point.vector), point.payload
+            if offset is None:
+                return
+
+
+def _uuid(number: "engine.PointId") -> UUID:
+    return number if isinstance(number, UUID) else UUID(str(number))
+
 
 def _params(*, is_filtered: bool) -> engine.SearchParams:
     acorn = engine.AcornSearchParams(enable=True, max_selectivity=1.0) if is_filtered else None

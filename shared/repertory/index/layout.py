@@ -5,7 +5,7 @@ Everything here is plain data, so that Qdrant's engine and Qdrant's server canno
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -71,6 +71,32 @@ def payload(point: Point) -> dict[str, Any]:
         "revision": point.revision,
         "record": json.dumps(point.record, separators=(",", ":")),
     }
+
+
+class Fields(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``payload`` stores; see ``Point``."""
+
+    item: str
+    section: int | None = None
+    kind: str
+    source: str
+    server: str
+    tags: tuple[str, ...]
+    content_hash: str
+    metadata_hash: str
+    revision: int
+    record: dict[str, Any]
+
+
+def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) -> Point:
+    """A point, from its id, its vector and its payload."""
+    try:
+        plain = {**(stored or {})}
+        found = msgspec.convert({**plain, "record": json.loads(plain["record"])}, Fields)
+    except (LookupError, TypeError, ValueError) as exc:
+        raise StoreCorruptError(f"A stored point cannot be read: {exc!r}.") from exc
+    fields = msgspec.structs.asdict(found)
+    return Point(id=number, vector=np.asarray(vector, np.float32), **fields)
 
 
 def state(stored: dict[str, Any] | None) -> State:

@@ -99,6 +99,12 @@ class QdrantStore(VectorStore):
         return next((a.collection_name for a in aliases if a.alias_name == name), None)
 
     @override
+    def aliases(self) -> dict[str, str]:
+        with self._server.translated():
+            found = self._server.client.get_aliases().aliases
+        return {one.alias_name: one.collection_name for one in found}
+
+    @override
     def set_alias(self, name: str, collection: str) -> None:
         # It replaces an alias. A server does the actions of one request one by one and keeps those
         # before the first that fails: a deletion before it would be the end of the alias.

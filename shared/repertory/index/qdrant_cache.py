@@ -17,6 +17,7 @@ from repertory.embedding.models import Model
 from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.cache import Vector, VectorCache
+from repertory.index.qdrant_collection import whole_points
 from repertory.index.qdrant_connection import QdrantServer, Replication
 from repertory.values import NAMESPACE
 
@@ -84,6 +85,14 @@ class QdrantVectorCache(VectorCache):
         for start in range(0, len(points), size):
             with self._use() as client:
                 client.upsert(self._name, points[start : start + size], wait=True)
+
+    def stored(self) -> Iterator[tuple[bytes, Vector]]:
+        """Every vector, with its key."""
+        with self._use() as client:
+            for point in whole_points(client, self._name):
+                key = (point.payload or {}).get("key")
+                if isinstance(key, str):
+                    yield bytes.fromhex(key), np.asarray(point.vector, np.float32)
 
     @override
     def count(self) -> int:

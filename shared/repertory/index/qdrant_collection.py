@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Sequence
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -203,6 +203,24 @@ class QdrantCollection(StoredCollection):
                 yield point.payload
             if offset is None:
                 return
+
+    @override
+    def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
+        with self._use() as client:
+            for point in whole_points(client, self._name):
+                yield UUID(str(point.id)), cast("list[float]", point.vector), point.payload
+
+
+def whole_points(client: QdrantClient, name: str) -> Iterator[models.Record]:
+    """Every point of a collection with its vector, in the order of the ids."""
+    offset: Any = None  # opaque: the client returns the next page's
+    while True:
+        page, offset = client.scroll(
+            name, limit=layout.CHUNK, offset=offset, with_payload=True, with_vectors=True
+        )
+        yield from page
+        if offset is None:
+            return
 
 
 def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from repertory.catalogue.item import item_key, point_id
 from repertory.index import layout
-from repertory.index.vectors import Collection, State
+from repertory.index.vectors import Collection, Point, State
 
 
 class StoredCollection(Collection):
@@ -40,6 +40,14 @@ class StoredCollection(Collection):
     @override
     def scan(self) -> Iterator[dict[str, Any]]:
         return (layout.record(stored)[1] for stored in self._scroll(layout.RECORD))
+
+    @override
+    def points(self) -> Iterator[Point]:
+        return (layout.point(*found) for found in self._scroll_whole())
+
+    @abstractmethod
+    def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
+        """Every point in the order of the ids: its id, its vector and its payload."""
 
     @abstractmethod
     def _delete(self, items: Sequence[str], before: int, *, sections_only: bool) -> None:

@@ -178,6 +178,14 @@ class Collection(Searched, Protocol):
         """The record of every item, in no order. Sections are left out."""
         ...
 
+    def points(self) -> Iterator[Point]:
+        """Every point as ``upsert`` takes it, sections included, in the order of their ids.
+
+        So the points of an item follow each other, its own first. While it is written to, each item
+        comes as it was at some moment: its own point is written last, so what follows is complete.
+        """
+        ...
+
     def count(self) -> int:
         """The number of points, sections included."""
         ...
@@ -271,6 +279,10 @@ class VectorStore(Protocol):
 
     def alias(self, name: str) -> str | None:
         """The collection that an alias points at, or None."""
+        ...
+
+    def aliases(self) -> dict[str, str]:
+        """The collection of each alias."""
         ...
 
     def set_alias(self, name: str, collection: str) -> None:

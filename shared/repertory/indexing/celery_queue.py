@@ -17,6 +17,7 @@ from repertory.catalogue.views import RECIPE
 from repertory.coordination.redis_server import CONNECT_TIMEOUT_S, TIMEOUT_S, RedisServer
 from repertory.errors import StoreError
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.telemetry import spans
 from repertory.values import NAMESPACE
 
 WRITE = "repertory.write"
@@ -162,7 +163,13 @@ class CeleryQueue(JobQueue):
         delay: float = 0.0,
         task_id: str | None = None,
     ) -> None:
-        with self._redis.translated():
+        with (
+            spans.span(
+                f"send {task}", {"messaging.destination.name": queue}, kind=spans.Kind.PRODUCER
+            ),
+            self._redis.translated(),
+        ):
+            parent = spans.current()
             try:
                 self._app.send_task(
                     task,
@@ -170,6 +177,7 @@ class CeleryQueue(JobQueue):
                     queue=self._redis.key(queue),
                     countdown=delay or None,
                     task_id=task_id,
+                    headers={spans.PARENT: parent} if parent else None,
                     compression="gzip",
                     argsrepr="…",  # or a part of the job would be in the headers and in logs
                     retry=False,

@@ -21,6 +21,7 @@ from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
 from repertory.indexing.ledgers import Ledgers
+from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ScanResult
 from repertory.indexing.unused import UnusedIndexes
 from repertory.review.gate import Gate
@@ -80,6 +81,7 @@ class Coordinator:
         self._unused = UnusedIndexes(
             store, active, coordination.unused, keep_unused_s, self._generations.drop
         )
+        self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
         self._indexed = Catalogue(())  # of the active collection, as far as is known
         self._is_configured = False
@@ -99,6 +101,7 @@ class Coordinator:
     def observe(self, result: ScanResult) -> None:
         """Take in the result of one scan."""
         self._scans.add(result)
+        self._trace.scanned(result)
         self._must_compare = True
         self._refusal = ""
 
@@ -118,6 +121,8 @@ class Coordinator:
             return
         try:
             self._tick(self._clock())
+            if self.ledger is not None:
+                self._trace.compared()
             self._store_error = ""
         except StoreError as error:
             if self._store_error != str(error):
@@ -272,9 +277,10 @@ class Coordinator:
         )
         waiting = list(jobs(ledger.collection, revision, items, removed))
         try:
-            while waiting:
-                self._queue.submit(waiting[0], queue_name)
-                del waiting[0]
+            with self._trace.sending(len(items), len(removed)):
+                while waiting:
+                    self._queue.submit(waiting[0], queue_name)
+                    del waiting[0]
         finally:
             for job in waiting:
                 ledger.not_queued([*(item.id for item in job.items), *job.removed])

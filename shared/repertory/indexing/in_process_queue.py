@@ -14,8 +14,10 @@ from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
 from repertory.indexing.job import Job, JobQueue, QueueName
+from repertory.indexing.save_trace import processing
 from repertory.indexing.writer import Writer
 from repertory.memory import trim
+from repertory.telemetry import spans
 
 BATCH_SIZE = 8  # jobs that are done in one batch
 RETRY_INTERVAL_S = 1.0  # seconds after a store was away
@@ -40,6 +42,7 @@ class InProcessQueue(JobQueue):
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
         self._keywords: dict[str, None] = {}  # the collections whose snapshots are requested
+        self._parents: dict[str, str] = {}  # of the trace that a job continues, by its id
         self._taken = 0
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._changed = threading.Condition()
@@ -59,6 +62,8 @@ class InProcessQueue(JobQueue):
     @override
     def submit(self, job: Job, queue_name: QueueName, delay: float = 0.0) -> None:
         with self._changed:
+            if parent := spans.current():
+                self._parents[job.id] = parent
             if delay:
                 self._delayed.append((time.monotonic() + delay, job, queue_name))
             else:
@@ -157,7 +162,9 @@ class InProcessQueue(JobQueue):
             for collection in {job.collection for job in jobs}:
                 self._coordination.snapshots.drop(collection)
             failures = self._coordination.failures
-            attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
+            parents = [self._parents.pop(job.id, "") for job in jobs]
+            with processing(jobs, parents):
+                attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)
         finally:
             self._taken = 0
 

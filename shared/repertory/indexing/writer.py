@@ -36,6 +36,7 @@ from repertory.indexing.embed import embed
 from repertory.indexing.job import Job
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.write import write
+from repertory.telemetry import spans
 
 CLAIM_S = 15.0  # that other workers leave a batch of texts to the worker that claimed it
 POLL_INTERVAL_S = 0.05  # while another worker embeds it
@@ -111,8 +112,9 @@ class Writer:
                     work.append((collection, own, self._newer(collection, own)))
             vectors = self._embed([item for *_, items in work for item, _ in items])
             for collection, own, items in work:
-                self._write(collection, own, items, vectors)
-                changed = self._settled(collection, own)
+                with spans.span("write to the store", {"repertory.items": len(items)}):
+                    self._write(collection, own, items, vectors)
+                    changed = self._settled(collection, own)
                 self._coordination.deltas.announce(collection.name, changed)
         self.count(jobs=len(jobs), batches=1)
 
@@ -214,6 +216,7 @@ class Writer:
             if revision > max(stored.get(item.id, 0), deleted.get(item.id, 0))
         ]
 
+    @spans.traced("embed texts")
     def _embed(self, items: Sequence[Item]) -> dict[bytes, Vector]:
         """The vectors of all texts of some items; each text is embedded by one worker only."""
         if not items:

@@ -26,6 +26,7 @@ from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
+from repertory.telemetry.spans import traced
 
 POOL = 60  # candidates of each arm at any limit, so that a larger limit only adds hits
 MAX_NAME_WORDS = 4  # a longer query is a sentence, not a name
@@ -92,6 +93,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.entries[place]
 
 
+@traced("search keywords")
 def read(query: Query, index: KeywordIndex) -> Words:
     """Look up the words of a query, which can be done while it is embedded."""
     matches = index.match(query.text)

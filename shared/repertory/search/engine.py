@@ -26,6 +26,7 @@ from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, ordered, task_of
 from repertory.search.shown import ShownItems
 from repertory.search.steps import searched
+from repertory.telemetry.spans import carried, traced
 
 
 class SearchEngine:
@@ -98,6 +99,7 @@ class SearchEngine:
             hides=hides,
         )
 
+    @traced("search")
     def search(self, query: Query) -> Answer:
         """Find the items that fit a query best.
 
@@ -145,7 +147,7 @@ class SearchEngine:
             del queries[1:]
         # The keyword arm runs on another thread: embedding releases Python's lock.
         index = self.keywords or KeywordIndex.empty()
-        reading = [self._reader.submit(read, one, index) for one in queries]
+        reading = [self._reader.submit(carried(read), one, index) for one in queries]
         found = self._nearest(queries, reading, also, problems)
         texts = [
             self._ranked(one, words.result(), nearest, also, tuple(problems))

@@ -10,6 +10,7 @@ from repertory.index.keywords.query_words import plain
 from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
+from repertory.telemetry.spans import traced
 
 
 class Nearest:
@@ -42,6 +43,7 @@ class Nearest:
         return {key: scores[key] for key in keys if key in scores}
 
 
+@traced("search vectors")
 def ask(collection: Searched, queries: Sequence[VectorQuery]) -> list[Nearest]:
     """Ask a collection all of a search's queries at once.
 
@@ -52,6 +54,7 @@ def ask(collection: Searched, queries: Sequence[VectorQuery]) -> list[Nearest]:
     return [Nearest(collection, query, answer) for query, answer in answers]
 
 
+@traced("embed the query")
 def embedded(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
     """The vectors of a query as a whole and of its steps: shape ``(texts, dimension)``.
 

@@ -1,0 +1,129 @@
+"""``repertory backup`` and ``repertory restore``."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from repertory.settings import load
+from repertory_admin import terminal
+from repertory_admin.app import app, command
+from repertory_admin.asking import confirm
+from repertory_admin.auditing import audited
+from repertory_admin.options import STORE, TEAM, Flags, Output, OutputOption, YesOption
+from repertory_admin.progress import Bars
+
+if TYPE_CHECKING:
+    from repertory.backup.archive import Manifest
+
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
+
+@command(
+    app,
+    "backup",
+    settings=(*STORE, *TEAM),
+    examples=(
+        "repertory backup ~/backups/repertory.zip",
+        "repertory backup new.zip --redis-url redis://localhost --qdrant-url http://localhost:6333",
+    ),
+)
+def backup(
+    flags: Flags,
+    file: FileArgument,
+    *,
+    with_sign_ins: Annotated[
+        bool,
+        typer.Option("--with-sign-ins", help="Also back up the tokens of `repertory login`."),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Write everything that cannot be made again into one file.
+
+    It has all indexes of the data directory, or of a team, with their vectors, and what people
+    decided: keys, approvals, trusted configurations. Servers may run meanwhile. Only you can read
+    the file, which shows all that is indexed.
+    """
+    from repertory.backup.create import create  # noqa: PLC0415 - imports the engines
+    from repertory.compose import Parts  # noqa: PLC0415 - as above
+
+    settings = load(flags, Path.cwd())
+    path = file.expanduser().absolute()
+    with audited(flags, "backup", [path]), Bars() as bars:
+        parts = Parts(settings, Path.cwd())
+        made = create(parts, path, bars.step, with_sign_ins=with_sign_ins, force=force)
+    size = path.stat().st_size
+    if output is Output.JSON:
+        terminal.show_json({"file": str(path), "bytes": size, **_plain(made)})
+        return
+    _show(made)
+    terminal.tell(f"Wrote {terminal.short_path(str(path))}: {_size(size)}.")
+
+
+@command(
+    app,
+    "restore",
+    settings=(*STORE, *TEAM),
+    examples=(
+        "repertory restore ~/backups/repertory.zip",
+        "repertory restore repertory.zip --force --yes",
+    ),
+)
+def restore(
+    flags: Flags,
+    file: FileArgument,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
+    yes: YesOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make an index of a backup again, without embedding anything.
+
+    The whole file is verified before anything is changed. Stop the server, or a team's
+    `repertory watch`, first. Restore your own backups only: their keys and trusted configurations
+    count from then on.
+    """
+    from repertory.backup import restore as restoring  # noqa: PLC0415 - imports the engines
+    from repertory.backup.archive import Archive  # noqa: PLC0415 - rarely needed
+    from repertory.compose import Parts  # noqa: PLC0415 - imports the engines
+
+    settings, path = load(flags, Path.cwd()), file.expanduser().absolute()
+    where = terminal.short_path(str(settings.data_dir))
+    with Archive(path) as archive, Bars() as bars:
+        parts = Parts(settings, Path.cwd())
+        restoring.check(parts, archive, bars.step, force=force)
+        bars.clear()
+        if output is Output.TABLE:
+            _show(archive.manifest)
+        confirm(f"Restore this to {where}?", yes=yes, done="restored")
+        with audited(flags, "restore", [path]):
+            restoring.restore(parts, archive, bars.step)
+    if output is Output.JSON:
+        terminal.show_json({"dataDir": str(settings.data_dir), **_plain(archive.manifest)})
+    else:
+        terminal.tell(f"Restored {_size(archive.size)}.")
+
+
+def _show(manifest: "Manifest") -> None:
+    from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
+
+    rows = [(kind, f"{count:,}", _size(size)) for kind, (count, size) in contents(manifest).items()]
+    terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
+
+
+def _plain(manifest: "Manifest") -> dict[str, object]:
+    from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
+
+    return {
+        "version": manifest.version,
+        "made": manifest.made,
+        "contents": [
+            {"kind": kind, "number": count, "bytes": size}
+            for kind, (count, size) in contents(manifest).items()
+        ],
+    }
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1e6 else f"{size / 1e3:,.1f} kB"

@@ -1,0 +1,40 @@
+"""``/export``: a collection that this process has open, for a backup by its user.
+
+No interface for others: it is not described, and takes no key but the token of the server's user.
+"""
+
+from collections.abc import Iterator
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from repertory.errors import StoreError
+from repertory.wire import EXPORT
+from repertory_query.access import OWNER
+from repertory_query.pool import Pool
+from repertory_query.service import Service
+
+
+def routes(service: Service, pool: Pool) -> list[BaseRoute]:
+    """The route."""
+
+    async def export(request: Request) -> Response:
+        if request.state.caller is not OWNER:
+            raise HTTPException(403, "Only the user who runs this server exports its index.")
+        from repertory.backup import frames  # noqa: PLC0415 - rarely needed
+
+        name = request.path_params["collection"]
+        try:
+            collection = await pool.run(lambda: service.parts.store.open(name))
+        except StoreError as error:
+            raise HTTPException(404, str(error)) from error
+
+        def content() -> Iterator[bytes]:
+            with collection:
+                yield from frames.of_points(collection.points())
+
+        return StreamingResponse(content(), media_type="application/octet-stream")
+
+    return [Route(f"{EXPORT}/{{collection}}", export)]

@@ -1,0 +1,40 @@
+"""Sends the metrics of an application to an OpenTelemetry collector, if the settings want that."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+from prometheus_client.metrics_core import Metric
+
+from repertory_query.metrics import BUCKETS, Metrics
+from repertory_query.service import Service
+
+TEXT = "Time to answer a request."
+NAMES = {True: "repertory-api", False: "repertory"}  # of a team's query service, and another
+
+
+@asynccontextmanager
+async def sending(metrics: Metrics, service: Service) -> AsyncIterator[None]:
+    """Send metrics from time to time, and once more at the end."""
+    if not service.settings.values.telemetry:
+        yield
+        return
+    from repertory.telemetry import export  # noqa: PLC0415 - an optional extra
+
+    if not export.wants_metrics():
+        yield
+        return
+    from repertory.telemetry.meters import Meters  # noqa: PLC0415 - an optional extra
+
+    def families() -> Iterator[Metric]:
+        return metrics.families(service.stats(), service.call_outcomes, service.recent.counts())
+
+    name = NAMES[service.parts.is_team]
+    meters = Meters(export.resource(name, service.workspace.directory_key), families)
+    requests = meters.histogram("repertory_request_duration_seconds", TEXT, BUCKETS)
+    metrics.also = requests.record
+    try:
+        yield
+    finally:
+        metrics.also = None
+        await asyncio.to_thread(meters.close)

@@ -1,0 +1,284 @@
+"""The file of a backup: a zip archive of parts, and a manifest with the digest of each.
+
+Nothing of an archive is trusted before ``Archive.verify``, and none of its names becomes a path
+without a check.
+"""
+
+import hashlib
+import os
+import shutil
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from repertory.errors import StoreCorruptError, StoreError, UsageError
+from repertory.files import private
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+MAX_MANIFEST = 32 * 2**20  # bytes
+MAX_LIST = 32 * 2**20  # bytes of the archive's own list
+CHUNK = 1 << 20  # bytes
+
+_END, _END_LENGTH, _TAIL = b"PK\x05\x06", 22, 1 << 17
+_LOCATOR_64, _LENGTH_64, _BEFORE_64 = b"PK\x06\x07", 56, 56 + 20  # of an archive of gigabytes
+_ENCRYPTED = 0x1
+_COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+
+Step = Callable[[str, int, int], None]  # a stage, what is done of it, and all of it
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an archive: its bytes, and SHA-256 over them in hex."""
+
+    size: int
+    digest: str
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A collection or a vector cache of an archive.
+
+    Attributes:
+        part: The part with its points.
+        count: How many there are.
+        dimension: The length of their vectors.
+    """
+
+    part: str
+    count: int
+    dimension: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an archive holds.
+
+    Attributes:
+        format: The version of this form.
+        version: The release that made it.
+        made: When, in seconds since the epoch.
+        is_team: Whether it is of a team's server.
+        namespace: The namespace of its names.
+        collections: The collections by name.
+        caches: The vector caches of a team, by the model's slug.
+        aliases: The collection of each alias.
+        parts: All parts by name; a file's name is its path in the data directory.
+    """
+
+    format: int
+    version: str
+    made: float
+    is_team: bool
+    namespace: str
+    collections: dict[str, Stored]
+    caches: dict[str, Stored]
+    aliases: dict[str, str]
+    parts: dict[str, Part]
+
+
+class Writer:
+    """Writes parts into a new archive, each once."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+        self.parts: dict[str, Part] = {}
+
+    def add(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Add a part."""
+        digest, size = hashlib.sha256(), 0
+        with self._zip.open(name, "w", force_zip64=True) as part:
+            for chunk in chunks:
+                part.write(chunk)
+                digest.update(chunk)
+                size += len(chunk)
+        self.parts[name] = Part(size=size, digest=digest.hexdigest())
+
+    def finish(self, manifest: Manifest) -> None:
+        """Add the manifest, and end the archive."""
+        text = msgspec.json.format(msgspec.json.encode(manifest))
+        self._zip.writestr(MANIFEST, text)
+        self._zip.close()
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Writer]:
+    """Write an archive that only its owner can read; it appears under its name once it is whole.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    half = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        with open(half, "xb", opener=private) as file:
+            yield Writer(file)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        half.unlink(missing_ok=True)
+
+
+class Archive:
+    """An archive to restore. A context manager.
+
+    Attributes:
+        manifest: What it says that it holds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open an archive and read its manifest.
+
+        Raises:
+            UsageError: There is no such file, or it is no backup, or one of a newer release.
+            StoreCorruptError: It is damaged.
+        """
+        self.path = path
+        if not path.is_file():
+            raise UsageError(f"{path} is no file; name a backup.")
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+        try:
+            with self._translated():
+                self._check_list()
+                self._zip = zipfile.ZipFile(self._file)
+                self.manifest = self._manifest()
+                self._check_parts()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> "Archive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+        self._file.close()
+
+    @property
+    def size(self) -> int:
+        """The bytes of all parts."""
+        return sum(part.size for part in self.manifest.parts.values())
+
+    @property
+    def files(self) -> Mapping[str, Part]:
+        """The parts that are files of the data directory."""
+        stored = (*self.manifest.collections.values(), *self.manifest.caches.values())
+        others = {one.part for one in stored}
+        return {name: part for name, part in self.manifest.parts.items() if name not in others}
+
+    def verify(self, step: Step) -> None:
+        """Read everything once and compare it with the manifest.
+
+        Raises:
+            StoreCorruptError: It is damaged.
+        """
+        done = 0
+        for name, part in self.manifest.parts.items():
+            digest = hashlib.sha256()
+            with self.part(name) as read:
+                while chunk := read(CHUNK):
+                    digest.update(chunk)
+                    done += len(chunk)
+                    step("Verifying", done, self.size)
+            if digest.hexdigest() != part.digest:
+                raise self._damaged(f"{name} is not what was backed up")
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[Callable[[int], bytes]]:
+        """Gives a function that reads the next bytes of a part.
+
+        Raises:
+            StoreCorruptError: It is damaged.
+        """
+        with self._translated(), self._zip.open(name) as part:
+            yield part.read
+
+    def _manifest(self) -> Manifest:
+        try:
+            info = self._zip.getinfo(MANIFEST)
+        except KeyError as error:
+            raise self._foreign() from error
+        if info.file_size > MAX_MANIFEST or not _is_plain(info):
+            raise self._foreign()
+        data = self._zip.read(info)
+        try:
+            head = msgspec.json.decode(data)
+            number = head.get("format") if isinstance(head, dict) else None
+            if isinstance(number, int) and number > FORMAT:
+                raise UsageError(f"{self.path} is of a newer release; restore it with that one.")
+            return msgspec.json.decode(data, type=Manifest)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._foreign() from error
+
+    def _check_parts(self) -> None:
+        """Check that the archive has exactly the parts of its manifest, of the same sizes."""
+        found = {info.filename: info for info in self._zip.infolist()}
+        parts = self.manifest.parts
+        if len(found) != len(self._zip.infolist()) or {*found} != {*parts, MANIFEST}:
+            raise self._damaged("its list of parts is not its manifest's")
+        for name, part in parts.items():
+            if not _is_plain(found[name]) or found[name].file_size != part.size:
+                raise self._damaged(f"{name} is not of the size in its manifest")
+        stored = (*self.manifest.collections.values(), *self.manifest.caches.values())
+        if not {one.part for one in stored} <= {*parts}:
+            raise self._damaged("a part is missing")
+
+    def _check_list(self) -> None:
+        """Refuse an archive whose list is large: the library reads it whole."""
+        size = self._file.seek(0, os.SEEK_END)
+        self._file.seek(max(0, size - _TAIL))
+        tail = self._file.read()
+        at = tail.rfind(_END)
+        end = tail[at : at + _END_LENGTH]
+        if at < 0 or len(end) < _END_LENGTH:
+            raise self._foreign()
+        before = tail[max(0, at - _BEFORE_64) : at]
+        is_64 = len(before) == _BEFORE_64 and before[_LENGTH_64:].startswith(_LOCATOR_64)
+        listed = struct.unpack("<Q", before[40:48]) if is_64 else struct.unpack("<L", end[12:16])
+        if listed[0] > MAX_LIST:
+            raise self._foreign()
+        self._file.seek(0)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (zipfile.BadZipFile, EOFError, zlib.error, struct.error) as error:
+            raise self._damaged(str(error)) from error
+        # What the library raises for odd headers: of others, it is damage as well.
+        except (ValueError, OverflowError, NotImplementedError, RuntimeError) as error:
+            raise self._damaged(str(error)) from error
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror or error}.") from error
+
+    def _damaged(self, why: str) -> StoreCorruptError:
+        return StoreCorruptError(f"{self.path} is damaged: {why}; nothing was restored.")
+
+    def _foreign(self) -> UsageError:
+        return UsageError(f"{self.path} is no backup of Repertory.")
+
+
+def require_room(folder: Path, size: int) -> None:
+    """Refuse to write so many bytes into a folder whose disk has less.
+
+    Raises:
+        StoreError: It has less.
+    """
+    if shutil.disk_usage(folder).free < size:
+        raise StoreError(
+            f"The disk of {folder} has less than {size / 1e6:,.1f} MB free; make room."
+        )
+
+
+def _is_plain(info: zipfile.ZipInfo) -> bool:
+    is_known = info.compress_type in _COMPRESSIONS and not info.flag_bits & _ENCRYPTED
+    return is_known and not info.is_dir()

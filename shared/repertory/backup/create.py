@@ -1,0 +1,155 @@
+"""``repertory backup``: writes everything that cannot be made again into one file."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repertory.backup import files, frames
+from repertory.backup.archive import FORMAT, Manifest, Step, Stored, Writer, writing
+from repertory.compose import Parts
+from repertory.embedding.models import Model
+from repertory.errors import StoreBusyError, UsageError
+from repertory.index.cache import Vector
+from repertory.index.vectors import Point
+from repertory.indexing.collections import namespace_of
+
+if TYPE_CHECKING:  # optional, and slow
+    from repertory.index.qdrant_cache import QdrantVectorCache
+
+CACHES = "vectors"  # what stands in the name of a team's vector cache
+STEP = 500  # points between two looks of the progress
+
+
+def create(parts: Parts, path: Path, step: Step, *, with_sign_ins: bool, force: bool) -> Manifest:
+    """Back up an index, also while its server runs; returns what the file holds.
+
+    Args:
+        parts: The index.
+        path: The file.
+        step: Called with the progress.
+        with_sign_ins: Whether the tokens of MCP servers belong into it, too.
+        force: Whether an existing file is replaced.
+
+    Raises:
+        UsageError: There is such a file, or nothing to back up.
+        StoreError: Something cannot be read or written.
+    """
+    if path.exists() and not force:
+        raise UsageError(f"There is a file {path} already; name another, or give --force.")
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no folder {path.parent}.")
+    collections = own_collections(parts)
+    data = parts.settings.data_dir
+    names = files.names(data, with_sign_ins=with_sign_ins)
+    if not collections and not names:
+        raise UsageError(f"There is nothing to back up in {data}; see `repertory doctor`.")
+    aliases = parts.store.aliases()
+    with writing(path) as writer:
+        stored = _collections(parts, collections, writer, step)
+        caches = _caches(parts, writer, step)
+        for number, name in enumerate(names, 1):  # after the collections: their texts are in it
+            writer.add(name, files.chunks(data, name))
+            step("Files", number, len(names))
+        manifest = Manifest(
+            format=FORMAT,
+            version=version("repertory"),
+            made=time.time(),
+            is_team=parts.is_team,
+            namespace=parts.settings.values.namespace,
+            collections=stored,
+            caches=caches,
+            aliases={name: target for name, target in sorted(aliases.items()) if target in stored},
+            parts=writer.parts,
+        )
+        writer.finish(manifest)
+    return manifest
+
+
+def own_collections(parts: Parts) -> list[str]:
+    """The collections to back up: all of the data directory, or those of a team's namespace."""
+    found = parts.store.collections()
+    if not parts.settings.values.qdrant_url:
+        return found
+    namespace = parts.settings.values.namespace
+    own = [name for name in found if namespace_of(name) == namespace]
+    return [name for name in own if not name.startswith(f"{namespace}_{CACHES}_")]
+
+
+def cache_model(slug: str, dimension: int = 1) -> Model:
+    """As much of a model as its vector cache needs."""
+    return Model(id="", slug=slug, dimension=dimension, max_tokens=0)
+
+
+class _Tally:
+    """Counts what is written of a collection or a cache."""
+
+    def __init__(self, name: str, step: Step) -> None:
+        self.count = self.dimension = self.total = 0
+        self._name = name
+        self._step = step
+
+    def add(self, vector: Vector) -> None:
+        self.count += 1
+        self.dimension = len(vector)
+        if not self.count % STEP:
+            self._step(self._name, self.count, max(self.count, self.total))
+
+    def stored(self, part: str) -> Stored:
+        return Stored(part=part, count=self.count, dimension=self.dimension)
+
+
+def _collections(
+    parts: Parts, names: Iterable[str], writer: Writer, step: Step
+) -> dict[str, Stored]:
+    """Write collections."""
+    stored = {}
+    for name in names:
+        tally, part = _Tally(name, step), f"collections/{name}"
+        writer.add(part, frames.of_points(_points(parts, name, tally)))
+        stored[name] = tally.stored(part)
+    return stored
+
+
+def _points(parts: Parts, name: str, tally: _Tally) -> Iterator[Point]:
+    """The points of a collection, from the server that has it open if one has."""
+    try:
+        collection = parts.store.open(name)
+    except StoreBusyError:
+        from repertory.backup import live  # noqa: PLC0415 - rarely needed
+
+        for point in live.points(parts.settings, name):
+            tally.add(point.vector)
+            yield point
+        return
+    with collection:
+        tally.total = collection.count()
+        for point in collection.points():
+            tally.add(point.vector)
+            yield point
+
+
+def _caches(parts: Parts, writer: Writer, step: Step) -> dict[str, Stored]:
+    """Write the vector caches of a team; another index has its cache in a file."""
+    if not parts.is_team:
+        return {}
+    from repertory.index.qdrant_cache import QdrantVectorCache  # noqa: PLC0415 - optional
+
+    stored = {}
+    prefix = f"{parts.settings.values.namespace}_{CACHES}_"
+    for name in (one for one in parts.store.collections() if one.startswith(prefix)):
+        slug = name.removeprefix(prefix)
+        tally, part = _Tally(name, step), f"caches/{slug}"
+        with closing(parts.cache(cache_model(slug))) as cache:
+            assert isinstance(cache, QdrantVectorCache)
+            writer.add(part, frames.of_vectors(_vectors(cache, tally)))
+        stored[slug] = tally.stored(part)
+    return stored
+
+
+def _vectors(cache: "QdrantVectorCache", tally: _Tally) -> Iterator[tuple[bytes, Vector]]:
+    for key, vector in cache.stored():
+        tally.add(vector)
+        yield key, vector

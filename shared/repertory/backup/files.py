@@ -1,0 +1,139 @@
+"""The files of the data directory that a backup holds: what cannot be made again.
+
+Left out: collections and the vector cache of a team, which are parts of their own; keyword
+snapshots, weights and fetched content, which are made again; notes of running servers.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from repertory.backup.archive import CHUNK
+from repertory.errors import StoreError
+from repertory.files import make_private, private
+from repertory.settings import SIGN_INS, TRUST_FILE
+
+AUDIT = "audit"
+
+# What is known of a directory, and what a person decided. Every name is one or two plain parts.
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
+_PLAIN = re.compile(
+    rf"{re.escape(TRUST_FILE)}|keys\.json|(?:keys|workspaces|status|connected)/{_NAME}\.json"
+    rf"|models/calibrations/{_NAME}\.json|{AUDIT}/audit\.jsonl(?:\.[0-9]{{1,4}})?"
+)
+_DATABASE = re.compile(rf"vectors\.sqlite|reviews/{_NAME}\.sqlite")
+_SIGN_IN = re.compile(rf"{re.escape(SIGN_INS)}/{_NAME}\.json")
+_KINDS = {
+    "vectors.sqlite": "cached vectors",
+    "reviews": "approvals",
+    "keys": "keys",
+    "keys.json": "keys",
+    TRUST_FILE: "trusted configurations",
+    AUDIT: "audit log",
+    SIGN_INS: "sign-ins",
+    "models": "calibrations",
+}
+_BUSY_S = 30.0  # that another process may write a database meanwhile
+
+
+def is_known(name: str) -> bool:
+    """Whether a name is that of a file of a backup; then it is a safe path, too."""
+    return any(one.fullmatch(name) for one in (_PLAIN, _DATABASE, _SIGN_IN))
+
+
+def is_sign_in(name: str) -> bool:
+    """Whether a file holds tokens of MCP servers."""
+    return bool(_SIGN_IN.fullmatch(name))
+
+
+def kind(name: str) -> str:
+    """What a file is, in words."""
+    folder = name.partition("/")[0]
+    return _KINDS.get(folder, "notes of directories and hosts")
+
+
+def names(data: Path, *, with_sign_ins: bool) -> list[str]:
+    """The files of a data directory to back up, as paths in it with ``/``.
+
+    Links are left out: what they lead to is not Repertory's.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    found = []
+    try:
+        for path in (*data.glob("*"), *data.glob("*/*"), *data.glob("models/calibrations/*")):
+            name = path.relative_to(data).as_posix()
+            if is_known(name) and path.is_file() and not path.is_symlink():
+                found.append(name)
+    except OSError as error:
+        raise StoreError(f"{data} cannot be read: {error.strerror}.") from error
+    return sorted(name for name in found if with_sign_ins or not is_sign_in(name))
+
+
+def chunks(data: Path, name: str) -> Iterator[bytes]:
+    """The bytes of a file, which others replace and never change.
+
+    A database is a copy that SQLite makes, also while others write.
+
+    Raises:
+        StoreError: It cannot be read.
+    """
+    path = data / name
+    try:
+        if not _DATABASE.fullmatch(name):
+            yield from _read(path)
+            return
+        with tempfile.TemporaryDirectory(prefix=".backup-", dir=data) as folder:
+            copy = Path(folder) / "copy"
+            _copied(path, copy)
+            yield from _read(copy)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} cannot be copied ({error}); see `repertory doctor`.") from error
+
+
+def restore(data: Path, name: str, read: Callable[[int], bytes]) -> None:
+    """Replace a file at once, for its owner alone.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
+    path = data / name
+    half = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        make_private(path.parent)
+        with open(half, "xb", opener=private) as file:
+            while chunk := read(CHUNK):
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        if _DATABASE.fullmatch(name):
+            for suffix in ("-wal", "-shm"):  # SQLite would apply an old log to the new file
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+        half.replace(path)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            half.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def _copied(path: Path, copy: Path) -> None:
+    with (
+        contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as source,
+        contextlib.closing(sqlite3.connect(copy)) as target,
+    ):
+        source.backup(target)

@@ -1,0 +1,54 @@
+"""The points of a collection that a running server of this user holds open, over HTTP."""
+
+from collections.abc import Iterator
+
+import httpx
+
+from repertory.backup import frames
+from repertory.errors import StoreBusyError, StoreError
+from repertory.index.vectors import Point
+from repertory.running import client_of, notes
+from repertory.settings import Settings
+from repertory.wire import EXPORT
+
+TIMEOUT_S = 60.0  # for a page of points
+CHUNK = 1 << 16  # bytes
+
+
+def points(settings: Settings, collection: str) -> Iterator[Point]:
+    """The points of a collection, as the server that has it open gives them.
+
+    Raises:
+        StoreBusyError: No running server of this user has it open.
+        StoreError: The server ended meanwhile.
+    """
+    for note in notes(settings):
+        if not client_of(note.url, settings, None).is_alive(TIMEOUT_S):  # it proves that it is it
+            continue
+        headers = {"Authorization": f"Bearer {note.token}", "Accept-Encoding": "identity"}
+        url = f"{note.url}{EXPORT}/{collection}"
+        try:
+            with httpx.stream("GET", url, headers=headers, timeout=TIMEOUT_S) as answer:
+                if answer.status_code == httpx.codes.OK:
+                    yield from frames.points(_reader(answer), f"The answer of {note.url}")
+                    return
+        except httpx.HTTPError as error:
+            raise StoreError(f"The server at {note.url} ended meanwhile ({error}).") from error
+    raise StoreBusyError(
+        f"{collection} is in use by another process; wait until it has finished, and try again."
+    )
+
+
+def _reader(answer: httpx.Response) -> frames.Read:
+    chunks, rest = answer.iter_raw(CHUNK), bytearray()
+
+    def read(size: int) -> bytes:
+        while not rest:
+            if not (more := next(chunks, b"")):
+                return b""
+            rest.extend(more)
+        found = bytes(rest[:size])
+        del rest[:size]
+        return found
+
+    return read

@@ -1,0 +1,205 @@
+"""``repertory restore``: makes an index of a backup again. Nothing is embedded."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import TypeVar
+
+from repertory.backup import files, frames
+from repertory.backup.archive import Archive, Step, Stored, require_room
+from repertory.backup.create import cache_model, own_collections
+from repertory.compose import Parts
+from repertory.errors import StoreBusyError, StoreCorruptError, UsageError
+from repertory.files import make_directory
+from repertory.index.cache import Vector
+from repertory.index.layout import CHUNK, checked_name
+from repertory.index.vectors import Collection, Point
+from repertory.indexing.collections import generation_of, is_index, is_newer, namespace_of
+from repertory.running import claimed, notes
+
+T = TypeVar("T")
+
+_GENERATION = re.compile(r"_g\d+\Z")
+
+
+def check(parts: Parts, archive: Archive, step: Step, *, force: bool) -> None:
+    """Check that a backup can be restored, without changing anything.
+
+    Args:
+        parts: Where it is to be restored.
+        archive: The backup.
+        step: Called with the progress.
+        force: Whether an existing index may be replaced.
+
+    Raises:
+        UsageError: It does not belong here, a server runs, or there is an index already.
+        StoreCorruptError: It is damaged.
+        StoreError: The store is unavailable, or its disk is full.
+    """
+    manifest = archive.manifest
+    _check_names(archive)
+    if manifest.is_team != parts.is_team:
+        here, there = ("a team's server", "an embedded index")[:: -1 if parts.is_team else 1]
+        raise UsageError(f"{archive.path} is a backup of {here}, and this is {there}.")
+    namespace = parts.settings.values.namespace
+    if parts.settings.values.qdrant_url and manifest.namespace != namespace:
+        raise UsageError(
+            f"{archive.path} is of the namespace {manifest.namespace}, and this is {namespace}; "
+            f"give --namespace {manifest.namespace}."
+        )
+    if any(is_newer(name) for name in manifest.collections):
+        raise UsageError(f"{archive.path} is of a newer release ({manifest.version}).")
+    _check_idle(parts)
+    data = parts.settings.data_dir
+    held = own_collections(parts) or [name for name in archive.files if (data / name).exists()]
+    if held and not force:
+        raise UsageError(
+            f"There is an index already, with {held[0]}; give --force to replace it, or another "
+            "--data-dir."
+        )
+    archive.verify(step)
+    _check_content(archive)
+    make_directory(data)
+    require_room(data, archive.size)
+
+
+def restore(parts: Parts, archive: Archive, step: Step) -> None:
+    """Restore a backup that was checked.
+
+    A collection whose name is taken becomes the next generation. The aliases come last, so that
+    searches see all of it or nothing. The audit log is restored only where it is missing.
+
+    Raises:
+        StoreError: A store is unavailable or full; restore again with ``--force``.
+    """
+    manifest, data = archive.manifest, parts.settings.data_dir
+    has_log = any((data / files.AUDIT).glob("*.jsonl"))
+    renamed = {
+        name: _restored(parts, archive, name, step)
+        for name, stored in manifest.collections.items()
+        if stored.count
+    }
+    for slug in manifest.caches:
+        _restore_cache(parts, archive, slug, step)
+    for number, name in enumerate(archive.files, 1):
+        if not (has_log and name.startswith(f"{files.AUDIT}/")):
+            with archive.part(name) as read:
+                files.restore(data, name, read)
+        step("Files", number, len(archive.files))
+    for alias, target in manifest.aliases.items():
+        if target in renamed:
+            parts.store.set_alias(alias, renamed[target])
+
+
+def _check_names(archive: Archive) -> None:
+    """Refuse names that none of our programs would have written.
+
+    Raises:
+        StoreCorruptError: There is one.
+    """
+    manifest = archive.manifest
+    names = [*manifest.collections, *manifest.aliases, *manifest.caches]
+    try:
+        for name in names:
+            checked_name(name)
+    except Exception as error:
+        raise StoreCorruptError(f"{archive.path} is damaged: {error}") from error
+    own = all(namespace_of(one) == manifest.namespace for one in manifest.collections)
+    if not (own or not manifest.is_team) or not all(map(files.is_known, archive.files)):
+        raise StoreCorruptError(f"{archive.path} is damaged: it has a name that no backup has.")
+
+
+def _check_idle(parts: Parts) -> None:
+    """Refuse to restore below a running server.
+
+    Raises:
+        StoreBusyError: One runs.
+    """
+    if parts.is_team:
+        if holder := parts.coordination.lease.holders().holder:
+            raise StoreBusyError(f"{holder} watches; stop `repertory watch` first.")
+        return
+    running = [note.url for note in notes(parts.settings)]
+    for place in (parts.settings.data_dir / "servers").glob("*.json"):
+        with claimed(place) as is_free:  # a process of the same number is no server
+            if not is_free:
+                where = f" at {running[0]}" if running else ""
+                raise StoreBusyError(f"A server{where} uses the data directory; stop it first.")
+
+
+def _check_content(archive: Archive) -> None:
+    """Read everything in collections and caches once: whatever wrote it, a store takes it.
+
+    Raises:
+        StoreCorruptError: It is damaged, or not as much as the manifest says.
+    """
+    shown, manifest = str(archive.path), archive.manifest
+    for name, one in manifest.collections.items():
+        with archive.part(one.part) as read:
+            _check_count(one, (point.vector for point in frames.points(read, shown)), shown, name)
+    for name, one in manifest.caches.items():
+        with archive.part(one.part) as read:
+            _check_count(one, (vector for _, vector in frames.vectors(read, shown)), shown, name)
+
+
+def _check_count(stored: Stored, vectors: Iterable[Vector], shown: str, name: str) -> None:
+    count = 0
+    for vector in vectors:
+        count += 1
+        if len(vector) != stored.dimension:
+            raise StoreCorruptError(f"{shown} is damaged: {name} has vectors of other lengths.")
+    if count != stored.count:
+        raise StoreCorruptError(f"{shown} is damaged: {name} has {count:,} entries.")
+
+
+def _restored(parts: Parts, archive: Archive, name: str, step: Step) -> str:
+    """Restore a collection, and return the name that it has now."""
+    stored, store = archive.manifest.collections[name], parts.store
+    target = _free(name, store.collections())
+    if target in store.collections():
+        store.drop(target)
+    parts.coordination.snapshots.drop(target)  # of a collection of that name before
+    parts.coordination.deltas.drop(target)
+    with store.create(target, stored.dimension) as collection, archive.part(stored.part) as read:
+        _write(collection, frames.points(read, str(archive.path)), name, stored.count, step)
+    return target
+
+
+def _write(
+    collection: Collection, points: Iterator[Point], name: str, count: int, step: Step
+) -> None:
+    done = 0
+    for batch in _batches(points):
+        collection.upsert(batch)
+        done += len(batch)
+        step(name, done, count)
+    collection.optimize()
+
+
+def _batches(values: Iterator[T]) -> Iterator[list[T]]:
+    """The values in lists of ``CHUNK``."""
+    while batch := list(islice(values, CHUNK)):
+        yield batch
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """The name of a restored collection: the next generation if its own name is taken."""
+    if name not in taken or not is_index(name):
+        return name
+    beginning = _GENERATION.sub("_g", name)
+    same = [one for one in taken if _GENERATION.sub("_g", one) == beginning]
+    return f"{beginning}{max(map(generation_of, same)) + 1}"
+
+
+def _restore_cache(parts: Parts, archive: Archive, slug: str, step: Step) -> None:
+    stored = archive.manifest.caches[slug]
+    with (
+        closing(parts.cache(cache_model(slug, stored.dimension))) as cache,
+        archive.part(stored.part) as read,
+    ):
+        done = 0
+        for batch in _batches(frames.vectors(read, str(archive.path))):
+            cache.put(dict(batch))
+            done += len(batch)
+            step("Vectors", done, stored.count)

@@ -1,0 +1,215 @@
+"""Archives of backups that are damaged, foreign or hostile: refused before anything changes."""
+
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repertory.backup import files, frames
+from repertory.backup.archive import Archive
+from repertory.backup.create import create
+from repertory.backup.restore import check, restore
+from repertory.compose import Parts
+from repertory.errors import RepertoryError, StoreCorruptError, StoreError, UsageError
+from repertory.settings import load
+from tests.support.builders import write
+from tests.support.points import direction, point
+
+NAME = "repertory_0123456789abcdef_model-r3_g1"
+
+
+def silent(*_: object) -> None:
+    """No progress."""
+
+
+def parts(folder: Path) -> Parts:
+    """An embedded index with a data directory of its own."""
+    return Parts(load({"data_dir": str(folder / "data")}, folder, {}), folder)
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """A whole backup of two points and a file."""
+    (tmp_path / "first").mkdir()
+    old, path = parts(tmp_path / "first"), tmp_path / "backup.zip"
+    with old.store.create(NAME, 4) as collection:
+        collection.upsert([point("a"), point("a", direction(1, 2), section=0)])
+    old.store.set_alias("repertory_0123456789abcdef", NAME)
+    (old.settings.data_dir / "trusted.json").write_text("{}", "utf-8")
+    create(old, path, silent, with_sign_ins=False, force=False)
+    return path
+
+
+def refusal(tmp_path: Path, path: Path) -> RepertoryError:
+    """The error of a restore, which leaves no data directory."""
+    new = tmp_path / "second"
+    new.mkdir(exist_ok=True)
+    with pytest.raises(RepertoryError) as caught, Archive(path) as found:
+        check(parts(new), found, silent, force=True)
+    assert [*new.iterdir()] == []
+    return caught.value
+
+
+def changed(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], object]) -> None:
+    """Write an archive again with other parts and another manifest."""
+    with zipfile.ZipFile(path) as old:
+        found = {info.filename: old.read(info) for info in old.infolist()}
+    manifest = json.loads(found.pop("manifest.json"))
+    change(found, manifest)
+    with zipfile.ZipFile(path, "w") as new:
+        for name, data in {**found, "manifest.json": json.dumps(manifest).encode()}.items():
+            new.writestr(name, data)
+
+
+def test_a_whole_archive_passes(archive: Path, tmp_path: Path) -> None:
+    """The same check accepts what was not changed."""
+    (tmp_path / "second").mkdir()
+    with Archive(archive) as found:
+        check(parts(tmp_path / "second"), found, silent, force=False)
+
+
+def test_an_index_is_replaced_with_force_alone(archive: Path, tmp_path: Path) -> None:
+    """The restored collection is the next generation; the audit log of meanwhile stays."""
+    old = parts(tmp_path / "first")
+    with old.store.open(NAME) as collection:
+        collection.upsert([point("b")])
+    log = old.settings.data_dir / "audit" / "audit.jsonl"
+    write(log, "kept\n")
+    (old.settings.data_dir / "trusted.json").write_text("[]", "utf-8")
+    with pytest.raises(UsageError, match="already"):
+        create(old, archive, silent, with_sign_ins=False, force=False)
+    with Archive(archive) as found:
+        with pytest.raises(UsageError, match="--force"):
+            check(old, found, silent, force=False)
+        check(old, found, silent, force=True)
+        restore(old, found, silent)
+    restored = old.store.alias("repertory_0123456789abcdef") or ""
+    assert restored == NAME.replace("_g1", "_g2")
+    with old.store.open(restored) as collection:
+        assert {one.item for one in collection.points()} == {"a"}
+    assert log.read_text("utf-8") == "kept\n"
+    assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
+
+
+def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:
+    """Wherever it is, as long as it belongs to what would be restored."""
+    data = archive.read_bytes()
+    with zipfile.ZipFile(archive) as found:
+        listed = found.infolist()
+    for one in listed:
+        name, extra = struct.unpack_from("<2H", data, one.header_offset + 26)
+        middle = one.header_offset + 30 + name + extra + one.compress_size // 2
+        archive.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+        assert isinstance(refusal(tmp_path, archive), StoreCorruptError | UsageError)
+    archive.write_bytes(data[: len(data) // 2])
+    assert "no backup" in str(refusal(tmp_path, archive))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside.json",
+        "/etc/cron.d/job",
+        "keys/../../outside.json",
+        "keys/.hidden.json",
+        "collections/../x",
+        "servers/browser.secret",
+        "models/x/model.onnx",
+    ],
+)
+def test_a_part_lands_where_backups_have_files(archive: Path, tmp_path: Path, name: str) -> None:
+    """Any other name is refused, and nothing is written."""
+
+    def add(found: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        found[name] = found["trusted.json"]
+        manifest["parts"][name] = manifest["parts"]["trusted.json"]
+
+    changed(archive, add)
+    assert "a name that no backup has" in str(refusal(tmp_path, archive))
+
+
+CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
+    "is not its manifest's": lambda found, _: found.update(extra=b""),
+    "is not of the size": lambda found, _: found.update({"trusted.json": b"{ }"}),
+    "is not what was backed up": lambda found, _: found.update({"trusted.json": b"[]"}),
+    "of a newer release": lambda _, manifest: manifest.update(format=2),
+    "no backup of Repertory": lambda _, manifest: manifest.pop("parts"),
+    "cannot name a collection": lambda _, manifest: manifest["aliases"].update({"../x": NAME}),
+    "has 2 entries": lambda _, manifest: manifest["collections"][NAME].update(count=3),
+    "vectors of other lengths": lambda _, manifest: manifest["collections"][NAME].update(
+        dimension=5
+    ),
+    "is a backup of a team": lambda _, manifest: manifest.update(is_team=True),
+}
+
+
+@pytest.mark.parametrize("message", CHANGES)
+def test_an_archive_is_what_its_manifest_says(archive: Path, tmp_path: Path, message: str) -> None:
+    """Each difference is named."""
+    changed(archive, CHANGES[message])
+    assert message in str(refusal(tmp_path, archive))
+
+
+def test_other_files_are_no_backups(tmp_path: Path) -> None:
+    """A text, a folder, a missing file, and a zip archive of something else."""
+    text, other = tmp_path / "text.zip", tmp_path / "other.zip"
+    text.write_bytes(b"PK\x05\x06")
+    with zipfile.ZipFile(other, "w") as found:
+        found.writestr("manifest.json", "[" * 100_000)
+    for path in (text, other, tmp_path, tmp_path / "missing"):
+        assert isinstance(refusal(tmp_path, path), UsageError)
+
+
+def test_a_list_without_end_is_not_read(archive: Path, tmp_path: Path) -> None:
+    """The library would read the whole list of names into memory."""
+    data = bytearray(archive.read_bytes())
+    data[-10:-6] = (1 << 31).to_bytes(4, "little")
+    archive.write_bytes(data)
+    assert "no backup" in str(refusal(tmp_path, archive))
+
+
+@given(st.binary(max_size=200))
+def test_frames_of_anything_end_with_points_or_damage(data: bytes) -> None:
+    """Nothing else is raised, and no length is believed."""
+    for reader in (frames.points, frames.vectors):
+        with pytest.raises(StoreError) if not _is_empty(data) else _nothing():
+            for _ in reader(io.BytesIO(data).read, "it"):
+                pass
+
+
+def test_points_come_back_from_frames() -> None:
+    """With every field and number; a vector that no index could hold is refused."""
+    wanted = [point("a", tags=("x",)), point("a", direction(3, 1), section=2)]
+    data = b"".join(frames.of_points(wanted))
+    found = list(frames.points(io.BytesIO(data).read, "it"))
+    assert [one.id for one in found] == [one.id for one in wanted]
+    assert [one.record for one in found] == [one.record for one in wanted]
+    np.testing.assert_array_equal(found[1].vector, wanted[1].vector)
+    broken = b"".join(frames.of_points([point("a", np.full(4, np.nan, np.float32))]))
+    with pytest.raises(StoreCorruptError, match="not finite"):
+        list(frames.points(io.BytesIO(broken).read, "it"))
+
+
+def test_only_plain_names_are_files_of_a_backup() -> None:
+    """And links in a data directory are left out."""
+    known = ("keys/0123.json", "audit/audit.jsonl", "audit/audit.jsonl.3", "vectors.sqlite")
+    assert all(map(files.is_known, known))
+    assert not any(map(files.is_known, ("keys", "keys/a/b.json", "keys/..json", "a\\b.json")))
+
+
+def _is_empty(data: bytes) -> bool:
+    return data == bytes(4)
+
+
+class _nothing:  # noqa: N801 - a context like ``raises``
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
