@@ -1,5 +1,10 @@
-"""Metrics for Prometheus: what this process counts, and the state of the whole server."""
+"""Metrics for Prometheus: what this process counts, and the state of the whole server.
 
+Of several processes behind one port any may answer. Requests and searches are then added up, over
+processes that have ended, too. What each process counts by itself has its number as a label.
+"""
+
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -8,19 +13,32 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from repertory.stats import SourceState, Stats
+from repertory_query.member import COUNTERS, Member
 
 BUCKETS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
 
 
-class Metrics:
-    """The metrics of one application, in a registry of their own."""
+# What differs between processes behind one port.
+_OF_PROCESS = frozenset(
+    ("index_version", "items", "missing", "repaired_items", "verification_age_seconds", "calls")
+)
 
-    def __init__(self) -> None:
+
+class Metrics:
+    """The metrics of one application, in a registry of their own.
+
+    Args:
+        member: Which of several processes this is; None if it is the only one.
+    """
+
+    def __init__(self, member: Member | None = None) -> None:
         self._registry = CollectorRegistry()
+        self._member = member
         self._requests = Histogram(
             "repertory_request_duration_seconds",
             "Time to answer a request.",
@@ -39,7 +57,8 @@ class Metrics:
             "Searches that were answered from the cache.",
             registry=self._registry,
         )
-        ProcessCollector(registry=self._registry)
+        if member is None:
+            ProcessCollector(registry=self._registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
@@ -64,13 +83,13 @@ class Metrics:
         """
         encode, media_type = choose_encoder(accept)
         registry = CollectorRegistry()
-        registry.register(_Own(self._registry))
+        registry.register(_Own(self._registry) if self._member is None else _All(self._member))
         registry.register(_OfServer(stats, calls))
         return encode(registry), media_type
 
 
 class _Own(Collector):
-    """What this process counts."""
+    """What this process counts, if it is the only one."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -82,6 +101,39 @@ class _Own(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
         yield from self._registry.collect()
+
+
+class _All(Collector):
+    """What all processes behind one port count together, and the memory and CPU of each."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as above."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        counted = CollectorRegistry()
+        MultiProcessCollector(counted, os.environ[COUNTERS])  # type: ignore[no-untyped-call]  # its
+        yield from counted.collect()
+        families: dict[str, Metric] = {}
+        for number, pid in enumerate(self._member.ids, start=1):
+            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+                one = _labelled(family, number)
+                if one.name in families:
+                    families[one.name].samples += one.samples
+                else:
+                    families[one.name] = one
+        yield from families.values()
+
+
+def _labelled(family: Metric, process: int) -> Metric:
+    """A family of metrics with the number of their process as a label."""
+    labels = {"process": str(process)}
+    family.samples = [one._replace(labels={**one.labels, **labels}) for one in family.samples]
+    return family
 
 
 class _OfServer(Collector):
@@ -97,6 +149,12 @@ class _OfServer(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
+        process = self._stats.process
+        for family in self._families():
+            is_own = family.name.removeprefix("repertory_") in _OF_PROCESS
+            yield _labelled(family, process.number) if process and is_own else family
+
+    def _families(self) -> Iterator[Metric]:
         stats, now = self._stats, time.time()
         yield _gauge("index_version", "The revision of the index.", stats.index_version)
         yield _gauge("items", "Items in the index.", stats.items)
