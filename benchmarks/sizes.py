@@ -4,7 +4,7 @@
     python -m benchmarks.sizes team 100000
 
 The result replaces that of the same mode and size in ``benchmarks/sizes.json``, and the table in
-``docs/sizing.md`` is written anew. A team runs real worker processes and a real Redis. Its Qdrant
+``docs/sizing.md`` is written again. A team runs real worker processes and a real Redis. Its Qdrant
 is the server of REPERTORY_TEST_QDRANT_URL, whose collections of ours are deleted, or the stand-in.
 """
 

@@ -71,7 +71,7 @@ def read() -> list[Size]:
 
 
 def keep(size: Size) -> None:
-    """Keep a result in the place of the one of the same mode and size; write the table anew."""
+    """Keep a result in the place of the one of the same mode and size; write the table again."""
     others = [one for one in read() if (one.mode, one.items) != (size.mode, size.items)]
     sizes = sorted([*others, size], key=lambda one: (one.items, one.mode))
     rows = [{**msgspec.to_builtins(one), "ratio": one.ratio} for one in sizes]

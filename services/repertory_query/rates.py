@@ -35,7 +35,7 @@ class Table:
         self._size = BUCKETS * SLOTS * _CELLS
         self._processes = processes
         self._cells = RawArray("Q", self._size * processes)
-        self._secret = secrets.token_bytes()  # nobody can choose the bucket of another caller
+        self._secret = secrets.token_bytes()  # no caller can choose the bucket of another
 
     def counts(self, caller: str, window: int) -> Counts:
         """What all processes counted of a caller."""
