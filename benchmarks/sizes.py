@@ -40,6 +40,7 @@ from tests.support.team import Team
 SAVES = 10  # whose time is measured, and as many whose CPU is, without searches beside them
 PAUSE_S = 2.0  # after each of the latter
 QUERIES = 20_000  # more than are asked: cached answers would say nothing
+IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that all processes may take then
 ROUNDS = 3
 ROUND_S = 3.0  # of searches in a round, and as many of embedding alone
 BUILD_TIMEOUT_S = 6 * 3_600.0
@@ -75,9 +76,14 @@ def embedded(folder: Path, items: int) -> Size:
     with _server(folder) as (pid, port):
         started = usage(pid)
         serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads a model of its own
+        _wait_until_idle({"serve": pid})
+        spent = dict.fromkeys(asked, 0.0)
         for _ in range(ROUNDS):
             for route, queries in asked.items():
+                before_cpu = usage(pid).cpu
                 taken[route] += serving.ask(port, route, queries, ROUND_S, clients=1)
+                spent[route] += usage(pid).cpu - before_cpu
+        costs = {route: spent[route] / len(taken[route]) for route in asked}
         saved = _seconds_of_saves(project, port)
         [cost] = _cpu_of_saves(project, {"serve": pid}).values()
         memory = usage(pid).memory
@@ -88,12 +94,19 @@ def embedded(folder: Path, items: int) -> Size:
         texts=texts,
         build_s=build_s,
         processes=[
-            Work(name="index", memory=built.ru_maxrss / 1e3, build_cpu=cpu, save_cpu=None),
-            Work(name="serve", memory=memory, build_cpu=started.cpu, save_cpu=cost),
+            Work(name="index", memory=built.ru_maxrss / 1e3, build_cpu=cpu),
+            Work(
+                name="serve",
+                memory=memory,
+                build_cpu=started.cpu,
+                save_cpu=cost,
+                search_cpu=costs["/search"],
+            ),
         ],
         save_s=saved,
         search_ms=statistics.median(taken["/search"]) * 1e3,
         embedding_ms=statistics.median(taken["/embed"]) * 1e3,
+        embedding_cpu=costs["/embed"],
     )
 
 
@@ -119,9 +132,17 @@ def of_team(folder: Path, items: int) -> Size:
         built = {name: usage(pid) for name, pid in ids.items()}
         queries = cycle(questions(QUERIES))
         serving.ask(made.port, "/search", queries, 1.0, clients=1)  # not measured: the first ones
+        _wait_until_idle(ids)
+        spent = dict.fromkeys(ids, 0.0)
+        embedding_cpu = 0.0
         for _ in range(ROUNDS):
+            before = {name: usage(pid).cpu for name, pid in ids.items()}
             searches += serving.ask(made.port, "/search", queries, ROUND_S, clients=1)
+            for name, pid in ids.items():
+                spent[name] += usage(pid).cpu - before[name]
+            began_cpu = time.process_time()
             alone += team.embedded(engine, queries, ROUND_S)
+            embedding_cpu += time.process_time() - began_cpu
         saved = _seconds_of_saves(made.project, made.port)
         costs = _cpu_of_saves(made.project, ids)
         processes = [
@@ -130,6 +151,7 @@ def of_team(folder: Path, items: int) -> Size:
                 memory=usage(pid).memory,
                 build_cpu=built[name].cpu,
                 save_cpu=costs[name],
+                search_cpu=spent[name] / len(searches),
             )
             for name, pid in ids.items()
         ]
@@ -143,6 +165,7 @@ def of_team(folder: Path, items: int) -> Size:
         save_s=saved,
         search_ms=statistics.median(searches) * 1e3,
         embedding_ms=statistics.median(alone) * 1e3,
+        embedding_cpu=embedding_cpu / len(alone),
     )
 
 
@@ -201,6 +224,12 @@ def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
             time.sleep(PAUSE_S)
 
     return {name: max(0.0, cpu - idle[name]) / SAVES for name, cpu in _spent(ids, save).items()}
+
+
+def _wait_until_idle(ids: Mapping[str, int]) -> None:
+    """Wait until the work of the start is done, which would count as that of searches."""
+    while sum(_spent(ids, lambda: time.sleep(IDLE_S)).values()) > IDLE_CPU * IDLE_S:
+        pass
 
 
 def _spent(ids: Mapping[str, int], work: Callable[[], object]) -> dict[str, float]:

@@ -9,8 +9,8 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "sizing.md"
 _BEGIN, _END = "<!-- table -->\n", "<!-- end of table -->\n"
 _HEAD = """\
 | items | mode | search | beside its embedding | save → found | build | process | memory | \
-CPU of the build | CPU of a save |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+CPU of the build | CPU of a save | CPU of a search |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -22,12 +22,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
         memory: Resident at the end, in megabytes; of one that ended, at its peak.
         build_cpu: Seconds until everything was indexed.
         save_cpu: Seconds for one save; None for a process that takes no part.
+        search_cpu: Seconds for one search; the same.
     """
 
     name: str
     memory: float
     build_cpu: float
-    save_cpu: float | None
+    save_cpu: float | None = None
+    search_cpu: float | None = None
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +45,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
         save_s: Seconds from a save to its first hit, p50.
         search_ms: A search over HTTP, one at a time, p50.
         embedding_ms: Embedding its query alone, p50.
+        embedding_cpu: Seconds of CPU for that.
     """
 
     mode: str
@@ -54,6 +57,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
     save_s: float
     search_ms: float
     embedding_ms: float
+    embedding_cpu: float
 
     @property
     def ratio(self) -> float:
@@ -99,8 +103,9 @@ def table(sizes: list[Size]) -> str:
             f"{size.build_s:.0f} s",
         ]
         for work in size.processes:
-            save = "" if work.save_cpu is None else f"{work.save_cpu * 1e3:.0f} ms"
-            used = [work.name, f"{work.memory:.0f} MB", f"{work.build_cpu:.0f} s", save]
+            parts = [work.save_cpu, work.search_cpu]
+            small = ["" if cpu is None else f"{cpu * 1e3:.0f} ms" for cpu in parts]
+            used = [work.name, f"{work.memory:.0f} MB", f"{work.build_cpu:.0f} s", *small]
             lines.append(f"| {' | '.join([*facts, *used])} |\n")
             facts = [""] * len(facts)
     return _HEAD + "".join(lines)

@@ -68,7 +68,7 @@ def answered(team: Team) -> float:
     )
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @NEEDS_PROC
 def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) -> None:
     """Others answer meanwhile, counters go on, the log is whole, and all end together."""
@@ -102,7 +102,7 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) ->
         assert [one["number"] for one in team.api.events("process_ended")] == [1]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 @NEEDS_PROC
 def test_they_count_together_and_end_with_the_one_that_started_them(team: Team) -> None:
     """The limit is that of one server; kill -9 of the first process and Ctrl-C leave no other."""
