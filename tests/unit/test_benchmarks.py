@@ -50,6 +50,6 @@ def test_generated_vectors_are_unit_vectors_of_their_keys() -> None:
 
 
 def test_the_table_is_that_of_the_results() -> None:
-    """Nobody edits it by hand."""
+    """It is not edited by hand."""
     document = sizing_table.DOCUMENT.read_text("utf-8")
     assert sizing_table.with_table(document, sizing_table.read()) == document
