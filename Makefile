@@ -15,10 +15,10 @@ LOCK = $(BIN)/uv pip compile pyproject.toml --extra team --group build --univers
 SBOM = $(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7.1,<8' cyclonedx-py requirements --pyproject pyproject.toml --mc-type application --output-reproducible
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check client mutants bench eval lures train docs links lock sbom dist screenshots clean
+.PHONY: help install demo test check client mutants bench sizes bench-large bench-million eval lures train docs links lock sbom dist screenshots clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 install: .venv/installed ## Create .venv with all development tools, including torch
 
@@ -48,6 +48,17 @@ mutants: install ## Change the code in small ways; list the changes that no test
 
 bench: install ## Measure the speed: print a table, write benchmarks/results.json
 	@$(BIN)/python -m benchmarks
+
+# ITEMS=1000000 takes hours, and 10 GB of memory.
+sizes: install ## Measure what ITEMS items cost, write docs/sizing.md and benchmarks/sizes.json
+	@$(BIN)/python -m benchmarks.sizes embedded $(or $(ITEMS),10000)
+	@$(BIN)/python -m benchmarks.sizes team $(or $(ITEMS),10000)
+
+bench-large: ## The same of 100,000 items
+	@$(MAKE) sizes ITEMS=100000
+
+bench-million: ## The same of 1,000,000 items
+	@$(MAKE) sizes ITEMS=1000000
 
 # The first run takes half an hour; .eval keeps the embeddings.
 eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md

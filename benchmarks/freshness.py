@@ -88,7 +88,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
         port = team.port
         team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
         for number in range(SAVES):
-            taken.append(_until_found(team.project, port, number, chosen))
+            taken.append(until_found(team.project, port, number, chosen))
             floor.append(least(_sentence(_word(chosen))))
     return taken, floor
 
@@ -101,10 +101,10 @@ def _embedded(folder: Path, chosen: random.Random) -> list[float]:
     with Serve(cli, project, folder / "serve.log") as server:
         port = urlsplit(server.url).port
         assert port
-        return [_until_found(project, port, number, chosen) for number in range(SAVES)]
+        return [until_found(project, port, number, chosen) for number in range(SAVES)]
 
 
-def _until_found(project: Path, port: int, number: int, chosen: random.Random) -> float:
+def until_found(project: Path, port: int, number: int, chosen: random.Random) -> float:
     """Save a skill with a unique word, and search for it until it is found; the seconds."""
     word, name = _word(chosen), f"saved-{number}"
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)

@@ -85,16 +85,16 @@ def server(folder: Path, model: str = MODEL) -> Iterator[int]:
             assert process.stdout
             port = urlsplit(process.stdout.readline().strip()).port
             assert port, "the server ended"
-            _wait_until_ready(port)
+            wait_until_ready(port)
             yield port
         finally:
             process.terminate()
 
 
-def _wait_until_ready(port: int) -> None:
+def wait_until_ready(port: int, seconds: float = READY_TIMEOUT_S) -> None:
     """Wait until every part of the server runs."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_TIMEOUT_S)
-    end = time.monotonic() + READY_TIMEOUT_S
+    end = time.monotonic() + seconds
     while True:
         connection.request("GET", "/readyz")
         response = connection.getresponse()

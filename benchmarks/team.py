@@ -36,7 +36,7 @@ def run(folder: Path) -> list[Figure]:
         ask(team.port, "/search", texts, 1.0, clients=1)  # not measured: the first of everything
         for _ in range(ROUNDS):
             searches += ask(team.port, "/search", texts, ROUND_S, clients=1)
-            alone += _embedded(engine, texts, ROUND_S)
+            alone += embedded(engine, texts, ROUND_S)
     bound = FACTOR * float(np.median(alone)) + ROOM_S
     against = f"{FACTOR} times its query's embedding, and {ROOM_S * 1e3:.0f} ms"
     name = f"search over HTTP, a team of {SKILLS:,} items"
@@ -52,7 +52,7 @@ def run(folder: Path) -> list[Figure]:
     ]
 
 
-def _embedded(engine: EmbeddingEngine, texts: Iterator[str], duration: float) -> list[float]:
+def embedded(engine: EmbeddingEngine, texts: Iterator[str], duration: float) -> list[float]:
     """The seconds that each embedding takes, one after the other."""
     end = time.perf_counter() + duration
     taken = []

@@ -32,14 +32,15 @@ from repertory_query.auditing import Trail
 from repertory_query.digests import with_digests
 from repertory_query.guard import Guard, Record
 from repertory_query.history import sampling
-from repertory_query.limits import Rates
 from repertory_query.mcp.http import Mcp
 from repertory_query.mcp.work import Work
+from repertory_query.member import Member
 from repertory_query.metrics import Metrics
 from repertory_query.pages import manage
 from repertory_query.pages import routes as pages
 from repertory_query.pages.page import root_of
 from repertory_query.pool import Pool
+from repertory_query.rates import Rates
 from repertory_query.searching import AnsweredSearches
 from repertory_query.sending import sending
 from repertory_query.service import Service
@@ -59,10 +60,12 @@ class Entrance(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         rates: Counts the requests of each caller.
         owner: The secrets of the user who started it; None for a team's server.
+        member: Which of several processes this is; None if it is the only one.
     """
 
     rates: Rates
     owner: Owner | None = None
+    member: Member | None = None
 
 
 def entrance_of(settings: Settings, token: str = "", browser_secret: str = "") -> Entrance:
@@ -81,7 +84,7 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     """
     values = settings.values
     entrance = entrance or entrance_of(settings)
-    metrics = Metrics(is_team=service.parts.is_team)
+    metrics = Metrics(entrance.member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
@@ -130,5 +133,6 @@ def create_app(service: Service, settings: Settings, entrance: Entrance | None =
     app.router.redirect_slashes = False
     problems.install(app)
     app.add_middleware(Guard, access, entrance.rates)
-    app.add_middleware(Record, metrics, Trail(audit, usage))  # added last, so it is the outermost
+    trail = Trail(audit, usage, entrance.rates)
+    app.add_middleware(Record, metrics, trail)  # added last, so it is the outermost
     return app

@@ -1,7 +1,6 @@
 """Which requests are recorded in the audit log, and under which name."""
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -16,6 +15,7 @@ from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED, V1
 from repertory_query.access import Caller
 from repertory_query.noted import Noted
+from repertory_query.rates import Rates
 
 MAX_REFUSALS = 60  # a minute of callers without a name, so that they cannot flush the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
@@ -77,6 +77,7 @@ ACTIONS = {
     ("GET", "/login/callback"): Action("sign-in", face="page"),
     ("POST", "/logout"): Action("sign-out", face="page"),
 }
+_REFUSED = "refused"  # counts them all; no caller has this name
 _FUNCTIONS = "/functions/"
 _WRITING = ("Vector.VectorUpdate", "Vector_VectorUpdate")
 # The MCP server records what it does itself; only what it never sees is recorded here.
@@ -94,13 +95,13 @@ class Trail:
     Args:
         audit: The log.
         usage: Records what was searched for and used.
+        rates: Counts the refusals.
     """
 
-    def __init__(self, audit: Audit, usage: UsageRecorder) -> None:
+    def __init__(self, audit: Audit, usage: UsageRecorder, rates: Rates) -> None:
         self._audit = audit
         self._usage = usage
-        self._minute = 0
-        self._refusals = 0
+        self._rates = rates
 
     def listening(self, scope: Scope, receive: Receive) -> Receive:
         """The body of a request, kept for the log where its text is recorded."""
@@ -129,7 +130,7 @@ class Trail:
         action, given = found
         if action is _MCP and status < 400:
             return
-        if caller is None and not self._may_record():
+        if caller is None and self._rates.wait(_REFUSED, MAX_REFUSALS):
             return
         parameters = parse_qs(scope["query_string"].decode("utf-8", "replace"))
         if action.needs and action.needs not in parameters:
@@ -146,13 +147,6 @@ class Trail:
             seconds=seconds,
             text=_text(parameters, state.get("body", b"")) if action.has_text else "",
         )
-
-    def _may_record(self) -> bool:
-        minute = int(time.monotonic() // 60)
-        if minute != self._minute:
-            self._minute, self._refusals = minute, 0
-        self._refusals += 1
-        return self._refusals <= MAX_REFUSALS
 
 
 def _action(scope: Scope) -> tuple[Action, Mapping[str, Any]] | None:

@@ -13,10 +13,11 @@ from repertory.telemetry import spans
 from repertory.wire import V1
 from repertory_query.access import Access, is_open
 from repertory_query.auditing import Trail
-from repertory_query.limits import Rates, bounded, check_address
+from repertory_query.limits import bounded, check_address, check_rate
 from repertory_query.metrics import Metrics, known_method
 from repertory_query.noted import noting
 from repertory_query.problems import failure, refusal
+from repertory_query.rates import Rates
 
 # For browsers: they guess no media type, cache nothing, and load nothing into pages of other sites.
 _HEADERS = {
@@ -50,7 +51,7 @@ class Guard:
             if not is_open(scope):
                 caller = state["caller"] = await self._access.caller(HTTPConnection(scope))
                 CALLER.set(caller.who)
-                self._rates.count(caller.who)
+                check_rate(self._rates, caller.who)
             receive = bounded(scope, receive)
         except HTTPException as error:
             await refusal(error)(scope, receive, send)

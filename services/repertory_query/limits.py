@@ -1,40 +1,28 @@
 """Limits: bytes of an address and of a body, requests per minute."""
 
 import math
-import time
 from urllib.parse import unquote_to_bytes
 
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import SlidingWindowCounterRateLimiter
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope
+
+from repertory_query.rates import Rates
 
 MAX_ADDRESS_LENGTH = 400_000  # bytes: a query of 32,000 characters of twelve bytes, and filters
 MAX_BODY_SIZE = 1_000_000  # bytes
 
 
-class Rates:
-    """Requests a minute of each caller, in a sliding window of two counters."""
+def check_rate(rates: Rates, caller: str) -> None:
+    """Count a request of a caller.
 
-    def __init__(self, per_minute: int) -> None:
-        self._limit = RateLimitItemPerMinute(per_minute)
-        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-
-    def count(self, caller: str) -> None:
-        """Count a request.
-
-        Raises:
-            HTTPException: 429 if there were too many.
-        """
-        if self._limiter.hit(self._limit, caller):
-            return
-        again = self._limiter.get_window_stats(self._limit, caller).reset_time - time.time()
-        seconds = max(1, math.ceil(again))
+    Raises:
+        HTTPException: 429 if there were too many.
+    """
+    if seconds := math.ceil(rates.wait(caller)):
         raise HTTPException(
             429,
-            f"More than {self._limit.amount:,} requests a minute; go on in {seconds} s.",
+            f"More than {rates.per_minute:,} requests a minute; go on in {seconds} s.",
             {"Retry-After": str(seconds)},
         )
 

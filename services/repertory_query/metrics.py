@@ -1,5 +1,10 @@
-"""Metrics for Prometheus: what this process counts, and the state of the whole server."""
+"""Metrics for Prometheus: what this process counts, and the state of the whole server.
 
+Of several processes behind one port any may answer. Requests and searches are then added up, over
+processes that have ended, too. What each process counts by itself has its number as a label.
+"""
+
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -13,12 +18,20 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
+from repertory_query.member import COUNTERS, Member
 from repertory_query.recent import BOUNDS, Counts
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})
+
+
+# What differs between processes behind one port.
+_OF_PROCESS = frozenset(
+    ("index_version", "items", "missing", "repaired_items", "verification_age_seconds", "calls")
+)
 
 
 class Metrics:
@@ -28,13 +41,15 @@ class Metrics:
         also: Gets the seconds of each request and its labels as well, if it is set.
 
     Args:
+        member: Which of several processes this is; None if it is the only one.
         is_team: Whether watch services need a lease.
     """
 
-    def __init__(self, *, is_team: bool = False) -> None:
+    def __init__(self, member: Member | None = None, *, is_team: bool = False) -> None:
         self._is_team = is_team
         self.also: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()
+        self._member = member
         self._requests = Histogram(
             "repertory_request_duration_seconds",
             "Time to answer a request.",
@@ -53,7 +68,8 @@ class Metrics:
             "Searches that were answered from the cache.",
             registry=self._registry,
         )
-        ProcessCollector(registry=self._registry)
+        if member is None:
+            ProcessCollector(registry=self._registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Note a request."""
@@ -95,8 +111,8 @@ class Metrics:
         """
         encode, media_type = choose_encoder(accept)
         registry = CollectorRegistry()
-        registry.register(_Own(self._registry))
-        registry.register(_OfSearches(counts, callers))
+        registry.register(_Own(self._registry) if self._member is None else _All(self._member))
+        registry.register(_OfSearches(counts, callers, self._member))
         registry.register(_OfServer(stats, calls, is_team=self._is_team))
         return encode(registry), media_type
 
@@ -107,7 +123,7 @@ def known_method(method: str) -> str:
 
 
 class _Own(Collector):
-    """What this process counts."""
+    """What this process counts, if it is the only one."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -124,9 +140,12 @@ class _Own(Collector):
 class _OfSearches(Collector):
     """The answered searches over every face, cached or not."""
 
-    def __init__(self, counts: Counts, callers: Mapping[str, int]) -> None:
+    def __init__(
+        self, counts: Counts, callers: Mapping[str, int], member: Member | None = None
+    ) -> None:
         self._counts = counts
         self._callers = callers
+        self._member = member
 
     def describe(self) -> list[Metric]:
         """Nothing, as above."""
@@ -134,6 +153,10 @@ class _OfSearches(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
+        for family in self._families():
+            yield _labelled(family, self._member.number) if self._member else family
+
+    def _families(self) -> Iterator[Metric]:
         counts = self._counts
         text = "Time to answer a search, over every face, cached or not."
         yield _histogram("search_duration_seconds", text, BOUNDS, counts.durations, counts.seconds)
@@ -141,6 +164,39 @@ class _OfSearches(Collector):
         yield CounterMetricFamily("repertory_empty_searches", text, value=counts.empty)
         text = "Searches by the key that asked; for the scope admin."
         yield _counters("caller_searches", text, "caller", self._callers)
+
+
+class _All(Collector):
+    """What all processes behind one port count together, and the memory and CPU of each."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+
+    def describe(self) -> list[Metric]:
+        """Nothing, as above."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        counted = CollectorRegistry()
+        MultiProcessCollector(counted, os.environ[COUNTERS])  # type: ignore[no-untyped-call]  # its
+        yield from counted.collect()
+        families: dict[str, Metric] = {}
+        for number, pid in enumerate(self._member.ids, start=1):
+            for family in ProcessCollector(pid=partial(int, pid), registry=None).collect():
+                one = _labelled(family, number)
+                if one.name in families:
+                    families[one.name].samples += one.samples
+                else:
+                    families[one.name] = one
+        yield from families.values()
+
+
+def _labelled(family: Metric, process: int) -> Metric:
+    """A family of metrics with the number of their process as a label."""
+    labels = {"process": str(process)}
+    family.samples = [one._replace(labels={**one.labels, **labels}) for one in family.samples]
+    return family
 
 
 class _OfServer(Collector):
@@ -157,6 +213,12 @@ class _OfServer(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics."""
+        process = self._stats.process
+        for family in self._families():
+            is_own = family.name.removeprefix("repertory_") in _OF_PROCESS
+            yield _labelled(family, process.number) if process and is_own else family
+
+    def _families(self) -> Iterator[Metric]:
         stats, now = self._stats, time.time()
         yield _gauge("index_version", "The revision of the index.", stats.index_version)
         yield _gauge("items", "Items in the index.", stats.items)

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -12,16 +13,20 @@ from starlette.types import ASGIApp
 
 from repertory import telemetry
 from repertory.compose import Parts
+from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
-from repertory_query.app import create_app
+from repertory_query.app import Entrance, create_app
 from repertory_query.connection import Connection
 from repertory_query.limits import MAX_ADDRESS_LENGTH
 from repertory_query.listening import listening
+from repertory_query.member import Member
+from repertory_query.rates import Rates
 from repertory_query.service import Service
 from repertory_query.signals import termination_signals
 
 READERS = 2  # threads of keyword arms
 SHUTDOWN_TIMEOUT_S = 10  # for running requests
+READY_TIMEOUT_S = 30.0  # that a process leaves all connections to the others
 
 _log = logging.getLogger(__name__)
 
@@ -33,17 +38,40 @@ def run(settings: Settings) -> None:
         ConfigurationError: The settings are not those of a team's server.
         UsageError: The address cannot be served on.
     """
+    with termination_signals() as stopping, listening(settings) as listener:
+        answer(settings, listener, stopping)
+
+
+def answer(
+    settings: Settings,
+    listener: socket.socket,
+    stopping: Sequence[int],
+    member: Member | None = None,
+    *,
+    waits: bool = False,
+) -> None:
+    """Answer on a socket until a signal to end; see ``serve``.
+
+    Args:
+        settings: The active settings.
+        listener: The socket.
+        stopping: The signals that came.
+        member: Which of several processes this is; None if it is the only one.
+        waits: Take no connection before searches can be answered: another process does.
+    """
     parts = Parts(settings, Path.cwd())
     queue = parts.queue()
     telemetry.begin("repertory-api", wanted=settings.values.telemetry)
     with (
-        termination_signals() as stopping,
-        listening(settings) as listener,
         ThreadPoolExecutor(READERS, "keywords") as reader,
         parts.live_search(reader) as live,
-        closing(Service(parts, live, queue)) as service,
+        closing(Service(parts, live, queue, member.process if member else None)) as service,
     ):
-        serve(create_app(service, settings), listener, stopping)
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while waits and not stopping and time.monotonic() < deadline:
+            waits = not (live.wait(0.1) or live.missing.get("index") == NOTHING_INDEXED)
+        rates = Rates(settings.values.requests_per_minute, *(member.place if member else ()))
+        serve(create_app(service, settings, Entrance(rates, member=member)), listener, stopping)
 
 
 def configuration(app: ASGIApp) -> uvicorn.Config:

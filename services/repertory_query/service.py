@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
@@ -17,7 +18,7 @@ from repertory.local import Local, available
 from repertory.search.answer import Answer
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
-from repertory.stats import Failed, Jobs, Rebuild, Stats, WatchStatus, Worker
+from repertory.stats import Failed, Jobs, Process, Rebuild, Stats, WatchStatus, Worker
 from repertory_query import noted
 from repertory_query.history import History
 from repertory_query.recent import Recent
@@ -38,14 +39,18 @@ class Service(Local):
         parts: The parts of the server.
         live: The search.
         queue: Where rebuilds are requested and failed jobs are retried.
+        process: Which of several processes behind one port this is; None if it is the only one.
 
     Attributes:
         recent: The latest searches.
         history: How it did in the last day.
     """
 
-    def __init__(self, parts: Parts, live: LiveSearch, queue: JobQueue) -> None:
+    def __init__(
+        self, parts: Parts, live: LiveSearch, queue: JobQueue, process: Process | None = None
+    ) -> None:
         super().__init__(parts, live)
+        self._process = process
         self._queue = queue
         self.recent = Recent()
         self.history = History()
@@ -82,6 +87,10 @@ class Service(Local):
     @override
     def refresh(self) -> Stats:
         return self.stats()
+
+    @override
+    def stats(self) -> Stats:
+        return replace(super().stats(), process=self._process)
 
     @override
     def search(self, query: Query) -> Answer:

@@ -4,6 +4,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+TERMINATION = (signal.SIGINT, signal.SIGTERM)
+
 
 @contextmanager
 def termination_signals() -> Iterator[list[int]]:
@@ -19,8 +21,10 @@ def termination_signals() -> Iterator[list[int]]:
         received.append(number)
         signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in TERMINATION:
         signal.signal(number, note)
+    if hasattr(signal, "pthread_sigmask"):  # a query process is started with both blocked
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, TERMINATION)
     yield received
     if signal.SIGINT in received:
         raise KeyboardInterrupt

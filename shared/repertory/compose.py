@@ -213,8 +213,8 @@ class Parts:
             notify=self.notices.append,
         )
 
-    def queue(self) -> "CeleryQueue":
-        """The queue of a team's server.
+    def check_team(self) -> tuple[str, str]:
+        """The URLs of the Redis and the Qdrant of a team's server.
 
         Raises:
             ConfigurationError: The settings name no team's server.
@@ -225,9 +225,18 @@ class Parts:
                 "A team's server needs REPERTORY_REDIS_URL and REPERTORY_QDRANT_URL; "
                 "`repertory serve` needs neither."
             )
+        return values.redis_url, values.qdrant_url
+
+    def queue(self) -> "CeleryQueue":
+        """The queue of a team's server.
+
+        Raises:
+            ConfigurationError: The settings name no team's server.
+        """
+        redis_url, _ = self.check_team()
         from repertory.indexing.celery_queue import CeleryQueue  # noqa: PLC0415 - Celery is slow
 
-        return CeleryQueue(values.redis_url, values.namespace)
+        return CeleryQueue(redis_url, self.settings.values.namespace)
 
     def in_process_queue(self, writer: "Writer | None" = None) -> "InProcessQueue":
         """The queue and the worker of this process."""

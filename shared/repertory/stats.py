@@ -224,6 +224,20 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     repaired: int
 
 
+class Process(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One of several query processes behind one port.
+
+    Attributes:
+        number: Its place, from 1; the process that is started after its end has the same.
+        of: How many there are.
+        pid: Its process id.
+    """
+
+    number: int
+    of: int
+    pid: int
+
+
 class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How an index is doing."""
 
@@ -251,6 +265,10 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     verification: Annotated[
         Verification | None,
         msgspec.Meta(description="Of the process that answers; null while it has no index."),
+    ] = None
+    process: Annotated[
+        Process | None,
+        msgspec.Meta(description="The one that answers; null if it is the only one of its port."),
     ] = None
     calls_allowed: Annotated[
         bool, msgspec.Meta(description="Whether tools may be called through here.")

@@ -22,6 +22,7 @@ from repertory.settings import load
 from tests.integration.test_qdrant_server import ask
 from tests.support.points import DIMENSION, direction, point
 from tests.support.ports import free_port
+from tests.support.qdrant import QdrantProcess
 from tests.support.qdrant_http import RefusedError
 from tests.support.qdrant_server import QdrantStandIn
 
@@ -115,6 +116,33 @@ def test_a_read_does_not_wait(
     with pytest.raises(StoreError, match="Slowly"):
         read(collection)
     assert waited == []
+
+
+def test_a_kept_connection_that_the_server_closed_is_replaced() -> None:
+    """As after a restart; the read is sent again, on another connection, and nothing fails."""
+    with QdrantProcess() as process:
+        collection = QdrantStore(process.url).create("c", DIMENSION)
+        collection.upsert([point("a")])
+        assert len(collection.search(direction(1), 3)) == 1
+        process.restart()
+        assert len(collection.search(direction(1), 3)) == 1
+        process.kill()
+        with pytest.raises(StoreError, match="cannot be reached"):
+            collection.search(direction(1), 3)
+
+
+def test_a_read_goes_through_a_proxy_that_the_environment_names(
+    server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a write does; the proxy is asked for the whole address."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    collection.upsert([point("a")])
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    behind = QdrantServer("http://qdrant.example", None)
+    assert len(QdrantCollection(behind, "c").search(direction(1), 3)) == 1
+    assert server.requests[-1].headers["host"] == "qdrant.example:6333"
+    behind.close()
 
 
 def away() -> str:

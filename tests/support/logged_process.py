@@ -63,6 +63,18 @@ class LoggedProcess:
         self._process.terminate()
         return self._process.wait(TIMEOUT_S)
 
+    def interrupt(self) -> int:
+        """Send SIGINT to it and its children, as Ctrl-C does, and return its exit code."""
+        os.killpg(self.pid, signal.SIGINT)
+        assert self._process
+        return self._process.wait(TIMEOUT_S)
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, which is its group's, too."""
+        assert self._process
+        return self._process.pid
+
     def events(self, event: str) -> list[dict[str, Any]]:
         """The log entries of an event; output of C libraries is ignored."""
         found = []

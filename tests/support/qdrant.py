@@ -37,6 +37,12 @@ class QdrantProcess:
         """Its URL, also after a restart."""
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process
+        return self._process.pid
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [sys.executable, "-m", "tests.support.qdrant_server", "--port", str(self._port)]

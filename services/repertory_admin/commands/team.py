@@ -71,15 +71,32 @@ def worker(
     app,
     "api",
     settings=(*STORE, "device", "mcp_timeout", *RANKING, *SERVING, *TEAM),
-    examples=("repertory api", "repertory api --host 0.0.0.0 --requests-per-minute 600"),
+    examples=("repertory api", "repertory api --host 0.0.0.0 --processes 4"),
 )
-def api(flags: Flags) -> None:
+def api(
+    flags: Flags,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=64,
+            metavar="N",
+            help="The number of processes behind the port, each with its own model and index.",
+        ),
+    ] = 1,
+) -> None:
     """Answer a team's searches over HTTP.
 
-    Run as many as the searches need, behind a load balancer; see `repertory watch`.
+    Python runs on one core for each process. Run as many as the searches need, behind one port or
+    behind a load balancer; see `repertory watch`.
     """
     settings = load(flags, Path.cwd())
     begin_service()
-    from repertory_query.run import run  # noqa: PLC0415 - slow to import, and optional
+    if processes == 1:
+        from repertory_query.run import run  # noqa: PLC0415 - slow to import, and optional
 
-    run(settings)
+        run(settings)
+    else:
+        from repertory_query.processes import run as run_all  # noqa: PLC0415 - as above
+
+        run_all(settings, processes)

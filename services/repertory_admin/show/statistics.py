@@ -50,6 +50,9 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
         "scanned": ago(time.time() - stats.watch.at) if stats.watch else "",
         **_watches(stats.watch),
         "verified": _verified(stats.verification),
+        "answered by": f"process {stats.process.number} of {stats.process.of}"
+        if stats.process
+        else "",
         "building": f"{building.done:,} of {building.total:,} items" if building else "",
         "unused": f"{unused:,} vectors of former configurations; see `repertory doctor`"
         if stats.unused

@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Callable
 from time import sleep
+from typing import Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
 from qdrant_client.http.exceptions import ResponseHandlingException
 
 from repertory.errors import StoreError
+from repertory.index.qdrant_reads import is_proxied
 
 QUERY_TIMEOUT_S = 5  # for a query, which a user waits for; the server stops then, too
 CONNECT_TIMEOUT_S = 2
@@ -17,7 +19,18 @@ MAX_RETRY_AFTER_S = 60.0  # that a write waits in all because a server asked for
 _PORTS = {"http": 6333, "https": 443}
 _RATE_LIMITED, _UNAVAILABLE = 429, 503
 
+R = TypeVar("R", bound="Response")
+
 _log = logging.getLogger(__name__)
+
+
+class Response(Protocol):
+    """What a node answers."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+        ...
 
 
 class Cluster:
@@ -59,23 +72,24 @@ class Cluster:
             timeout["read"] = self.query_timeout
         waits = MAX_RETRY_AFTER_S if "wait" in request.url.params else 0.0
         while True:
-            response = self._sent(request, send)
+            response = self.tried(lambda node: send(_addressed(request, node)))
             seconds = _retry_after(response)
             if seconds is None or seconds > waits:
                 return response
             waits -= seconds
             sleep(seconds)
 
-    def _sent(
-        self, request: httpx.Request, send: Callable[[httpx.Request], httpx.Response]
-    ) -> httpx.Response:
+    def tried(self, send: Callable[[httpx.URL], R]) -> R:
         """The answer of the current node, else of the next one that is available.
 
         After a timeout the next node is left to the next request: the caller has waited enough.
+
+        Args:
+            send: Asks a node; raises ResponseHandlingException if it does not answer.
         """
         for _ in self._nodes[1:]:
             try:
-                response = send(self._addressed(request))
+                response = send(self._nodes[self._current])
             except ResponseHandlingException as exc:
                 self._leave(str(exc.source))
                 if isinstance(exc.source, httpx.ReadTimeout):
@@ -84,26 +98,27 @@ class Cluster:
                 if response.status_code != _UNAVAILABLE:
                     return response
                 self._leave("it is not ready")
-        return send(self._addressed(request))
+        return send(self._nodes[self._current])
 
-    def address(self, path: str) -> httpx.URL:
-        """The address of a path at the current node."""
-        node = self._nodes[self._current]
-        return httpx.URL(f"{node}{self.prefix}{path}")
-
-    def _addressed(self, request: httpx.Request) -> httpx.Request:
-        """A request, addressed to the current node."""
-        node, url = self._nodes[self._current], request.url
-        if (url.scheme, url.host, url.port) != (node.scheme, node.host, node.port):
-            request.url = url.copy_with(scheme=node.scheme, host=node.host, port=node.port)
-            request.headers["Host"] = request.url.netloc.decode()
-        return request
+    @property
+    def is_direct(self) -> bool:
+        """Whether no node is reached through a proxy."""
+        return not any(map(is_proxied, self._nodes))
 
     def _leave(self, reason: str) -> None:
         """Go on with the next node."""
         extra = {"node": str(self._nodes[self._current]), "error": reason}
         self._current = (self._current + 1) % len(self._nodes)
         _log.warning("qdrant_node_away", extra=extra)
+
+
+def _addressed(request: httpx.Request, node: httpx.URL) -> httpx.Request:
+    """A request, addressed to a node."""
+    url = request.url
+    if (url.scheme, url.host, url.port) != (node.scheme, node.host, node.port):
+        request.url = url.copy_with(scheme=node.scheme, host=node.host, port=node.port)
+        request.headers["Host"] = request.url.netloc.decode()
+    return request
 
 
 def _parts(url: str) -> SplitResult:

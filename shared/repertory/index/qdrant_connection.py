@@ -19,7 +19,8 @@ from qdrant_client.http.exceptions import (
 )
 
 from repertory.errors import RepertoryError, StoreError, StoreRefusedError
-from repertory.index.qdrant_cluster import Cluster
+from repertory.index.qdrant_cluster import CONNECT_TIMEOUT_S, Cluster
+from repertory.index.qdrant_reads import Answer, Reads
 
 # Older servers ignore the condition of a conditional write, and would lose newer points.
 OLDEST_SERVER = (1, 16)
@@ -69,6 +70,7 @@ class QdrantServer:
         self._cluster = cluster = Cluster(urls)
         key = {"api-key": api_key} if api_key else {}
         self._headers = _HEADERS | key | {"Content-Type": "application/json"}
+        self._reads = Reads(self._headers, CONNECT_TIMEOUT_S) if cluster.is_direct else None
         self._known_version = False
         # ``check_version`` does it: the client's own asks the server at once, on another thread.
         self.client = QdrantClient(
@@ -86,6 +88,8 @@ class QdrantServer:
     def close(self) -> None:
         """Close the connections."""
         self.client.close()
+        if self._reads:
+            self._reads.close()
 
     def check_version(self) -> None:
         """Refuse a server that ignores the condition of a conditional write.
@@ -141,7 +145,7 @@ class QdrantServer:
     def read(self, path: str, body: object, answer: type[T]) -> T:
         """Ask for points, as a search does; use it within ``translated``.
 
-        The client's models take three times as long as the request itself.
+        The client's models and httpx take several times as long as the request itself.
 
         Args:
             path: Below the address of the server.
@@ -149,21 +153,32 @@ class QdrantServer:
             answer: What the answer is decoded to.
         """
         seconds = self._cluster.query_timeout
+        content = msgspec.json.encode(body)
+        path = f"{self._cluster.prefix}{path}?timeout={seconds}"
+        if reads := self._reads:
+            given: Answer | httpx.Response = self._cluster.tried(
+                lambda node: reads.post(node, path, content, seconds)
+            )
+        else:
+            given = self._through_client(path, content, seconds)
+        if given.status_code != httpx.codes.OK:
+            raise UnexpectedResponse(given.status_code, "", given.content, httpx.Headers())
+        try:
+            return msgspec.json.decode(given.content, type=answer)
+        except msgspec.DecodeError as exc:
+            raise ResponseHandlingException(exc) from exc
+
+    def _through_client(self, path: str, content: bytes, seconds: float) -> httpx.Response:
+        """The same request through a proxy, which httpx knows how to ask."""
         http = self.client.http.client
         request = httpx.Request(
             "POST",
-            self._cluster.address(f"{path}?timeout={seconds}"),
-            content=msgspec.json.encode(body),
+            f"http://qdrant{path}",  # the cluster replaces it
+            content=content,
             headers=self._headers,
             extensions={"timeout": httpx.Timeout(seconds).as_dict()},
         )
-        response = http.middleware(request, http.send_inner)
-        if response.status_code != httpx.codes.OK:
-            raise UnexpectedResponse.for_response(response)
-        try:
-            return msgspec.json.decode(response.content, type=answer)
-        except msgspec.DecodeError as exc:
-            raise ResponseHandlingException(exc) from exc
+        return http.middleware(request, http.send_inner)
 
     @contextlib.contextmanager
     def translated(self, missing: str = "", conflict: str = "") -> Iterator[None]:

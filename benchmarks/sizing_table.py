@@ -1,0 +1,111 @@
+"""The results of ``benchmarks.sizes``, and the table of them in ``docs/sizing.md``."""
+
+from pathlib import Path
+
+import msgspec
+
+RESULTS = Path(__file__).with_name("sizes.json")
+DOCUMENT = Path(__file__).parents[1] / "docs" / "sizing.md"
+_BEGIN, _END = "<!-- table -->\n", "<!-- end of table -->\n"
+_HEAD = """\
+| items | mode | search | beside its embedding | save → found | build | process | memory | \
+CPU of the build | CPU of a save | CPU of a search |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What one process needed.
+
+    Attributes:
+        name: The command or the server.
+        memory: Resident at the end, in megabytes; of one that ended, at its peak.
+        build_cpu: Seconds until everything was indexed.
+        save_cpu: Seconds for one save; None for a process that takes no part.
+        search_cpu: Seconds for one search; the same.
+    """
+
+    name: str
+    memory: float
+    build_cpu: float
+    save_cpu: float | None = None
+    search_cpu: float | None = None
+
+
+class Size(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of one size.
+
+    Attributes:
+        mode: ``embedded`` or ``team``.
+        store: What stores the vectors.
+        items: How many there are.
+        texts: How many vectors they have.
+        build_s: Seconds from vectors to an index; nothing is embedded.
+        processes: What each process needed.
+        save_s: Seconds from a save to its first hit, p50.
+        search_ms: A search over HTTP, one at a time, p50.
+        embedding_ms: Embedding its query alone, p50.
+        embedding_cpu: Seconds of CPU for that.
+    """
+
+    mode: str
+    store: str
+    items: int
+    texts: int
+    build_s: float
+    processes: list[Work]
+    save_s: float
+    search_ms: float
+    embedding_ms: float
+    embedding_cpu: float
+
+    @property
+    def ratio(self) -> float:
+        """The search divided by its embedding."""
+        return self.search_ms / self.embedding_ms
+
+
+def read() -> list[Size]:
+    """The kept results, the smallest first."""
+    try:
+        content = RESULTS.read_bytes()
+    except FileNotFoundError:
+        return []
+    return msgspec.json.decode(content, type=list[Size])
+
+
+def keep(size: Size) -> None:
+    """Keep a result in the place of the one of the same mode and size; write the table again."""
+    others = [one for one in read() if (one.mode, one.items) != (size.mode, size.items)]
+    sizes = sorted([*others, size], key=lambda one: (one.items, one.mode))
+    rows = [{**msgspec.to_builtins(one), "ratio": one.ratio} for one in sizes]
+    RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(rows)) + b"\n")
+    DOCUMENT.write_text(with_table(DOCUMENT.read_text("utf-8"), sizes), "utf-8")
+
+
+def with_table(document: str, sizes: list[Size]) -> str:
+    """The document with the table of these results."""
+    before, _, rest = document.partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    return before + _BEGIN + table(sizes) + _END + after
+
+
+def table(sizes: list[Size]) -> str:
+    """The results as Markdown, a line for each process."""
+    lines = []
+    for size in sizes:
+        facts = [
+            f"{size.items:,}",
+            f"{size.mode} ({size.store})",
+            f"{size.search_ms:.0f} ms",
+            f"{size.ratio:.1f} times",
+            f"{size.save_s:.2f} s",
+            f"{size.build_s:.0f} s",
+        ]
+        for work in size.processes:
+            parts = [work.save_cpu, work.search_cpu]
+            small = ["" if cpu is None else f"{cpu * 1e3:.0f} ms" for cpu in parts]
+            used = [work.name, f"{work.memory:.0f} MB", f"{work.build_cpu:.0f} s", *small]
+            lines.append(f"| {' | '.join([*facts, *used])} |\n")
+            facts = [""] * len(facts)
+    return _HEAD + "".join(lines)

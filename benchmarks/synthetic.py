@@ -1,0 +1,158 @@
+"""Many items with the statistics of real catalogues, and vectors that nothing has to embed.
+
+The figures were fitted to 870 tools of real MCP servers and 2,155 real skills: lengths are
+log-normal, and the frequency of a word falls with its rank in three pieces. Every tenth item is a
+skill with a body.
+"""
+
+import hashlib
+import itertools
+import random
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.texts import documented
+from repertory.embedding.models import Model
+from repertory.index.cache import VectorCache, vector_key
+from repertory.indexing.scan import scan_source
+from repertory.workspace import Workspace
+
+TOOLS_OF_A_SERVER = 36  # 870 tools of 24 servers
+SKILLS_SHARE = 10  # one item in so many
+# The mean and the deviation of the logarithm of the words of a text: half of the tools have 28.
+TOOL_WORDS, SKILL_WORDS, BODY_WORDS = (3.32, 1.06), (2.87, 1.21), (6.3, 1.12)
+PARAMETER_WORDS = (2.0, 0.5)
+MAX_WORDS = 3_000
+NAME_PARTS = (2,) * 30 + (3,) * 42 + (4,) * 24 + (5,) * 4  # of 100 names
+VOCABULARY = 40_000  # of the first items; larger catalogues have more words
+NEW_WORDS = 0.4  # words of an item that no other has, in the mean: identifiers, brands, typos
+CENTRES = 2_000  # topics, around which the vectors lie
+SPREAD = 0.7
+BATCH = 2_000  # vectors that are stored at once
+
+_SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
+
+
+@cache
+def _vocabulary() -> tuple[list[str], list[float]]:
+    """The words, the most frequent first, and their frequencies added up."""
+    found: dict[str, int] = {}
+    for _, text in documented():
+        for word in text.lower().split():
+            if word.isascii() and word.isalpha():
+                found[word] = found.get(word, 0) + 1
+    words = sorted(found, key=lambda word: (-found[word], word))
+    words += itertools.islice(made_up(random.Random(5)), VOCABULARY - len(words))
+    ranks = np.arange(1, len(words) + 1, dtype=np.float64) + 1
+    slopes = np.where(ranks < 100, 0.59, np.where(ranks < 1_000, 0.86, 1.56))
+    steps = slopes[1:] * np.diff(np.log(ranks))
+    frequencies = np.exp(-np.concatenate([[0.0], np.cumsum(steps)]))
+    return words, np.cumsum(frequencies).tolist()
+
+
+def made_up(chosen: random.Random) -> Iterator[str]:
+    """Words that can be pronounced, each once."""
+    seen: set[str] = set()
+    while True:
+        word = "".join(chosen.choices(_SYLLABLES, k=chosen.randint(2, 4)))
+        if word not in seen:
+            seen.add(word)
+            yield word
+
+
+def write_items(project: Path, count: int, seed: int = 1) -> None:
+    """Write a project of ``count`` tools and skills."""
+    chosen = random.Random(seed)
+    skills = count // SKILLS_SHARE
+    for number in range(skills):
+        name, text = _name(chosen, "-", number), _text(chosen, SKILL_WORDS)
+        folder = project / "skills" / f"{number // 1_000}" / name
+        folder.mkdir(parents=True)
+        head = f"---\nname: {name}\ndescription: {text}\n---\n"
+        (folder / "SKILL.md").write_text(head + _body(chosen), "utf-8")
+    (project / "tools").mkdir(parents=True)
+    for server, start in enumerate(range(skills, count, TOOLS_OF_A_SERVER)):
+        numbers = range(start, min(start + TOOLS_OF_A_SERVER, count))
+        tools = [_tool(chosen, number) for number in numbers]
+        content = msgspec.json.encode({"tools": tools})
+        (project / "tools" / f"{_word(chosen)}{server}.json").write_bytes(content)
+
+
+def _tool(chosen: random.Random, number: int) -> dict[str, object]:
+    names = dict.fromkeys(_word(chosen) for _ in range(chosen.randint(1, 6)))
+    types = [{"type": "string", "description": _text(chosen, PARAMETER_WORDS)} for _ in names]
+    properties = dict(zip(names, types, strict=True))
+    return {
+        "name": _name(chosen, "_", number),
+        "description": _text(chosen, TOOL_WORDS),
+        "inputSchema": {"type": "object", "properties": properties},
+    }
+
+
+def _body(chosen: random.Random) -> str:
+    words = _text(chosen, BODY_WORDS).split()
+    parts = (words[start : start + 120] for start in range(0, len(words), 120))
+    return "\n\n".join(f"## {' '.join(part[:3])}\n\n{' '.join(part)}" for part in parts) + "\n"
+
+
+def _name(chosen: random.Random, separator: str, number: int) -> str:
+    parts = [_word(chosen) for _ in range(chosen.choice(NAME_PARTS) - 1)]
+    return separator.join([*parts, str(number)])[-60:].lstrip(separator)
+
+
+def _word(chosen: random.Random) -> str:
+    """A word of a name: not one of the most frequent, which are articles and the like."""
+    words, _ = _vocabulary()
+    return words[int(100 * (len(words) / 100) ** chosen.random()) - 1]
+
+
+def _text(chosen: random.Random, length: tuple[float, float]) -> str:
+    words, frequencies = _vocabulary()
+    count = max(2, min(MAX_WORDS, round(chosen.lognormvariate(*length))))
+    picked = chosen.choices(words, cum_weights=frequencies, k=count)
+    if chosen.random() < NEW_WORDS:
+        picked[-1] = "".join(chosen.choices(_SYLLABLES, k=5))
+    return " ".join(picked).capitalize() + "."
+
+
+def questions(count: int, seed: int = 2) -> list[str]:
+    """Queries of three to eight words of the same vocabulary."""
+    chosen = random.Random(seed)
+    return [" ".join(_word(chosen) for _ in range(chosen.randint(3, 8))) for _ in range(count)]
+
+
+def store_vectors(workspace: Workspace, model: Model, cache: VectorCache) -> int:
+    """Store a vector for each text of a project, as if all had been embedded; how many."""
+    keys = _keys(workspace, model)
+    total = 0
+    while batch := list(itertools.islice(keys, BATCH)):
+        cache.put(dict(zip(batch, vectors(batch, model.dimension), strict=True)))
+        total += len(batch)
+    return total
+
+
+def _keys(workspace: Workspace, model: Model) -> Iterator[bytes]:
+    for source in workspace.catalogue().sources:
+        if scan := scan_source(source).scan:
+            for item in scan.items:
+                for view in item.views():
+                    yield vector_key(model, view.text)
+
+
+def vectors(keys: Iterable[bytes], dimension: int) -> NDArray[np.float32]:
+    """Unit vectors around some centres, the same for the same keys."""
+    seeds = [int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) for key in keys]
+    noise = np.stack([np.random.default_rng(seed).normal(size=dimension) for seed in seeds])
+    made = _centres(dimension)[[seed % CENTRES for seed in seeds]] + SPREAD * noise
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return np.asarray(made, np.float32)
+
+
+@cache
+def _centres(dimension: int) -> NDArray[np.float64]:
+    return np.random.default_rng(4).normal(size=(CENTRES, dimension))

@@ -1,0 +1,141 @@
+"""Several query processes behind one port; another process starts them and answers nothing."""
+
+import logging
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import connection, get_context, parent_process
+from multiprocessing.context import SpawnProcess
+from multiprocessing.sharedctypes import RawArray
+from pathlib import Path
+
+from repertory import logs
+from repertory.compose import Parts
+from repertory.settings import Settings
+from repertory_query.listening import listening
+from repertory_query.member import COUNTERS, Member
+from repertory_query.rates import Table
+from repertory_query.signals import TERMINATION, termination_signals
+
+RESTART_INTERVAL_S = 1.0  # at least, between two starts in the same place
+LOOK_S = 0.2  # between two looks for a signal
+END_TIMEOUT_S = 15.0  # for a process to finish its requests and close what it has open
+
+_log = logging.getLogger(__name__)
+_spawn = get_context("spawn")  # threads and open connections are not copied
+
+
+def run(settings: Settings, count: int) -> None:
+    """Serve with some processes until a signal to end; one that ends is started again.
+
+    All accept connections from one socket, so a connection that no process has taken yet survives
+    the end of any of them.
+
+    Raises:
+        ConfigurationError: The settings are not those of a team's server.
+        UsageError: The address cannot be served on.
+    """
+    Parts(settings, Path.cwd()).check_team()
+    with (
+        termination_signals() as stopping,
+        listening(settings) as listener,
+        tempfile.TemporaryDirectory(prefix="repertory-metrics-") as counters,
+    ):
+        os.environ[COUNTERS] = counters  # read by the processes; it must be set before an import
+        table, ids = Table(count), RawArray("q", count)
+        members = [Member(number, count, table, ids) for number in range(count)]
+        places = [_Place(settings, listener, member) for member in members]
+        try:
+            while not stopping:
+                for place in places:
+                    place.keep()
+                connection.wait([one for place in places for one in place.sentinels], LOOK_S)
+        finally:
+            _end(places)
+
+
+class _Place:
+    """Where one of the processes runs, and its next one after its end."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, member: Member) -> None:
+        self._settings = settings
+        self._listener = listener
+        self._member = member
+        self._process: SpawnProcess | None = None
+        self._started = float("-inf")
+
+    @property
+    def sentinels(self) -> list[int]:
+        """What becomes readable when the process ends."""
+        return [self._process.sentinel] if self._process else []
+
+    def keep(self) -> None:
+        """Start the process, unless it runs or was started a moment ago."""
+        if self._process and not self._process.is_alive():
+            extra = {"number": self._member.shown, "pid": self._process.pid}
+            _log.warning("process_ended", extra={**extra, "code": self._process.exitcode})
+            self._process = None
+        if self._process or time.monotonic() - self._started < RESTART_INTERVAL_S:
+            return
+        is_first = self._started == float("-inf") and self._member.number == 0
+        arguments = (self._settings, self._listener, self._member, not is_first)
+        self._started = time.monotonic()
+        self._process = _spawn.Process(target=_answer, args=arguments)
+        with _blocked_signals():
+            self._process.start()
+        _log.info("process_started", extra={"number": self._member.shown, "pid": self._process.pid})
+
+    def terminate(self) -> None:
+        """Let the process finish its requests and end."""
+        if self._process:
+            self._process.terminate()
+
+    def join(self, deadline: float) -> None:
+        """Wait until the process has ended; at the deadline it is killed."""
+        if self._process:
+            self._process.join(max(0.0, deadline - time.monotonic()))
+            if self._process.is_alive():
+                _log.warning("process_killed", extra={"number": self._member.shown})
+                self._process.kill()
+                self._process.join()
+
+
+def _end(places: list[_Place]) -> None:
+    for place in places:
+        place.terminate()
+    deadline = time.monotonic() + END_TIMEOUT_S
+    for place in places:
+        place.join(deadline)
+
+
+@contextmanager
+def _blocked_signals() -> Iterator[None]:
+    """Start a process that takes its signals once it handles them; here none is lost."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, TERMINATION)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _answer(settings: Settings, listener: socket.socket, member: Member, waits: bool) -> None:
+    """Run one of the processes; see ``repertory_query.run.answer``."""
+    logs.begin()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(KeyboardInterrupt), termination_signals() as stopping:
+        from repertory_query.run import answer  # noqa: PLC0415 - slow, and not for the parent
+
+        member.enter()
+        answer(settings, listener, stopping, member, waits=waits)
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it is gone, even by kill -9."""
+    if parent := parent_process():
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

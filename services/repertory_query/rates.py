@@ -1,0 +1,122 @@
+"""Requests a minute of each caller, counted together by all processes of one port."""
+
+import secrets
+import time
+from collections.abc import Callable
+from hashlib import blake2b
+from multiprocessing.sharedctypes import RawArray
+from typing import NamedTuple
+
+WINDOW_S = 60
+BUCKETS = 4_096  # of each process; 0.8 MB, of which only what is used takes memory
+SLOTS = 8  # callers of a bucket; one more replaces the one that was away longest
+_CELLS = 3  # of a caller: its tag, and a window and its count, twice
+_COUNT_BITS = 32
+
+
+class Counts(NamedTuple):
+    """The requests of a caller in this window and in the one before."""
+
+    current: int
+    previous: int
+
+
+class Table:
+    """Counters in memory that some processes share; each process writes only its own part.
+
+    So there is no lock that a killed process could keep. A request that another process counts at
+    the same moment may be missed, never more than one of each process.
+
+    Args:
+        processes: How many there are.
+    """
+
+    def __init__(self, processes: int = 1) -> None:
+        self._size = BUCKETS * SLOTS * _CELLS
+        self._processes = processes
+        self._cells = RawArray("Q", self._size * processes)
+        self._secret = secrets.token_bytes()  # no caller can choose the bucket of another
+
+    def counts(self, caller: str, window: int) -> Counts:
+        """What all processes counted of a caller."""
+        tag, bucket = self._place(caller)
+        current = previous = 0
+        for process in range(self._processes):
+            start = process * self._size + bucket
+            cells = self._cells[start : start + SLOTS * _CELLS]
+            for slot in range(0, len(cells), _CELLS):
+                if cells[slot] == tag:
+                    current += _count(cells[slot + 1 + window % 2], window)
+                    previous += _count(cells[slot + 2 - window % 2], window - 1)
+        return Counts(current, previous)
+
+    def add(self, caller: str, window: int, process: int) -> None:
+        """Count a request in the part of a process."""
+        tag, bucket = self._place(caller)
+        slot = self._slot(tag, process * self._size + bucket)
+        if self._cells[slot] != tag:
+            self._cells[slot : slot + _CELLS] = [0, 0, 0]
+            self._cells[slot] = tag
+        cell = slot + 1 + window % 2
+        count = _count(self._cells[cell], window)
+        self._cells[cell] = (window << _COUNT_BITS) + count + 1
+
+    def _place(self, caller: str) -> tuple[int, int]:
+        """The tag of a caller, never 0, and the first cell of its bucket."""
+        digest = blake2b(caller.encode(), digest_size=8, key=self._secret).digest()
+        tag = int.from_bytes(digest) | 1
+        return tag, (tag >> 1) % BUCKETS * SLOTS * _CELLS
+
+    def _slot(self, tag: int, start: int) -> int:
+        """Where a caller is counted: its own slot, else the one that was used longest ago."""
+        cells = self._cells[start : start + SLOTS * _CELLS]
+        places = range(0, len(cells), _CELLS)
+        own = next((place for place in places if cells[place] == tag), None)
+        if own is None:
+            own = min(places, key=lambda place: max(cells[place + 1 : place + _CELLS]))
+        return start + own
+
+
+class Rates:
+    """The bound of each caller: a sliding window of two counters.
+
+    Args:
+        per_minute: The requests that a caller may make.
+        table: The counters.
+        process: Whose part this process writes.
+        clock: Seconds, the same for all processes.
+    """
+
+    def __init__(
+        self,
+        per_minute: int,
+        table: Table | None = None,
+        process: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.per_minute = per_minute
+        self._table = table or Table()
+        self._process = process
+        self._clock = clock
+
+    def wait(self, caller: str, most: int = 0) -> float:
+        """Count a request; 0 if it is allowed, else the seconds until the next one is.
+
+        Args:
+            caller: Who asks.
+            most: The requests a minute, if not those of every caller.
+        """
+        most = most or self.per_minute
+        window, elapsed = divmod(self._clock(), WINDOW_S)
+        counts = self._table.counts(caller, int(window))
+        left = WINDOW_S - elapsed
+        if counts.current + 1 + counts.previous * left / WINDOW_S <= most:
+            self._table.add(caller, int(window), self._process)
+            return 0.0
+        if counts.current + 1 <= most:  # until enough of the window before has passed
+            return left - WINDOW_S * (most - counts.current - 1) / counts.previous
+        return left + WINDOW_S * (1 - max(0, most - 1) / counts.current)
+
+
+def _count(cell: int, window: int) -> int:
+    return cell & (1 << _COUNT_BITS) - 1 if cell >> _COUNT_BITS == window else 0

@@ -1,0 +1,133 @@
+"""`repertory api --processes`: several processes behind one port keep every promise of one."""
+
+import json
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from repertory.errors import ConfigurationError
+from repertory.settings import load
+from repertory_query.processes import run
+from tests.support.model_folders import write_model
+from tests.support.team import Team
+
+PROCESSES = 2
+LIMIT = 30  # requests a minute
+INTERRUPTED = 130  # the exit code after Ctrl-C
+NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
+
+
+@pytest.fixture
+def team(tmp_path: Path, qdrant_url: str) -> Team:
+    """A team with two query processes and a fast model, not started yet."""
+    model = str(write_model(tmp_path / "model"))
+    team = Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": model})
+    team.api = team.service("api", "api", "--processes", str(PROCESSES))
+    team.skill("bread", "Bake sourdough bread")
+    return team
+
+
+def processes(team: Team) -> dict[int, int]:
+    """The ids of the processes that answer, by their number."""
+    found: dict[int, int] = {}
+    for _ in range(30):
+        process = team.get("/stats")["process"]
+        assert process["of"] == PROCESSES
+        found[process["number"]] = process["pid"]
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def samples(team: Team) -> list[Any]:
+    """The samples of the metrics."""
+    families = text_string_to_metric_families(team.metrics())
+    return [one for family in families for one in family.samples]
+
+
+def answered(team: Team) -> float:
+    """The searches that the metrics count."""
+    return sum(
+        float(one.value)
+        for one in samples(team)
+        if one.name == "repertory_request_duration_seconds_count"
+        and one.labels["route"] == "/search"
+        and one.labels["status"] == "200"
+    )
+
+
+@pytest.mark.timeout(240)
+@NEEDS_PROC
+def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) -> None:
+    """Others answer meanwhile, counters go on, the log is whole, and all end together."""
+    with team:
+        team.ready()
+        team.wait(lambda: team.first("bread") == "project/bread")
+        team.wait(lambda: len(processes(team)) == PROCESSES)
+        before = processes(team)
+        counted = answered(team)
+        for _ in range(20):
+            team.search("bread")
+        assert answered(team) == counted + 20
+        os.kill(before[1], signal.SIGKILL)
+        team.wait(lambda: not runs(before[1]))
+        for _ in range(20):
+            team.search("bread")  # no connection is refused, and none waits for the new process
+        team.wait(lambda: processes(team).get(1, before[1]) != before[1])
+        after = processes(team)
+        assert after[2] == before[2]
+        assert answered(team) == counted + 40
+        memory = [one for one in samples(team) if one.name == "process_resident_memory_bytes"]
+        assert {one.labels["process"] for one in memory} == {"1", "2"}
+        team.skill("bread", "Water the plants on the roof")
+        team.wait(lambda: {team.first("plants roof") for _ in range(20)} == {"project/bread"})
+        log = (team.folder / "data" / "audit" / "audit.jsonl").read_text()
+        lines = [json.loads(line) for line in log.splitlines()]
+        assert len({line["pid"] for line in lines}) == PROCESSES + 1
+        assert team.api.terminate() == 0
+        team.wait(lambda: not any(map(runs, after.values())))
+        assert "Traceback" not in team.api.log.read_text()
+        assert [one["number"] for one in team.api.events("process_ended")] == [1]
+
+
+@pytest.mark.timeout(240)
+@NEEDS_PROC
+def test_they_count_together_and_end_with_the_one_that_started_them(team: Team) -> None:
+    """The limit is that of one server; kill -9 of the first process and Ctrl-C leave no other."""
+    team.environment["REPERTORY_SERVER_REQUESTS_PER_MINUTE"] = str(LIMIT)
+    team.api.start()
+    try:
+        team.wait(lambda: len(team.api.events("serving")) == PROCESSES)
+        counts = Counter(team.request("GET", "/items")[0] == 429 for _ in range(3 * LIMIT))
+        assert LIMIT <= counts[False] <= 1.5 * LIMIT  # some more with each second that it takes
+        served = {one["process"] for one in team.api.events("request")}
+        assert len(served) == PROCESSES
+        os.kill(team.api.pid, signal.SIGKILL)
+        team.wait(lambda: not any(map(runs, served)))
+        team.api.restart()
+        team.wait(lambda: len(team.api.events("serving")) == 2 * PROCESSES)
+        assert team.api.interrupt() == INTERRUPTED
+        started = {one["pid"] for one in team.api.events("process_started")}
+        assert len(started) == 2 * PROCESSES
+        assert not any(map(runs, started))
+        assert "Traceback" not in team.api.log.read_text()
+    finally:
+        team.__exit__(None, None, None)
+
+
+def test_settings_without_a_team_are_refused_at_once(tmp_path: Path) -> None:
+    """No process is started."""
+    with pytest.raises(ConfigurationError, match="REPERTORY_REDIS_URL"):
+        run(load({"data_dir": str(tmp_path)}, tmp_path, {}), 2)

@@ -1,0 +1,55 @@
+"""The synthetic catalogues of the benchmarks, and the table that is made of their results."""
+
+import statistics
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import sizing_table, synthetic
+from repertory.catalogue.item import Kind
+from repertory.embedding.models import Model
+from repertory.index.cache import SqliteVectorCache
+from repertory.indexing.scan import scan_source
+from repertory.settings import load
+from repertory.workspace import Workspace
+
+ITEMS = 400
+MODEL = Model(id="m", slug="m", dimension=8, max_tokens=8)
+
+
+def test_a_synthetic_catalogue_has_the_statistics_of_real_ones(tmp_path: Path) -> None:
+    """All its items are read, each time the same, and each text finds a vector."""
+    project = tmp_path / "project"
+    synthetic.write_items(project, ITEMS)
+    workspace = Workspace(load({"data_dir": str(tmp_path / "data")}, project, {}), project)
+    scans = [scan_source(source).scan for source in workspace.catalogue().sources]
+    items = [item for scan in scans if scan for item in scan.items]
+    assert len({item.id for item in items}) == ITEMS
+    tools = [item for item in items if item.kind is Kind.TOOL]
+    assert len(tools) == ITEMS * 9 // 10
+    assert 20 < statistics.median(len(tool.description.split()) for tool in tools) < 40
+    words = [word for tool in tools for word in tool.description.lower().split()]
+    assert 0.1 < len({*words}) / len(words) < 0.5
+    with_vectors = SqliteVectorCache(tmp_path / "vectors", MODEL.dimension)
+    stored = synthetic.store_vectors(workspace, MODEL, with_vectors)
+    assert stored >= ITEMS
+    assert with_vectors.count() == len({view.text for item in items for view in item.views()})
+    with_vectors.close()
+    again = tmp_path / "again"
+    synthetic.write_items(again, ITEMS)
+    files = sorted(path.relative_to(project) for path in project.rglob("*.*"))
+    assert all((project / file).read_bytes() == (again / file).read_bytes() for file in files)
+
+
+def test_generated_vectors_are_unit_vectors_of_their_keys() -> None:
+    """The same key has the same one; others differ."""
+    made = synthetic.vectors([b"one", b"two", b"one"], 32)
+    assert np.allclose(np.linalg.norm(made, axis=1), 1)
+    assert np.array_equal(made[0], made[2])
+    assert not np.allclose(made[0], made[1])
+
+
+def test_the_table_is_that_of_the_results() -> None:
+    """It is not edited by hand."""
+    document = sizing_table.DOCUMENT.read_text("utf-8")
+    assert sizing_table.with_table(document, sizing_table.read()) == document
