@@ -336,10 +336,9 @@ class FolderSource(Source):
 
     @override
     def rescan(self, paths: Sequence[str]) -> Change | None:
-        if self._noted is None:
-            return self._rescan(paths)
-        self._noted += paths  # the scan that runs reads them again at its end
-        return self._rescan(paths) or Change(items=[], gone=frozenset(), summary=Scan(items=[]))
+        if self._noted is not None:
+            self._noted += paths  # the scan that runs reads them again at its end
+        return self._rescan(paths)
 
     def _rescan(self, paths: Sequence[str]) -> Change | None:
         contents, walked = self._contents, self._walked

@@ -225,7 +225,7 @@ class Source(Protocol):
         """Read only what some changed files and folders mean.
 
         It gives what a scan would give now, if nothing else has changed. It never runs beside a
-        scan or itself, but a scan's ``on_pause`` may call it.
+        scan or itself, but ``on_pause`` may call it; the result of that scan has them, too.
 
         Args:
             paths: The absolute paths. They may be missing.
